@@ -1,0 +1,100 @@
+# Every target that needs Python uses .venv, which `install` makes and keeps in step with the lock.
+# `make` alone lists the targets.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+PYTHON ?=
+PYTEST := $(BIN)/python -m pytest
+LOCK_ARGS  ?=
+BENCH_ARGS ?=
+PYTEST_ARGS ?=
+
+# pytest ends with 5 when no test was selected: right for `PYTEST_ARGS="-k one_test"`, wrong otherwise.
+SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo ui test test-fast check format golden bench screenshots lock clean distclean
+
+##@ Start
+
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo 'Variables: PYTHON=python3.12  PYTEST_ARGS="-k joins -x"  BENCH_ARGS=…  LOCK_ARGS=--upgrade'
+
+install: $(STAMP) ## Make .venv from requirements.lock (again only when the lock changes)
+
+demo: install ## Run one query from SQL text to result, stage by stage
+	$(BIN)/stagecoach demo
+
+ui: install ## Open the Dagster UI over pipelines/
+	$(BIN)/stagecoach ui
+
+##@ Work
+
+test: install check ## Checks, quick tests, then slow tests: what CI runs
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m slow $(PYTEST_ARGS) $(SELECTED)
+
+test-fast: install ## Quick tests only
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+check: install ## Lint, format, types and layers; changes nothing
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install ## Format, and fix what ruff can fix
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+golden: install ## Write the golden files anew; read the diff before you commit
+	$(PYTEST) -m "not slow" --update-golden $(PYTEST_ARGS)
+
+bench: install ## Run the benchmarks
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+screenshots: install ## Take the pictures in docs/ anew (needs Chromium)
+	$(BIN)/python docs/screenshots.py
+
+##@ Upkeep
+
+lock: install ## Resolve requirements.lock from pyproject.toml (LOCK_ARGS=--upgrade for new versions)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/python -m uv pip compile pyproject.toml --group dev --all-extras --universal \
+	  --python-version 3.11 --no-python-downloads --no-emit-index-url --no-emit-find-links \
+	  --custom-compile-command "make lock" --quiet $(LOCK_ARGS) --output-file requirements.lock
+
+clean: ## Remove caches and build products; keeps .venv
+	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf metastore_db derby.log spark-warehouse
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean ## Remove .venv too
+	rm -rf $(VENV)
+
+$(STAMP): pyproject.toml requirements.lock
+	@python=; for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14; do \
+	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	    python=$$candidate; break; \
+	  fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo "Stagecoach needs Python 3.11 or newer; python3 here is: $$(python3 --version 2>&1)." >&2; \
+	  echo "Install one, or name it: make install PYTHON=/path/to/python3.12" >&2; \
+	  exit 1; \
+	fi; \
+	if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  "$$python" -m venv $(VENV) || { \
+	    echo "$$python cannot make a virtual environment (on Debian: apt-get install python3-venv)." >&2; \
+	    exit 1; \
+	  }; \
+	fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,254 @@
+"""`catalog.yaml` → the planner's catalog.
+
+In: a YAML file that says where each table's Parquet files are:
+
+    tables:
+      lineitem:
+        location: data/tpch/lineitem   # file, folder or glob; beside the YAML file, or s3://
+        format: parquet                # the default, and the only one
+
+Out: a `FileCatalog`. Loading looks at the YAML only; a table's files are listed and their footers
+read when the table is asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import threading
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from infra.catalog.files import canonical_location, list_files
+from infra.catalog.footers import FileFooter
+from infra.catalog.statistics import FooterCache, read_footers, table_info
+from infra.storage.object_store import StorageOptions
+from planner.catalog import TableInfo
+from planner.errors import CatalogError
+
+FORMATS = ("parquet",)
+
+_TABLE_KEYS = ("location", "format")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSource:
+    """Where a table is.
+
+    Attributes:
+        name: Name as the catalog file spells it.
+        location: Canonical location: an absolute path or an `s3://` URL; file, folder or glob.
+        format: File format.
+    """
+
+    name: str
+    location: str
+    format: str = "parquet"
+
+
+class FileCatalog:
+    """The tables of a catalog file; implements `planner.catalog.Catalog`.
+
+    Safe to use from several threads. What `table` returns stays the same until `refresh`, so one
+    planning sees one state; `read` always looks at the files as they are.
+
+    Args:
+        tables: The tables, in the order of the file.
+        origin: The catalog file, for messages.
+        options: How to reach S3.
+        cache: Footers that are known already.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[TableSource],
+        *,
+        origin: str,
+        options: StorageOptions | None = None,
+        cache: FooterCache | None = None,
+    ) -> None:
+        self._sources = {table.name.lower(): table for table in tables}
+        self._origin = origin
+        self._options = options
+        self._cache = cache if cache is not None else FooterCache()
+        self._tables: dict[str, TableInfo] = {}
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"FileCatalog({self._origin!r}, {len(self._sources)} tables)"
+
+    def table(self, name: str) -> TableInfo | None:
+        """Return the table of that name (case does not matter), or None.
+
+        Raises:
+            CatalogError: The table is known but its files cannot be used.
+            StorageError: The storage refused.
+        """
+        key = name.lower()
+        if key not in self._sources:
+            return None
+        with self._lock:
+            if key not in self._tables:
+                self._tables[key] = self.read(name)[0]
+            return self._tables[key]
+
+    def table_names(self) -> Sequence[str]:
+        """Return all names, in the order of the file."""
+        return [source.name for source in self._sources.values()]
+
+    def source(self, name: str) -> TableSource:
+        """Return where the table is.
+
+        Raises:
+            CatalogError: There is no such table.
+        """
+        source = self._sources.get(name.lower())
+        if source is None:
+            names = self.table_names()
+            raise CatalogError(
+                f"catalog {self._origin}: table {name!r} not found"
+                f"{_suggestion(name, names)} (available: {', '.join(names) or 'none'})"
+            )
+        return source
+
+    def read(self, name: str) -> tuple[TableInfo, tuple[FileFooter, ...]]:
+        """Return the table and its files, sorted by URI, as they are now.
+
+        Raises:
+            CatalogError: There is no such table, or its files cannot be used.
+            StorageError: The storage refused.
+        """
+        source = self.source(name)
+        try:
+            files = list_files(source.location, self._options)
+            footers = read_footers(files, self._options, self._cache)
+            return table_info(source.name, footers), footers
+        except CatalogError as error:
+            raise CatalogError(f"table {source.name!r}: {error}") from error
+
+    def refresh(self) -> None:
+        """Forget what was read of the tables' files."""
+        with self._lock:
+            self._tables.clear()
+
+
+def load_catalog(
+    path: str | Path,
+    options: StorageOptions | None = None,
+    *,
+    cache_path: str | Path | None = None,
+) -> FileCatalog:
+    """Return the catalog that a YAML file describes; no table file is touched.
+
+    Args:
+        path: The YAML file.
+        options: How to reach S3.
+        cache_path: Where to keep footers between processes; None keeps them in memory only.
+
+    Raises:
+        CatalogError: The file is missing, is not YAML or does not say what a table needs.
+    """
+    path = Path(path)
+    body = _load_yaml(path)
+    if not isinstance(body, dict):
+        raise CatalogError(f"catalog {path}: expected a mapping with the key 'tables'")
+    _check_keys(f"catalog {path}", body, ("tables",))
+    tables = body.get("tables")
+    if tables is None and "tables" not in body:
+        raise CatalogError(f"catalog {path}: the key 'tables' is missing")
+    if not isinstance(tables, dict | None):
+        raise CatalogError(f"catalog {path}: 'tables' must map names to tables, not {tables!r}")
+    sources = [_table_source(path, name, table) for name, table in (tables or {}).items()]
+    seen: dict[str, str] = {}
+    for source in sources:
+        other = seen.setdefault(source.name.lower(), source.name)
+        if other != source.name:
+            raise CatalogError(
+                f"catalog {path}: tables {other!r} and {source.name!r} have the same name "
+                "(case does not matter); rename one"
+            )
+    cache = FooterCache(Path(cache_path) if cache_path is not None else None)
+    return FileCatalog(sources, origin=str(path), options=options, cache=cache)
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """Safe YAML that refuses a key given twice; plain YAML would drop the first silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen and isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {key.value!r} is given twice", key.start_mark
+                )
+            if isinstance(key, yaml.ScalarNode):
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _load_yaml(path: Path) -> object:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise CatalogError(f"catalog {path} does not exist; create it or name another") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise CatalogError(f"catalog {path} cannot be read: {error}") from error
+    try:
+        # A subclass of SafeLoader, so no object is ever built.
+        return yaml.load(text, Loader=_UniqueKeyLoader)
+    except yaml.YAMLError as error:
+        problem = " ".join(str(error).split())
+        raise CatalogError(f"catalog {path} is not YAML: {problem}") from error
+
+
+def _table_source(path: Path, name: object, body: object) -> TableSource:
+    if not isinstance(name, str):
+        raise CatalogError(
+            f"catalog {path}: table name {name!r} is not text; put it in quotes or rename it"
+        )
+    place = f"catalog {path}, table {name!r}"
+    if not _NAME.fullmatch(name):
+        raise CatalogError(
+            f"{place}: not a name; use letters, digits and _, parts separated by dots, "
+            "no part starting with a digit"
+        )
+    if not isinstance(body, dict):
+        raise CatalogError(f"{place}: expected a mapping with the key 'location', not {body!r}")
+    _check_keys(place, body, _TABLE_KEYS)
+    location = body.get("location")
+    if not isinstance(location, str) or not location.strip():
+        raise CatalogError(
+            f"{place}: 'location' is missing or empty; "
+            "give a file, a folder, a glob or an s3:// URL"
+        )
+    file_format = body.get("format", FORMATS[0])
+    if file_format not in FORMATS:
+        raise CatalogError(
+            f"{place}: format {file_format!r} is not supported"
+            f"{_suggestion(str(file_format), FORMATS)} (supported: {', '.join(FORMATS)})"
+        )
+    try:
+        location = canonical_location(location.strip(), path.absolute().parent)
+    except CatalogError as error:
+        raise CatalogError(f"{place}: {error}") from error
+    return TableSource(name=name, location=location, format=file_format)
+
+
+def _check_keys(place: str, body: Mapping[Any, Any], known: Sequence[str]) -> None:
+    for key in body:
+        if key not in known:
+            raise CatalogError(
+                f"{place}: unknown key {key!r}{_suggestion(str(key), known)} "
+                f"(known keys: {', '.join(known)})"
+            )
+
+
+def _suggestion(word: str, known: Iterable[str]) -> str:
+    by_lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), by_lower, n=1)
+    return f"; did you mean {by_lower[close[0]]!r}?" if close else ""

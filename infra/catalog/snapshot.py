@@ -1,0 +1,246 @@
+"""The table snapshot of a run: which files its stages read, decided once.
+
+In: a catalog and the tables of a query. Out: `runs/<run>/snapshot.json`, written by whichever
+process comes first and read by all others, so that all stages of a run, and a re-execution of it,
+read the same data.
+
+Worker code: tasks call `verify_file` before they trust a file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from infra.catalog.files import FileEntry, stat_file
+from infra.catalog.footers import FileFooter
+from infra.storage import layout
+from infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
+from planner import serde
+from planner.catalog import TableInfo
+from planner.errors import CatalogError, GraphFormatError
+from planner.types import Field
+
+SNAPSHOT_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileIdentity:
+    """One file of a table at the time of the snapshot.
+
+    Attributes:
+        uri: Canonical absolute URI: a plain absolute path, or `s3://bucket/key`.
+        num_bytes: Size in bytes.
+        version: Modification time in ns since 1970 of a local file, ETag of an S3 object.
+        num_rows: Rows of the file.
+        row_groups: Rows of each row group; they add up to `num_rows`.
+        footer_checksum: SHA-256 of the Parquet footer, 32 hex digits.
+    """
+
+    uri: str
+    num_bytes: int
+    version: str
+    num_rows: int
+    row_groups: tuple[int, ...]
+    footer_checksum: str
+
+    @classmethod
+    def from_footer(cls, footer: FileFooter) -> FileIdentity:
+        """Return the identity of the file that a footer was read from."""
+        return cls(
+            uri=footer.entry.uri,
+            num_bytes=footer.entry.num_bytes,
+            version=footer.entry.version,
+            num_rows=footer.num_rows,
+            row_groups=footer.row_groups,
+            footer_checksum=footer.checksum,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSnapshot:
+    """The files of a table at the time of the snapshot.
+
+    Attributes:
+        table: Name as the catalog spells it.
+        columns: Columns in file order.
+        files: Files, sorted by URI; at least one.
+        native_reason: Why DuckDB must not read the files, or None where it may.
+    """
+
+    table: str
+    columns: tuple[Field, ...]
+    files: tuple[FileIdentity, ...]
+    native_reason: str | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all files."""
+        return sum(file.num_rows for file in self.files)
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of all files in bytes."""
+        return sum(file.num_bytes for file in self.files)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The tables that the stages of one run read.
+
+    Args:
+        tables: Tables by name, as the catalog spells it.
+    """
+
+    tables: Mapping[str, TableSnapshot]
+
+    def table(self, name: str) -> TableSnapshot:
+        """Return the table of that name; case does not matter.
+
+        Raises:
+            CatalogError: The snapshot was taken without that table.
+        """
+        for known, table in self.tables.items():
+            if known.lower() == name.lower():
+                return table
+        raise CatalogError(
+            f"table {name!r} is not in the snapshot of this run (it has: "
+            f"{', '.join(self.tables) or 'none'}); start a new run"
+        )
+
+    def to_json(self) -> str:
+        """Return JSON text that `from_json` turns into an equal snapshot."""
+        tables = {name: _table_to_json(table) for name, table in self.tables.items()}
+        body = {"format_version": SNAPSHOT_VERSION, "tables": tables}
+        return json.dumps(body, sort_keys=True, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Snapshot:
+        """Return the snapshot that `to_json` wrote.
+
+        Raises:
+            CatalogError: The text is damaged or of another version.
+        """
+        try:
+            body = json.loads(text)
+            version = body["format_version"]
+            if version == SNAPSHOT_VERSION:
+                items = body["tables"].items()
+                return cls({name: _table_from_json(table) for name, table in items})
+        except (ValueError, KeyError, TypeError, AttributeError, GraphFormatError) as error:
+            raise CatalogError(
+                f"the snapshot of the run is damaged ({error}); start a new run"
+            ) from error
+        raise CatalogError(
+            f"the snapshot of the run has format version {version}, this Stagecoach reads "
+            f"{SNAPSHOT_VERSION}; start a new run"
+        )
+
+
+class SnapshotSource(Protocol):
+    """A catalog that can list the files of its tables (`FileCatalog`)."""
+
+    def read(self, name: str) -> tuple[TableInfo, tuple[FileFooter, ...]]:
+        """Return the table and its files as they are now."""
+        ...
+
+
+def take_snapshot(catalog: SnapshotSource, table_names: Iterable[str]) -> Snapshot:
+    """Return the files of the tables as they are now; a name given twice counts once.
+
+    Raises:
+        CatalogError: A table is unknown or its files cannot be used.
+    """
+    tables: dict[str, TableSnapshot] = {}
+    for name in sorted({name.lower() for name in table_names}):
+        table, footers = catalog.read(name)
+        tables[table.name] = TableSnapshot(
+            table=table.name,
+            columns=table.columns,
+            files=tuple(FileIdentity.from_footer(footer) for footer in footers),
+            native_reason=table.native_reason,
+        )
+    return Snapshot(tables)
+
+
+def load_or_take(
+    store: ObjectStore, run_id: str, catalog: SnapshotSource, table_names: Sequence[str]
+) -> Snapshot:
+    """Return the run's snapshot, taking it if no other process has.
+
+    A re-execution passes the id of its root run. On a store that ignores `If-None-Match`, two
+    processes that take it at the same instant may briefly see different ones; then fingerprints
+    differ and stages are computed twice, from whole and consistent inputs each.
+
+    Args:
+        store: The storage root.
+        run_id: The (root) run.
+        catalog: Where the tables are looked up if this process is the first.
+        table_names: All tables of the query, not only of one stage.
+
+    Raises:
+        CatalogError: A table cannot be used, or the run's snapshot lacks one of them.
+        StorageError: The storage refused.
+    """
+    key = layout.run_snapshot(run_id)
+    try:
+        snapshot = Snapshot.from_json(store.read_bytes(key))
+    except ObjectMissingError:
+        taken = take_snapshot(catalog, table_names)
+        store.put_if_absent(key, taken.to_json().encode())
+        # Read back even after a write: a racing process may have won.
+        snapshot = Snapshot.from_json(store.read_bytes(key))
+    for name in table_names:
+        snapshot.table(name)
+    return snapshot
+
+
+def verify_file(identity: FileIdentity, options: StorageOptions | None = None) -> None:
+    """Check that a file is still the one of the snapshot, by size and version.
+
+    Raises:
+        CatalogError: The file changed or vanished since.
+        StorageError: The storage refused.
+    """
+    try:
+        found = stat_file(identity.uri, options)
+    except FileNotFoundError:
+        raise CatalogError(
+            f"{identity.uri} vanished after the run took its snapshot; "
+            "restore the file, or start a new run to read the table as it is now"
+        ) from None
+    expected = FileEntry(uri=identity.uri, num_bytes=identity.num_bytes, version=identity.version)
+    if (found.num_bytes, found.version) == (expected.num_bytes, expected.version):
+        return
+    if found.num_bytes != expected.num_bytes:
+        difference = f"{expected.num_bytes} bytes then, {found.num_bytes} now"
+    else:
+        difference = f"version {expected.version} then, {found.version} now"
+    raise CatalogError(
+        f"{identity.uri} changed after the run took its snapshot ({difference}); "
+        "start a new run to read the table as it is now, and replace tables by writing new files"
+    )
+
+
+def _table_to_json(table: TableSnapshot) -> dict[str, Any]:
+    return {
+        "columns": serde.encode(table.columns),
+        "files": [dataclasses.asdict(file) for file in table.files],
+        "native_reason": table.native_reason,
+        "table": table.table,
+    }
+
+
+def _table_from_json(body: dict[str, Any]) -> TableSnapshot:
+    files = (
+        FileIdentity(**{**file, "row_groups": tuple(file["row_groups"])}) for file in body["files"]
+    )
+    return TableSnapshot(
+        table=body["table"],
+        columns=serde.decode(body["columns"]),
+        files=tuple(files),
+        native_reason=body["native_reason"],
+    )

@@ -1,0 +1,16 @@
+-- description: Orders of a quarter that had a lineitem received late, by priority
+-- tags: {suite: tpch, query: q04}
+SELECT
+  o_orderpriority,
+  count(*) AS order_count
+FROM orders
+WHERE o_orderdate >= DATE '1993-07-01'
+  AND o_orderdate < DATE '1993-07-01' + INTERVAL '3' MONTH
+  AND EXISTS (
+    SELECT *
+    FROM lineitem
+    WHERE l_orderkey = o_orderkey
+      AND l_commitdate < l_receiptdate
+  )
+GROUP BY o_orderpriority
+ORDER BY o_orderpriority

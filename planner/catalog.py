@@ -1,0 +1,89 @@
+"""What the planner knows of tables: an interface that `infra` implements, without I/O here.
+
+In: a table name. Out: its columns, types and statistics. Statistics choose between plans; they
+never decide whether a plan is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from planner.types import Field
+
+StatValue = int | float | str
+
+
+@dataclass(frozen=True)
+class ColumnStats:
+    """Statistics of one column, over all files of the table.
+
+    Args:
+        min_value: Smallest value: numbers as int or float, dates as days since 1970, timestamps
+            as microseconds since 1970, strings as text; None where unknown.
+        max_value: Largest value, likewise.
+        null_count: Number of NULLs; None where unknown.
+        distinct_count: Estimated number of distinct values; None where unknown.
+        avg_bytes: Mean bytes of a value, uncompressed, as stored; 0 where unknown.
+    """
+
+    min_value: StatValue | None = None
+    max_value: StatValue | None = None
+    null_count: int | None = None
+    distinct_count: int | None = None
+    avg_bytes: float = 0.0
+
+
+@dataclass(frozen=True)
+class TableStats:
+    """Size of a table as its footers tell it."""
+
+    num_rows: int
+    num_bytes: int
+    num_files: int = 1
+    columns: Mapping[str, ColumnStats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """A table as the planner sees it.
+
+    Args:
+        name: Name in the catalog, as spelled there.
+        columns: Columns in file order.
+        stats: Sizes; None where they could not be had.
+        native_reason: Why DuckDB must not read the table's files, or None where it may.
+    """
+
+    name: str
+    columns: tuple[Field, ...]
+    stats: TableStats | None = None
+    native_reason: str | None = None
+
+
+class Catalog(Protocol):
+    """Where the planner looks tables up."""
+
+    def table(self, name: str) -> TableInfo | None:
+        """The table of that name (case does not matter), or None."""
+        ...
+
+    def table_names(self) -> Sequence[str]:
+        """All names, for messages."""
+        ...
+
+
+class MappingCatalog:
+    """A catalog held in memory: for tests, docs and compiled projects."""
+
+    def __init__(self, tables: Sequence[TableInfo]) -> None:
+        self._tables = {t.name.lower(): t for t in tables}
+
+    def table(self, name: str) -> TableInfo | None:
+        """The table of that name, or None."""
+        return self._tables.get(name.lower())
+
+    def table_names(self) -> Sequence[str]:
+        """All names, in the order given."""
+        return [t.name for t in self._tables.values()]

@@ -1,0 +1,208 @@
+"""Cuts a physical plan at its exchanges into a `StageGraph`.
+
+In: a physical plan with `ExchangeExec` nodes. Out: stages, leaves first. Stages that
+compute the same become one, so a common subplan exchanged the same way is computed once.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from planner.catalog import TableInfo
+from planner.engines import choose_engine
+from planner.errors import InternalPlanError
+from planner.expressions import AggregateCall, Column, ColumnRef, Expression, SortKey
+from planner.options import PlannerOptions
+from planner.physical import (
+    AggregateExec,
+    ExchangeExec,
+    FilterExec,
+    HashJoinExec,
+    PhysicalPlan,
+    ProjectionExec,
+    ScanExec,
+    SortExec,
+    SortPreservingMergeExec,
+    StageInputExec,
+    UnionExec,
+)
+from planner.stages import Branch, BranchKind, Stage, StageOutput
+from planner.titles import stage_title
+from planner.tree import transform_up, walk
+from planner.types import Field
+
+Sizer = Callable[[PhysicalPlan], tuple[float, float]]
+
+
+def cut_into_stages(
+    plan: PhysicalPlan,
+    tables: Mapping[str, TableInfo],
+    options: PlannerOptions,
+    size: Sizer,
+) -> tuple[Stage, ...]:
+    """The stages of a plan, leaves first; the last one produces the result.
+
+    Args:
+        plan: Physical plan with exchanges.
+        tables: Catalog entries, which may forbid an engine.
+        options: For the choice of engines.
+        size: Estimated rows and bytes of an operator.
+    """
+    cutter = _Cutter(tables, options, size)
+    cutter.add(plan, StageOutput("gather"), plan)
+    return tuple(cutter.stages)
+
+
+class _Cutter:
+    def __init__(
+        self, tables: Mapping[str, TableInfo], options: PlannerOptions, size: Sizer
+    ) -> None:
+        self.stages: list[Stage] = []
+        self._known: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._tables = tables
+        self._options = options
+        self._size = size
+
+    def add(self, fragment: PhysicalPlan, output: StageOutput, measured: PhysicalPlan) -> int:
+        """Append the stage of a fragment, after the stages that it reads; its number."""
+        fragment = transform_down_to_inputs(fragment, self._cut)
+        canonical = renumber_fragment(fragment)
+        engine, reason = choose_engine(canonical, self._tables, self._options.engine)
+        rows, num_bytes = self._size(measured)
+        stage = Stage(
+            stage_id=len(self.stages),
+            title=stage_title(canonical, output),
+            fragment=canonical,
+            branches=branches_of(canonical),
+            output=output,
+            schema=tuple(Field(c.name, c.dtype) for c in canonical.columns),
+            engine=engine,
+            engine_reason=reason,
+            estimated_rows=round(rows),
+            estimated_bytes=round(num_bytes),
+        )
+        inputs = tuple(x.stage_id for x in stage.leaves if isinstance(x, StageInputExec))
+        key = (stage.plan_hash, inputs)
+        if key not in self._known:
+            self._known[key] = stage.stage_id
+            self.stages.append(stage)
+        return self._known[key]
+
+    def _cut(self, exchange: ExchangeExec) -> StageInputExec:
+        child = exchange.child
+        positions = {c.id: i for i, c in enumerate(child.columns)}
+        keys = tuple(positions[k] for k in exchange.keys)
+        output = StageOutput(exchange.kind, keys, exchange.num_partitions)
+        stage_id = self.add(child, output, exchange)
+        return StageInputExec(stage_id, exchange.kind, child.columns)
+
+
+def transform_down_to_inputs(
+    plan: PhysicalPlan, cut: Callable[[ExchangeExec], StageInputExec]
+) -> PhysicalPlan:
+    """The plan with its topmost exchanges replaced; what lies below them is the callback's."""
+    if isinstance(plan, ExchangeExec):
+        return cut(plan)
+    return plan.with_children(tuple(transform_down_to_inputs(c, cut) for c in plan.children))
+
+
+def renumber_fragment(fragment: PhysicalPlan) -> PhysicalPlan:
+    """The fragment with its columns numbered from 0 in the order in which operators make them."""
+    numbers: dict[int, int] = {}
+    counter = itertools.count()
+
+    def column(old: Column) -> Column:
+        if old.id not in numbers:
+            numbers[old.id] = next(counter)
+        return replace(old, id=numbers[old.id])
+
+    def visit_ref(node: Expression) -> Expression:
+        return replace(node, id=numbers[node.id]) if isinstance(node, ColumnRef) else node
+
+    def scalar(expr: Expression) -> Expression:
+        return transform_up(expr, visit_ref)
+
+    def keys(items: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
+        return tuple(replace(k, expr=scalar(k.expr)) for k in items)
+
+    def visit(node: PhysicalPlan) -> PhysicalPlan:
+        match node:
+            case ScanExec() | StageInputExec() | UnionExec():
+                return replace(node, outputs=tuple(column(c) for c in node.outputs))
+            case FilterExec():
+                return replace(node, predicate=scalar(node.predicate))
+            case ProjectionExec():
+                items = [(c, scalar(e)) for c, e in node.items]
+                return replace(node, items=tuple((column(c), e) for c, e in items))
+            case AggregateExec():
+                groups = [(c, scalar(e)) for c, e in node.groups]
+                calls = [(c, scalar(e)) for c, e in node.aggregates]
+                return replace(
+                    node,
+                    groups=tuple((column(c), e) for c, e in groups),
+                    aggregates=tuple(
+                        (column(c), e) for c, e in calls if isinstance(e, AggregateCall)
+                    ),
+                )
+            case SortExec() | SortPreservingMergeExec():
+                return replace(node, keys=keys(node.keys))
+            case HashJoinExec():
+                return replace(
+                    node,
+                    left_keys=tuple(scalar(k) for k in node.left_keys),
+                    right_keys=tuple(scalar(k) for k in node.right_keys),
+                    residual=scalar(node.residual),
+                )
+        return node
+
+    return transform_up(fragment, visit)
+
+
+def branches_of(fragment: PhysicalPlan) -> tuple[Branch, ...]:
+    """Which leaves the tasks of a stage share out, by union branch (see `Branch`)."""
+    leaves = [n for n in walk(fragment) if isinstance(n, ScanExec | StageInputExec)]
+    positions = {id(leaf): i for i, leaf in enumerate(leaves)}
+    found = _branches(fragment, positions)
+    return found or (Branch("single", ()),)
+
+
+def _branches(node: PhysicalPlan, positions: Mapping[int, int]) -> tuple[Branch, ...]:
+    match node:
+        case ScanExec():
+            return (Branch("splits", (positions[id(node)],)),) if node.read == "split" else ()
+        case StageInputExec():
+            if node.kind == "broadcast":
+                return ()
+            kind: BranchKind = "partitions" if node.kind == "shuffle" else "single"
+            return (Branch(kind, (positions[id(node)],)),)
+        case HashJoinExec() if node.broadcast:
+            return _branches(node.left, positions)
+        case HashJoinExec():
+            return _merged(_branches(node.left, positions), _branches(node.right, positions))
+        case UnionExec():
+            return _union_branches([_branches(child, positions) for child in node.inputs])
+    if node.children:
+        return _branches(node.children[0], positions)
+    return ()
+
+
+def _union_branches(parts: list[tuple[Branch, ...]]) -> tuple[Branch, ...]:
+    found = tuple(branch for part in parts for branch in part)
+    if found and all(branch.kind == "single" for branch in found):
+        return (Branch("single", tuple(x for branch in found for x in branch.leaves)),)
+    return found
+
+
+def _merged(left: tuple[Branch, ...], right: tuple[Branch, ...]) -> tuple[Branch, ...]:
+    if not left or not right:
+        return left or right
+    if (
+        len(left) != 1
+        or len(right) != 1
+        or left[0].kind != right[0].kind
+        or left[0].kind == "splits"
+    ):
+        raise InternalPlanError("the sides of a partitioned join are not partitioned alike")
+    return (Branch(left[0].kind, (*left[0].leaves, *right[0].leaves)),)

@@ -1,0 +1,212 @@
+"""How DuckDB must be told what Spark means, and for which arguments it cannot be.
+
+In: a call of the registry. Out: a template of DuckDB SQL, or the reason why Spark must run it.
+What each function gives was measured; the proofs are in `tests/differential`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planner.expressions import Call, Literal
+from planner.types import DOUBLE, INT
+
+
+def add(operator: str) -> Callable[[Call], str]:
+    """A rule that spells decimal sums in their result type, so that DuckDB does not narrow them."""
+
+    def spell(node: Call) -> str:
+        if node.dtype.is_decimal:
+            t = "{type}"
+            return f"CAST(CAST({{0}} AS {t}) {operator} CAST({{1}} AS {t}) AS {t})"
+        return f"({{0}} {operator} {{1}})"
+
+    return spell
+
+
+def lossy(node: Call) -> str | None:
+    """Spark shrinks the scale of results above 38 digits; DuckDB raises instead."""
+    left, right = (a.dtype for a in node.args)
+    if not node.dtype.is_decimal:
+        return None
+    exact = (
+        left.scale + right.scale if node.function == "multiply" else max(left.scale, right.scale)
+    )
+    if exact != node.dtype.scale:
+        return f"the scale of {node.dtype} is less than exact"
+    return None
+
+
+def multiply(node: Call) -> str:
+    """Product in 128 bits where 64 may overflow."""
+    if not node.dtype.is_decimal:
+        return "({0} * {1})"
+    left, right = (a.dtype for a in node.args)
+    if left.precision + right.precision > 18 and max(left.precision, right.precision) <= 18:
+        # NOTE: two operands of up to 18 digits multiply in 64 bits and overflow; 19 digits use 128.
+        return f"CAST(CAST({{0}} AS DECIMAL(19,{left.scale})) * {{1}} AS {{type}})"
+    return "CAST({0} * {1} AS {type})"
+
+
+def decimal_division(numerator: str, denominator: str, shift: int, dtype: str, scale: int) -> str:
+    """DuckDB text of an exact, half-up decimal division on unscaled HUGEINTs.
+
+    Overflow of 128 bits raises, and the stage then runs on Spark.
+
+    Args:
+        numerator: SQL of the unscaled dividend, a HUGEINT.
+        denominator: SQL of the unscaled divisor, a HUGEINT that is not 0.
+        shift: Decimal digits to add to the dividend (not negative).
+        dtype: DuckDB name of the result type.
+        scale: Scale of the result type.
+    """
+    scaled = f"({numerator} * CAST({10**shift} AS HUGEINT))" if shift else numerator
+    magnitude = f"((2 * abs({scaled}) + abs({denominator})) // (2 * abs({denominator})))"
+    signed = f"({magnitude} * CAST(sign({scaled}) * sign({denominator}) AS HUGEINT))"
+    return unscaled_to_decimal(signed, dtype, scale)
+
+
+def unscaled_to_decimal(text: str, dtype: str, scale: int) -> str:
+    """DuckDB text that puts the point into an unscaled HUGEINT, exactly or with an error."""
+    if scale == 0:
+        return f"CAST({text} AS {dtype})"
+    unit = "0." + "0" * (scale - 1) + "1"
+    return (
+        f"CAST(CAST({text} AS DECIMAL(38,0)) * CAST({unit} AS DECIMAL({scale},{scale})) AS {dtype})"
+    )
+
+
+def decimal_to_unscaled(text: str, scale: int) -> str:
+    """DuckDB text of a decimal's unscaled HUGEINT; overflow raises."""
+    return f"CAST({text} * CAST({10**scale} AS DECIMAL({scale + 1},0)) AS HUGEINT)"
+
+
+def divide(node: Call) -> str:
+    """Division with Spark's zero check; decimals exactly, half up."""
+    guard = (
+        "CASE WHEN {1} = 0 AND {0} IS NOT NULL THEN CAST(error('DIVIDE_BY_ZERO') AS {type}) ELSE "
+    )
+    if not node.dtype.is_decimal:
+        return guard + "{0} / {1} END"
+    left, right = (a.dtype for a in node.args)
+    shift = node.dtype.scale - left.scale + right.scale
+    body = decimal_division(
+        decimal_to_unscaled("{0}", left.scale),
+        decimal_to_unscaled("nullif({1}, 0)", right.scale),
+        shift,
+        "{type}",
+        node.dtype.scale,
+    )
+    return guard + body + " END"
+
+
+def refuse_divide(node: Call) -> str | None:
+    """Only divisions that keep the digits of the dividend."""
+    if node.dtype.is_decimal:
+        left, right = (a.dtype for a in node.args)
+        if node.dtype.scale - left.scale + right.scale < 0:
+            return "the division drops digits of its dividend"
+    return None
+
+
+def mod(node: Call) -> str:
+    """Remainder with Spark's zero check; -1 apart because the smallest number overflows."""
+    zero = "CASE WHEN {1} = 0 AND {0} IS NOT NULL THEN CAST(error('REMAINDER_BY_ZERO') AS {type}) "
+    if node.dtype.is_integral:
+        minus_one = "WHEN {1} = -1 THEN CAST(0 * {0} AS {type}) "
+        return zero + minus_one + "ELSE CAST({0} % nullif({1}, 0) AS {type}) END"
+    return zero + "ELSE CAST({0} % nullif({1}, 0) AS {type}) END"
+
+
+def int_divide(_: Call) -> str:
+    """DIV with Spark's zero check."""
+    return (
+        "CASE WHEN {1} = 0 AND {0} IS NOT NULL THEN CAST(error('DIVIDE_BY_ZERO') AS BIGINT) "
+        "ELSE CAST({0} // nullif({1}, 0) AS BIGINT) END"
+    )
+
+
+def substring(node: Call) -> str:
+    """SUBSTRING with a literal start; 0 means 1."""
+    start = node.args[1]
+    if not isinstance(start, Literal) or not isinstance(start.value, int):
+        return "substring({0}, {1})"
+    position = "1" if start.value == 0 else "{1}"
+    if len(node.args) == 2:
+        return f"substring({{0}}, {position})"
+    return f"substring({{0}}, {position}, greatest({{2}}, 0))"
+
+
+def refuse_substring(node: Call) -> str | None:
+    """Only a literal start from the left."""
+    start = node.args[1]
+    if not isinstance(start, Literal):
+        return "substring from a computed position"
+    if isinstance(start.value, int) and start.value < 0:
+        return "substring from the end"
+    return None
+
+
+def pattern_is_plain(node: Call) -> str | None:
+    """Only literal patterns without an escape."""
+    pattern = node.args[1]
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        return "the pattern is not a literal"
+    if "\\" in pattern.value:
+        return "the pattern holds a backslash"
+    return None
+
+
+def only(*kinds: str) -> Callable[[Call], str | None]:
+    """A rule that refuses arguments of other types."""
+
+    def refuse(node: Call) -> str | None:
+        wrong = next((a.dtype for a in node.args if a.dtype.kind not in kinds), None)
+        return None if wrong is None else f"{node.function} of {wrong} is not proven"
+
+    return refuse
+
+
+def atomic(node: Call) -> str | None:
+    """Only arguments without members."""
+    wrong = next((a.dtype for a in node.args if not a.dtype.is_atomic), None)
+    return None if wrong is None else f"{node.function} of {wrong} is not proven"
+
+
+def date_unit(node: Call) -> str | None:
+    """Only units that both engines spell alike."""
+    unit = node.args[-1]
+    ok = isinstance(unit, Literal) and str(unit.value).upper() in ("YEAR", "MONTH", "DAY")
+    return None if ok else "the unit is not proven"
+
+
+def refuse_round(node: Call) -> str | None:
+    """Only decimals, right of the point."""
+    if not node.args[0].dtype.is_decimal:
+        return "rounding of floats is not proven"
+    digits = node.args[1] if len(node.args) > 1 else Literal(INT, 0)
+    if not isinstance(digits, Literal) or not isinstance(digits.value, int) or digits.value < 0:
+        return "rounding left of the point is not proven"
+    return None
+
+
+def spark_average(node: Call) -> str:
+    """The end of AVG on Spark: sum divided by count."""
+    if not node.dtype.is_decimal:
+        return "({0} / {1})" if node.dtype == DOUBLE else "{0}"
+    return "CASE WHEN {1} = 0 THEN NULL ELSE CAST({0} / {1} AS {type}) END"
+
+
+def average(node: Call) -> str:
+    """The end of AVG on DuckDB: sum divided by count, decimals half up."""
+    if not node.dtype.is_decimal:
+        return "CASE WHEN {1} = 0 THEN NULL ELSE {0} / {1} END"
+    shift = node.dtype.scale - node.args[0].dtype.scale
+    body = decimal_division(
+        decimal_to_unscaled("{0}", node.args[0].dtype.scale),
+        "CAST(nullif({1}, 0) AS HUGEINT)",
+        shift,
+        "{type}",
+        node.dtype.scale,
+    )
+    return f"CASE WHEN {{1}} = 0 THEN NULL ELSE {body} END"

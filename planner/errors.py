@@ -1,0 +1,65 @@
+"""Errors of Stagecoach: one root, one class a phase; each says whether a retry can help.
+
+In: what went wrong, with the place. Out: one line that names the object and what to do.
+"""
+
+from __future__ import annotations
+
+
+class StagecoachError(Exception):
+    """Root of every error that Stagecoach raises on purpose."""
+
+    retryable: bool = False
+
+
+class SqlError(StagecoachError):
+    """A mistake in the user's SQL; the command line exits with 2.
+
+    Args:
+        message: What is wrong, without the place.
+        line: 1-based line in the SQL text, if known.
+        column: 1-based column in that line, if known.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
+        self.message = message
+        self.line = line
+        self.column = column
+        place = f" (line {line}, column {column})" if line is not None else ""
+        super().__init__(f"{message}{place}")
+
+
+class ParseError(SqlError):
+    """The text is not a statement that the parser knows."""
+
+
+class ForbiddenSqlError(SqlError):
+    """The statement would do something other than read the tables of the catalog."""
+
+
+class AnalysisError(SqlError):
+    """A name, a type or a parameter in the statement does not fit the catalog."""
+
+
+class UnsupportedSqlError(SqlError):
+    """Valid Spark SQL that the planner cannot stage; the query becomes one Spark stage."""
+
+
+class ParameterError(StagecoachError):
+    """A query parameter is missing, unknown or of the wrong type."""
+
+
+class CatalogError(StagecoachError):
+    """The catalog or the files of one of its tables cannot be used."""
+
+
+class OptionError(StagecoachError):
+    """A planner option has an unknown name or a value out of its range."""
+
+
+class InternalPlanError(StagecoachError):
+    """A plan broke an invariant: our bug, never the user's."""
+
+
+class GraphFormatError(StagecoachError):
+    """A stage graph file cannot be read by this version."""

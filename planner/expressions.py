@@ -1,0 +1,253 @@
+"""Typed scalar expressions: what a plan computes, free of any engine's spelling.
+
+In: types and children. Out: immutable values that compare and hash by content. Every implicit cast
+of Spark is explicit here, so an engine only has to spell what it is given. Columns are referred to
+by a number that is unique in the plan; names are for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from planner.tree import same, transform_up, walk
+from planner.types import BOOLEAN, DataType
+
+if TYPE_CHECKING:
+    from planner.logical import LogicalPlan
+
+LiteralValue = None | bool | int | float | str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that an operator produces.
+
+    Args:
+        id: Number, unique in the plan.
+        name: Name for people; does not take part in comparisons.
+        dtype: Spark type.
+    """
+
+    id: int
+    name: str = field(compare=False)
+    dtype: DataType
+
+    @property
+    def ref(self) -> ColumnRef:
+        """A reference to this column."""
+        return ColumnRef(id=self.id, name=self.name, dtype=self.dtype)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Base of all expressions."""
+
+    dtype: DataType
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """Operands, in order."""
+        return ()
+
+    def with_children(self, new: tuple[Expression, ...]) -> Expression:
+        """A copy with other operands."""
+        if new:
+            raise TypeError(f"{type(self).__name__} has no operands")
+        return self
+
+    @cached_property
+    def column_ids(self) -> frozenset[int]:
+        """Numbers of all columns that the expression reads, those of subqueries included."""
+        ids: set[int] = set()
+        for node in walk(self):
+            if isinstance(node, ColumnRef):
+                ids.add(node.id)
+            elif isinstance(node, SubqueryExpression):
+                ids |= node.plan.free_ids
+        return frozenset(ids)
+
+
+@dataclass(frozen=True)
+class ColumnRef(Expression):
+    """The value of a column of the row at hand."""
+
+    id: int
+    name: str = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Literal(Expression):
+    """A constant in canonical form.
+
+    Args:
+        value: None, bool, int, float or text. Decimals, dates (`2024-01-31`) and timestamps
+            (`2024-01-31 10:00:00.000000`, UTC for the zoned type) are text; an interval is
+            `months days microseconds`.
+    """
+
+    value: LiteralValue
+
+
+@dataclass(frozen=True)
+class Parameter(Expression):
+    """A value that is bound when the query runs (`:name`, or the run's clock as `@now`)."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Call(Expression):
+    """An operator or function of the registry, by its canonical name."""
+
+    function: str
+    args: tuple[Expression, ...]
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The arguments."""
+        return self.args
+
+    def with_children(self, new: tuple[Expression, ...]) -> Expression:
+        """A call of the same function on other arguments."""
+        return self if same(self.args, new) else replace(self, args=new)
+
+
+@dataclass(frozen=True)
+class Cast(Expression):
+    """A strict (ANSI) cast; `safe` makes it TRY_CAST."""
+
+    arg: Expression
+    safe: bool = False
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The one operand."""
+        return (self.arg,)
+
+    def with_children(self, new: tuple[Expression, ...]) -> Expression:
+        """The same cast of another operand."""
+        return self if new[0] is self.arg else replace(self, arg=new[0])
+
+
+@dataclass(frozen=True)
+class AggregateCall(Expression):
+    """An aggregate function over the rows of a group.
+
+    Args:
+        function: Canonical name; `count` without arguments counts rows.
+        args: Arguments, evaluated per row.
+        distinct: Whether equal argument rows count once.
+        where: The FILTER clause, or None.
+    """
+
+    function: str
+    args: tuple[Expression, ...]
+    distinct: bool = False
+    where: Expression | None = None
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """Arguments, then the filter if there is one."""
+        return self.args if self.where is None else (*self.args, self.where)
+
+    def with_children(self, new: tuple[Expression, ...]) -> Expression:
+        """The same aggregate over other operands."""
+        if same(self.children, new):
+            return self
+        if self.where is None:
+            return replace(self, args=new)
+        return replace(self, args=new[:-1], where=new[-1])
+
+
+@dataclass(frozen=True)
+class SubqueryExpression(Expression):
+    """Base of expressions that hold a plan; only the optimiser sees them, never an engine."""
+
+    plan: LogicalPlan
+
+
+@dataclass(frozen=True)
+class ScalarSubquery(SubqueryExpression):
+    """The single value of a subquery, NULL if it has no row."""
+
+
+@dataclass(frozen=True)
+class Exists(SubqueryExpression):
+    """Whether a subquery has a row."""
+
+
+@dataclass(frozen=True)
+class InSubquery(SubqueryExpression):
+    """Whether the operands equal a row of a subquery, with SQL's NULL rules."""
+
+    args: tuple[Expression, ...] = ()
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The operands on the left of IN."""
+        return self.args
+
+    def with_children(self, new: tuple[Expression, ...]) -> Expression:
+        """The same membership test of other operands."""
+        return self if same(self.args, new) else replace(self, args=new)
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """One item of ORDER BY."""
+
+    expr: Expression
+    ascending: bool = True
+    nulls_first: bool = True
+
+
+TRUE = Literal(BOOLEAN, True)
+FALSE = Literal(BOOLEAN, False)
+
+
+def call(function: str, dtype: DataType, *args: Expression) -> Call:
+    """A call with its result type."""
+    return Call(dtype=dtype, function=function, args=args)
+
+
+def cast(arg: Expression, dtype: DataType) -> Expression:
+    """`arg` as `dtype`; `arg` itself if it already is."""
+    return arg if arg.dtype == dtype else Cast(dtype=dtype, arg=arg)
+
+
+def conjuncts(predicate: Expression) -> Iterator[Expression]:
+    """The operands of nested ANDs, left to right; TRUE yields nothing."""
+    stack = [predicate]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Call) and node.function == "and":
+            stack.extend(reversed(node.args))
+        elif node != TRUE:
+            yield node
+
+
+def conjoin(predicates: tuple[Expression, ...] | list[Expression]) -> Expression:
+    """One AND of all predicates, each once; TRUE for none."""
+    unique = tuple(dict.fromkeys(predicates))
+    if not unique:
+        return TRUE
+    return unique[0] if len(unique) == 1 else call("and", BOOLEAN, *unique)
+
+
+def substitute(expr: Expression, mapping: Mapping[int, Expression]) -> Expression:
+    """`expr` with the columns in `mapping` replaced."""
+    if not mapping or expr.column_ids.isdisjoint(mapping):
+        return expr
+
+    def visit(node: Expression) -> Expression:
+        return mapping.get(node.id, node) if isinstance(node, ColumnRef) else node
+
+    return transform_up(expr, visit)
+
+
+def contains(expr: Expression, kind: type[Expression]) -> bool:
+    """Whether a node of that class stands anywhere in `expr` (not inside its subqueries)."""
+    return any(isinstance(node, kind) for node in walk(expr))

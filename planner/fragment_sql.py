@@ -1,0 +1,333 @@
+"""A stage's fragment → SQL text for the engine that runs it.
+
+In: a `Stage`, an engine, values for its parameters. Out: one SELECT over relations
+`in_0`, `in_1`, … (the stage's leaves, with columns `c<number>`), whose columns are `c0`,
+`c1`, … by position in the stage's schema, each pinned to its type. Joins keep the written order: the right side is hashed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from planner.aggregates import AGGREGATES
+from planner.errors import InternalPlanError, ParameterError
+from planner.expressions import (
+    TRUE,
+    AggregateCall,
+    Call,
+    Cast,
+    Column,
+    ColumnRef,
+    Expression,
+    Literal,
+    Parameter,
+    SortKey,
+)
+from planner.functions import REGISTRY
+from planner.physical import (
+    AggregateExec,
+    FilterExec,
+    HashJoinExec,
+    LimitExec,
+    OneRowExec,
+    PhysicalPlan,
+    ProjectionExec,
+    ScanExec,
+    SortExec,
+    SortPreservingMergeExec,
+    StageInputExec,
+    UnionExec,
+)
+from planner.stages import Engine, Stage
+from planner.types import DataType
+
+_DUCKDB_TYPES = {
+    "boolean": "BOOLEAN",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+    "timestamp_ntz": "TIMESTAMP",
+    "void": "INTEGER",
+}
+_JOINS = {
+    "duckdb": {"semi": "SEMI JOIN", "anti": "ANTI JOIN"},
+    "spark": {"semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"},
+}
+
+
+def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Literal]) -> str:
+    """The SQL of a stage.
+
+    Args:
+        stage: Any stage that is not a whole query.
+        engine: Whose SQL to write.
+        parameters: Values of all parameters that the stage refers to.
+
+    Raises:
+        ParameterError: If a parameter has no value.
+    """
+    renderer = _Renderer(engine, parameters)
+    leaves = {id(leaf): position for position, leaf in enumerate(stage.leaves)}
+    block = renderer.plan(stage.fragment, leaves)
+    columns = stage.fragment.columns
+    pairs = zip(columns, stage.schema, strict=True)
+    items = ", ".join(
+        f"CAST({_c(column)} AS {type_name(field.dtype, engine)}) AS c{position}"
+        for position, (column, field) in enumerate(pairs)
+    )
+    return f"SELECT {items}\nFROM {renderer.relation(block)}"
+
+
+def type_name(dtype: DataType, engine: Engine) -> str:
+    """An engine's name of a type."""
+    if engine == "spark":
+        return str(dtype)
+    match dtype.kind:
+        case "decimal":
+            return f"DECIMAL({dtype.precision},{dtype.scale})"
+        case "array":
+            return f"{type_name(dtype.fields[0].dtype, engine)}[]"
+        case "map":
+            key, value = (type_name(f.dtype, engine) for f in dtype.fields)
+            return f"MAP({key}, {value})"
+        case "struct":
+            members = ", ".join(
+                f'"{f.name.replace(chr(34), chr(34) * 2)}" {type_name(f.dtype, engine)}'
+                for f in dtype.fields
+            )
+            return f"STRUCT({members})"
+    return _DUCKDB_TYPES[dtype.kind]
+
+
+def literal_text(node: Literal, engine: Engine) -> str:
+    """An engine's spelling of a constant, with its type."""
+    kind, value = node.dtype.kind, node.value
+    name = type_name(node.dtype, engine)
+    if value is None:
+        return f"CAST(NULL AS {name})"
+    if kind == "boolean":
+        return "true" if value else "false"
+    if kind == "string":
+        return _quoted(str(value), engine)
+    if kind == "date":
+        return f"DATE '{value}'"
+    if kind == "timestamp":
+        return f"CAST('{value}+00:00' AS {name})"
+    if kind in ("tinyint", "smallint", "int", "bigint"):
+        # The smallest BIGINT has no positive counterpart to negate, so it is read from text.
+        return (
+            f"CAST('{value}' AS {name})"
+            if isinstance(value, int) and value < 0
+            else f"CAST({value} AS {name})"
+        )
+    return f"CAST('{value}' AS {name})"
+
+
+def _quoted(text: str, engine: Engine) -> str:
+    if engine == "duckdb":
+        if "\x00" in text:
+            raise InternalPlanError("DuckDB text cannot hold a NUL")
+        return "'" + text.replace("'", "''") + "'"
+    escaped = (
+        text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
+    )
+    return f"'{escaped}'"
+
+
+def _c(column: Column | ColumnRef) -> str:
+    return f"c{column.id}"
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A SELECT under construction: FROM, WHERE, then either the input's columns or new ones."""
+
+    source: str
+    where: tuple[str, ...] = ()
+    items: tuple[str, ...] | None = None
+    tail: str = ""
+    is_join: bool = False
+
+    @property
+    def is_bare(self) -> bool:
+        return not self.where and self.items is None and not self.tail
+
+
+class _Renderer:
+    def __init__(self, engine: Engine, parameters: Mapping[str, Literal]) -> None:
+        self._engine = engine
+        self._parameters = parameters
+        self._aliases = itertools.count()
+
+    # ------------------------------------------------------------ operators
+
+    def plan(self, node: PhysicalPlan, leaves: Mapping[int, int]) -> _Block:
+        match node:
+            case ScanExec() | StageInputExec():
+                return _Block(f"in_{leaves[id(node)]}")
+            case OneRowExec():
+                return _Block("(SELECT 1 AS one_row) AS one")
+            case FilterExec():
+                child = self._open(self.plan(node.child, leaves))
+                return replace(child, where=(*child.where, self.scalar(node.predicate)))
+            case ProjectionExec():
+                child = self._open(self.plan(node.child, leaves))
+                return replace(child, items=tuple(self._item(c, e) for c, e in node.items))
+            case AggregateExec():
+                return self._aggregate(node, self._open(self.plan(node.child, leaves)))
+            case SortExec() | SortPreservingMergeExec():
+                return self._sort(node, self.plan(node.child, leaves))
+            case LimitExec():
+                child = self._closed(self.plan(node.child, leaves))
+                limit = f"LIMIT {node.limit}" if node.limit is not None else ""
+                offset = f"OFFSET {node.offset}" if node.offset else ""
+                return replace(child, tail=" ".join(filter(None, (limit, offset))))
+            case UnionExec():
+                return self._union(node, leaves)
+            case HashJoinExec():
+                return self._join(node, leaves)
+        raise InternalPlanError(f"{type(node).__name__} has no SQL")
+
+    def relation(self, block: _Block) -> str:
+        """The block as an item of FROM."""
+        if block.is_bare:
+            return block.source
+        return f"({self._text(block)}) AS t{next(self._aliases)}"
+
+    def _text(self, block: _Block) -> str:
+        where = f" WHERE {' AND '.join(block.where)}" if block.where else ""
+        tail = f" {block.tail}" if block.tail else ""
+        return f"SELECT {', '.join(block.items or ('*',))} FROM {block.source}{where}{tail}"
+
+    def _open(self, block: _Block) -> _Block:
+        """A block whose columns are those of its FROM, so that WHERE and SELECT may be added."""
+        return block if block.items is None and not block.tail else _Block(self.relation(block))
+
+    def _closed(self, block: _Block) -> _Block:
+        """A block to which a tail may be added."""
+        return block if not block.tail else _Block(self.relation(block))
+
+    def _item(self, column: Column, expr: Expression) -> str:
+        text = self.scalar(expr)
+        return text if text == _c(column) else f"{text} AS {_c(column)}"
+
+    def _aggregate(self, node: AggregateExec, child: _Block) -> _Block:
+        groups = [self._group(c, e) for c, e in node.groups]
+        calls = [f"{self.aggregate(e)} AS {_c(c)}" for c, e in node.aggregates]
+        numbers = ", ".join(str(i + 1) for i in range(len(groups)))
+        return replace(child, items=(*groups, *calls), tail=f"GROUP BY {numbers}" if groups else "")
+
+    def _group(self, column: Column, expr: Expression) -> str:
+        text = self.scalar(expr)
+        if expr.dtype.is_floating and self._engine == "duckdb":
+            # NOTE: Spark groups -0.0 with 0.0 and shows 0.0; DuckDB shows whichever came first.
+            text = f"({text} + CAST(0 AS {type_name(expr.dtype, self._engine)}))"
+        return f"{text} AS {_c(column)}"
+
+    def _sort(self, node: SortExec | SortPreservingMergeExec, child: _Block) -> _Block:
+        keys = ", ".join(self._sort_key(k) for k in node.keys)
+        fetch = f" LIMIT {node.fetch}" if node.fetch is not None else ""
+        opened = child if child.is_bare else _Block(self.relation(child))
+        return replace(opened, tail=f"ORDER BY {keys}{fetch}")
+
+    def _sort_key(self, key: SortKey) -> str:
+        order = "ASC" if key.ascending else "DESC"
+        return f"{self.scalar(key.expr)} {order} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+
+    def _union(self, node: UnionExec, leaves: Mapping[int, int]) -> _Block:
+        parts = []
+        for child in node.inputs:
+            block = self.plan(child, leaves)
+            pairs = zip(child.columns, node.outputs, strict=True)
+            items = ", ".join(f"{_c(inner)} AS {_c(outer)}" for inner, outer in pairs)
+            parts.append(f"SELECT {items} FROM {self.relation(block)}")
+        return _Block(f"({' UNION ALL '.join(parts)}) AS t{next(self._aliases)}")
+
+    def _join(self, node: HashJoinExec, leaves: Mapping[int, int]) -> _Block:
+        left = self.relation(self.plan(node.left, leaves))
+        right_block = self.plan(node.right, leaves)
+        right = self.relation(right_block)
+        if right_block.is_join and right_block.is_bare:
+            right = f"(SELECT * FROM {right}) AS t{next(self._aliases)}"
+        pairs = zip(node.left_keys, node.right_keys, strict=True)
+        parts = [f"{self.scalar(a)} = {self.scalar(b)}" for a, b in pairs]
+        if node.residual != TRUE:
+            parts.append(self.scalar(node.residual))
+        if not parts and node.kind == "inner":
+            return _Block(f"{left} CROSS JOIN {right}", is_join=True)
+        words = _JOINS[self._engine].get(node.kind, f"{node.kind.upper()} JOIN")
+        return _Block(f"{left} {words} {right} ON {' AND '.join(parts) or 'true'}", is_join=True)
+
+    # ------------------------------------------------------------ expressions
+
+    def scalar(self, node: Expression) -> str:
+        """The text of one expression."""
+        match node:
+            case ColumnRef():
+                return _c(node)
+            case Literal():
+                return literal_text(node, self._engine)
+            case Parameter():
+                return literal_text(self._value(node), self._engine)
+            case Cast():
+                return self._cast(node)
+            case Call():
+                return self._call(node)
+        raise InternalPlanError(f"{type(node).__name__} has no SQL")
+
+    def _value(self, node: Parameter) -> Literal:
+        value = self._parameters.get(node.name)
+        if value is None:
+            raise ParameterError(f"parameter ':{node.name}' has no value")
+        return Literal(node.dtype, value.value)
+
+    def _cast(self, node: Cast) -> str:
+        text = self.scalar(node.arg)
+        name = type_name(node.dtype, self._engine)
+        if self._engine == "duckdb" and node.arg.dtype.is_decimal and node.dtype.is_integral:
+            text = f"trunc({text})"  # NOTE: Spark cuts digits off, DuckDB rounds
+        return f"{'TRY_CAST' if node.safe else 'CAST'}({text} AS {name})"
+
+    def _call(self, node: Call) -> str:
+        function = REGISTRY[node.function]
+        spelling: str | Callable[[Call], str] | None
+        spelling = function.duckdb if self._engine == "duckdb" else function.spark
+        if spelling is None:
+            raise InternalPlanError(f"function '{node.function}' has no DuckDB spelling")
+        template = spelling if isinstance(spelling, str) else spelling(node)
+        if "{*}" in template:
+            template = template.replace("{*}", ", ".join(f"{{{i}}}" for i in range(len(node.args))))
+        args = [self.scalar(a) for a in node.args]
+        return template.format(*args, type=type_name(node.dtype, self._engine))
+
+    def aggregate(self, node: AggregateCall) -> str:
+        """The text of one aggregate call."""
+        name = type_name(node.dtype, self._engine)
+        args = ", ".join(self.scalar(a) for a in node.args)
+        where = [self.scalar(node.where)] if node.where is not None else []
+        if self._engine == "spark":
+            text = f"{node.function}({'DISTINCT ' if node.distinct else ''}{args or '*'})"
+        else:
+            if node.distinct and len(node.args) > 1:
+                where += [f"{self.scalar(a)} IS NOT NULL" for a in node.args]
+                args = f"({args})"
+            elif len(node.args) > 1 and node.function == "count":
+                where += [f"{self.scalar(a)} IS NOT NULL" for a in node.args]
+                args = ""
+            text = f"({'DISTINCT ' if node.distinct else ''}{args or '*'})"
+        condition = f" FILTER (WHERE {' AND '.join(where)})" if where else ""
+        if self._engine == "spark":
+            return f"CAST({text}{condition} AS {name})"
+        function = AGGREGATES[node.function].duckdb
+        if function is None:
+            raise InternalPlanError(f"aggregate '{node.function}' has no DuckDB spelling")
+        return f"CAST({function}{text}{condition} AS {name})"

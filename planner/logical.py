@@ -1,0 +1,239 @@
+"""Logical plan: what to compute. Immutable nodes; each knows its output columns.
+
+In: children and expressions. Out: trees that the optimiser rewrites. No node names an algorithm,
+a partitioning or an engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal as OneOf
+
+from planner.errors import InternalPlanError
+from planner.expressions import AggregateCall, Column, Expression, SortKey
+from planner.tree import same, walk
+
+JoinKind = OneOf["inner", "cross", "left", "right", "full", "semi", "anti"]
+NamedExpression = tuple[Column, Expression]
+
+
+@dataclass(frozen=True)
+class LogicalPlan:
+    """Base of logical operators."""
+
+    @property
+    def children(self) -> tuple[LogicalPlan, ...]:
+        """Inputs, in order."""
+        return ()
+
+    def with_children(self, new: tuple[LogicalPlan, ...]) -> LogicalPlan:
+        """The same operator over other inputs."""
+        if new:
+            raise InternalPlanError(f"{type(self).__name__} has no inputs")
+        return self
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Output columns, in order."""
+        raise NotImplementedError
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The operator's own expressions."""
+        return ()
+
+    @cached_property
+    def column_ids(self) -> frozenset[int]:
+        """Numbers of the output columns."""
+        return frozenset(c.id for c in self.columns)
+
+    @cached_property
+    def free_ids(self) -> frozenset[int]:
+        """Columns that the tree reads but nothing in it produces: its correlation."""
+        produced: set[int] = set()
+        read: set[int] = set()
+        for node in walk(self):
+            produced |= node.column_ids
+            for expr in node.expressions:
+                read |= expr.column_ids
+        return frozenset(read - produced)
+
+
+@dataclass(frozen=True)
+class OneRow(LogicalPlan):
+    """One row without columns: SELECT without FROM."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Scan(LogicalPlan):
+    """Columns of a base table.
+
+    Args:
+        table: Name in the catalog.
+        outputs: Columns to read.
+        source: Their names in the files, in the same order.
+    """
+
+    table: str
+    outputs: tuple[Column, ...]
+    source: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that are read."""
+        return self.outputs
+
+
+@dataclass(frozen=True)
+class _Unary(LogicalPlan):
+    child: LogicalPlan
+
+    @property
+    def children(self) -> tuple[LogicalPlan, ...]:
+        """The one input."""
+        return (self.child,)
+
+    def with_children(self, new: tuple[LogicalPlan, ...]) -> LogicalPlan:
+        """The same operator over another input."""
+        return self if new[0] is self.child else replace(self, child=new[0])
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the input."""
+        return self.child.columns
+
+
+@dataclass(frozen=True)
+class Filter(_Unary):
+    """Rows for which the predicate is true."""
+
+    predicate: Expression
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The predicate."""
+        return (self.predicate,)
+
+
+@dataclass(frozen=True)
+class Project(_Unary):
+    """New columns computed from each row."""
+
+    items: tuple[NamedExpression, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """One column an item."""
+        return tuple(column for column, _ in self.items)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The item expressions."""
+        return tuple(expr for _, expr in self.items)
+
+
+@dataclass(frozen=True)
+class Aggregate(_Unary):
+    """Groups and their aggregates; without groups exactly one row, without aggregates DISTINCT."""
+
+    groups: tuple[NamedExpression, ...]
+    aggregates: tuple[tuple[Column, AggregateCall], ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Group columns, then aggregate columns."""
+        return (*(c for c, _ in self.groups), *(c for c, _ in self.aggregates))
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Group expressions, then aggregate calls."""
+        return (*(e for _, e in self.groups), *(e for _, e in self.aggregates))
+
+
+@dataclass(frozen=True)
+class Sort(_Unary):
+    """A total order of the rows."""
+
+    keys: tuple[SortKey, ...]
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The key expressions."""
+        return tuple(key.expr for key in self.keys)
+
+
+@dataclass(frozen=True)
+class Limit(_Unary):
+    """At most `limit` rows after the first `offset`; None is without bound."""
+
+    limit: int | None
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Join(LogicalPlan):
+    """Two inputs combined; semi and anti keep only the columns of the left one."""
+
+    left: LogicalPlan
+    right: LogicalPlan
+    kind: JoinKind
+    condition: Expression
+
+    @property
+    def children(self) -> tuple[LogicalPlan, ...]:
+        """Left, right."""
+        return (self.left, self.right)
+
+    def with_children(self, new: tuple[LogicalPlan, ...]) -> LogicalPlan:
+        """The same join of other inputs."""
+        return self if same(self.children, new) else replace(self, left=new[0], right=new[1])
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Left columns, then right ones unless the kind is semi or anti."""
+        if self.kind in ("semi", "anti"):
+            return self.left.columns
+        return (*self.left.columns, *self.right.columns)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The condition."""
+        return (self.condition,)
+
+
+@dataclass(frozen=True)
+class Union(LogicalPlan):
+    """All rows of all inputs (UNION ALL); inputs agree in number and types of columns."""
+
+    inputs: tuple[LogicalPlan, ...]
+    outputs: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        for child in self.inputs:
+            if [c.dtype for c in child.columns] != [c.dtype for c in self.outputs]:
+                raise InternalPlanError("UNION inputs differ in their columns")
+
+    @property
+    def children(self) -> tuple[LogicalPlan, ...]:
+        """All inputs."""
+        return self.inputs
+
+    def with_children(self, new: tuple[LogicalPlan, ...]) -> LogicalPlan:
+        """The union of other inputs."""
+        return self if same(self.inputs, new) else replace(self, inputs=new)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Columns of its own, by position."""
+        return self.outputs
+
+
+def distinct(child: LogicalPlan) -> Aggregate:
+    """The different rows of a plan, under the same column numbers."""
+    return Aggregate(child=child, groups=tuple((c, c.ref) for c in child.columns), aggregates=())

@@ -1,0 +1,183 @@
+"""Logical plan → physical plan on one node: which algorithm, which side is hashed.
+
+In: an optimised logical plan and its estimates. Out: a physical plan without exchanges, which is
+right as it stands on a single task. This pass rewrites no algebra.
+"""
+
+from __future__ import annotations
+
+from planner.aggregates import AGGREGATES
+from planner.errors import InternalPlanError
+from planner.expressions import (
+    AggregateCall,
+    Call,
+    Column,
+    Expression,
+    conjoin,
+    conjuncts,
+)
+from planner.logical import (
+    Aggregate,
+    Filter,
+    Join,
+    Limit,
+    LogicalPlan,
+    OneRow,
+    Project,
+    Scan,
+    Sort,
+    Union,
+)
+from planner.optimizer.context import RuleContext
+from planner.physical import (
+    AggregateExec,
+    FilterExec,
+    HashJoinExec,
+    LimitExec,
+    OneRowExec,
+    PhysicalPlan,
+    ProjectionExec,
+    ScanExec,
+    SortExec,
+    UnionExec,
+)
+from planner.tree import walk
+
+
+class Lowering:
+    """Lowers one plan; remembers the size of each physical operator for the exchange pass.
+
+    Args:
+        context: Options, estimates, fresh columns.
+    """
+
+    def __init__(self, context: RuleContext) -> None:
+        self.context = context
+        self._sizes: dict[int, tuple[PhysicalPlan, float, float]] = {}
+
+    def lower(self, plan: LogicalPlan) -> PhysicalPlan:
+        """The physical form of one operator and all below it."""
+        lowered = self._lower(plan)
+        estimate = self.context.estimator.estimate(plan)
+        self._sizes[id(lowered)] = (lowered, estimate.rows, estimate.num_bytes)
+        return lowered
+
+    def size(self, plan: PhysicalPlan) -> tuple[float, float]:
+        """Estimated rows and bytes of an operator; of its largest input if it is a new one."""
+        for node in walk(plan):
+            known = self._sizes.get(id(node))
+            if known is not None and known[0] is node:
+                return known[1], known[2]
+        return 1.0, 1.0
+
+    def note_size(self, plan: PhysicalPlan, like: PhysicalPlan) -> PhysicalPlan:
+        """Remember that a rewritten operator is as large as the original."""
+        self._sizes[id(plan)] = (plan, *self.size(like))
+        return plan
+
+    def _lower(self, plan: LogicalPlan) -> PhysicalPlan:
+        match plan:
+            case Scan():
+                return ScanExec(plan.table, plan.outputs, plan.source)
+            case OneRow():
+                return OneRowExec()
+            case Filter():
+                return FilterExec(self.lower(plan.child), plan.predicate)
+            case Project():
+                return ProjectionExec(self.lower(plan.child), plan.items)
+            case Aggregate():
+                return self._aggregate(plan)
+            case Limit():
+                return self._limit(plan)
+            case Sort():
+                return SortExec(self.lower(plan.child), plan.keys)
+            case Union():
+                return UnionExec(tuple(self.lower(c) for c in plan.inputs), plan.outputs)
+            case Join():
+                return self._join(plan)
+        raise InternalPlanError(f"{type(plan).__name__} has no physical form")
+
+    def _limit(self, plan: Limit) -> PhysicalPlan:
+        child = plan.child
+        if isinstance(child, Sort) and plan.limit is not None:
+            sorted_ = SortExec(self.lower(child.child), child.keys, plan.limit + plan.offset)
+            if not plan.offset:
+                return sorted_
+            estimate = self.context.estimator.estimate(plan)
+            self._sizes[id(sorted_)] = (sorted_, estimate.rows, estimate.num_bytes)
+            return LimitExec(sorted_, plan.limit, plan.offset)
+        return LimitExec(self.lower(child), plan.limit, plan.offset)
+
+    def _aggregate(self, plan: Aggregate) -> PhysicalPlan:
+        """Replace aggregates that have an arithmetic end, such as avg, by their parts."""
+        child = self.lower(plan.child)
+        parts: dict[AggregateCall, Column] = {}
+        results: list[tuple[Column, Expression]] = []
+        for column, node in plan.aggregates:
+            function = AGGREGATES[node.function]
+            states = function.states(node) if function.states and function.duckdb is None else None
+            if states is None:
+                parts.setdefault(node, column)
+                results.append((column, parts[node].ref))
+                continue
+            columns = []
+            for state in states:
+                call = state.partial
+                if node.distinct:
+                    call = AggregateCall(call.dtype, call.function, call.args, True, call.where)
+                if call not in parts:
+                    parts[call] = self.context.column(call.function, call.dtype)
+                columns.append(parts[call])
+            results.append((column, function.finish(node, tuple(columns))))
+        aggregates = tuple((c, e) for e, c in parts.items())
+        single = AggregateExec(child, "single", plan.groups, aggregates)
+        if aggregates == plan.aggregates:
+            return single
+        estimate = self.context.estimator.estimate(plan)
+        self._sizes[id(single)] = (single, estimate.rows, estimate.num_bytes)
+        return ProjectionExec(single, (*((c, c.ref) for c, _ in plan.groups), *results))
+
+    def _join(self, plan: Join) -> PhysicalPlan:
+        if plan.kind == "right":
+            plan = Join(plan.right, plan.left, "left", plan.condition)
+        left_keys, right_keys, residual = _split_condition(plan)
+        size = self.context.estimator.estimate(plan.right).num_bytes
+        small = size <= self.context.options.broadcast_bytes
+        broadcast = plan.kind != "full" and (not left_keys or small)
+        return HashJoinExec(
+            left=self.lower(plan.left),
+            right=self.lower(plan.right),
+            kind="inner" if plan.kind == "cross" else plan.kind,
+            left_keys=left_keys,
+            right_keys=right_keys,
+            residual=residual,
+            broadcast=broadcast,
+        )
+
+
+def _split_condition(
+    plan: Join,
+) -> tuple[tuple[Expression, ...], tuple[Expression, ...], Expression]:
+    left_keys: list[Expression] = []
+    right_keys: list[Expression] = []
+    residual: list[Expression] = []
+    for part in conjuncts(plan.condition):
+        if isinstance(part, Call) and part.function == "eq" and part.args[0].dtype.is_atomic:
+            first, second = part.args
+            if first.column_ids and second.column_ids:
+                if (
+                    first.column_ids <= plan.left.column_ids
+                    and second.column_ids <= plan.right.column_ids
+                ):
+                    left_keys.append(first)
+                    right_keys.append(second)
+                    continue
+                if (
+                    second.column_ids <= plan.left.column_ids
+                    and first.column_ids <= plan.right.column_ids
+                ):
+                    left_keys.append(second)
+                    right_keys.append(first)
+                    continue
+        residual.append(part)
+    return tuple(left_keys), tuple(right_keys), conjoin(residual)

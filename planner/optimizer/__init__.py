@@ -1,0 +1,44 @@
+"""Logical optimiser: an ordered list of rules, one a file.
+
+In: a logical plan. Out: an equal one that costs less. No rule names an algorithm, an exchange or an
+engine; after each the plan is valid and computes the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planner.logical import LogicalPlan
+from planner.optimizer.context import RuleContext as RuleContext
+from planner.optimizer.convert_outer_joins import convert_outer_joins
+from planner.optimizer.factor_disjunctions import factor_disjunctions
+from planner.optimizer.fold_constants import fold_constants
+from planner.optimizer.prune_columns import prune_columns
+from planner.optimizer.push_down_filters import push_down_filters
+from planner.optimizer.push_down_limits import push_down_limits
+from planner.optimizer.push_down_semi_joins import push_down_semi_joins
+from planner.optimizer.reorder_joins import reorder_joins
+from planner.optimizer.unnest_subqueries import unnest_subqueries
+
+Rule = Callable[[LogicalPlan, RuleContext], LogicalPlan]
+
+RULES: tuple[Rule, ...] = (
+    fold_constants,
+    unnest_subqueries,
+    factor_disjunctions,
+    convert_outer_joins,  # before filters move, which it needs above the join
+    push_down_filters,
+    push_down_semi_joins,
+    reorder_joins,  # needs filters at their relations, for the estimates
+    push_down_limits,
+    prune_columns,  # last: removes what the others made superfluous
+)
+
+
+def optimize(
+    plan: LogicalPlan, context: RuleContext, rules: tuple[Rule, ...] = RULES
+) -> LogicalPlan:
+    """The plan after every rule, in order."""
+    for rule in rules:
+        plan = rule(plan, context)
+    return plan

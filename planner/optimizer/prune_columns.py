@@ -1,0 +1,104 @@
+"""Rule: no operator carries a column that nothing above reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.estimates import default_width
+from planner.expressions import Column
+from planner.logical import (
+    Aggregate,
+    Filter,
+    Join,
+    Limit,
+    LogicalPlan,
+    OneRow,
+    Project,
+    Scan,
+    Sort,
+    Union,
+)
+from planner.optimizer.context import RuleContext
+
+
+def prune_columns(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
+    """Drop unread columns from scans, projections, aggregates and unions; narrow join inputs.
+
+    Before:  Project[a] <- Join[l.k = r.k](Scan(l: k, a, b), Scan(r: k, c))
+    After:   Project[a] <- Join[l.k = r.k](Scan(l: k, a), Scan(r: k))
+    A scan of which nothing is read keeps its narrowest column, so that rows can be counted.
+    """
+    del context
+    return _prune(plan, plan.column_ids)
+
+
+def _prune(plan: LogicalPlan, needed: frozenset[int]) -> LogicalPlan:
+    match plan:
+        case Scan():
+            return _scan(plan, needed)
+        case Project():
+            items = tuple(i for i in plan.items if i[0].id in needed) or plan.items[:1]
+            if len(items) < len(plan.items):
+                plan = replace(plan, items=items)
+            return plan.with_children((_prune(plan.child, _read(plan)),))
+        case Aggregate():
+            kept = tuple(a for a in plan.aggregates if a[0].id in needed)
+            if not plan.groups:
+                kept = kept or plan.aggregates[:1]
+            if len(kept) < len(plan.aggregates):
+                plan = replace(plan, aggregates=kept)
+            return plan.with_children((_narrow(_prune(plan.child, _read(plan)), _read(plan)),))
+        case Filter() | Sort() | Limit():
+            below = needed | _read(plan)
+            return plan.with_children((_prune(plan.child, below),))
+        case Join():
+            below = needed | _read(plan)
+            sides = tuple(
+                _narrow(_prune(side, below & side.column_ids), below & side.column_ids)
+                for side in plan.children
+            )
+            return plan.with_children(sides)
+        case Union():
+            return _union(plan, needed)
+        case OneRow():
+            return plan
+    raise TypeError(type(plan).__name__)
+
+
+def _read(plan: LogicalPlan) -> frozenset[int]:
+    return frozenset().union(*(e.column_ids for e in plan.expressions))
+
+
+def _scan(plan: Scan, needed: frozenset[int]) -> Scan:
+    pairs = list(zip(plan.outputs, plan.source, strict=True))
+    kept = [p for p in pairs if p[0].id in needed]
+    if not kept:
+        kept = [min(pairs, key=lambda p: default_width(p[0].dtype))]
+    if len(kept) == len(pairs):
+        return plan
+    return replace(plan, outputs=tuple(c for c, _ in kept), source=tuple(n for _, n in kept))
+
+
+def _narrow(plan: LogicalPlan, needed: frozenset[int]) -> LogicalPlan:
+    """The plan without columns that only its own filters and joins read."""
+    kept: tuple[Column, ...] = tuple(c for c in plan.columns if c.id in needed)
+    if len(kept) == len(plan.columns) or not kept or isinstance(plan, Scan):
+        return plan
+    if isinstance(plan, Project):
+        return replace(plan, items=tuple(i for i in plan.items if i[0].id in needed))
+    return Project(plan, tuple((c, c.ref) for c in kept))
+
+
+def _union(plan: Union, needed: frozenset[int]) -> LogicalPlan:
+    keep = [i for i, c in enumerate(plan.outputs) if c.id in needed] or [0]
+    if len(keep) == len(plan.outputs):
+        return plan.with_children(tuple(_prune(c, c.column_ids) for c in plan.inputs))
+    inputs = []
+    for child in plan.inputs:
+        columns = tuple(child.columns[i] for i in keep)
+        ids = frozenset(c.id for c in columns)
+        pruned = _prune(child, ids)
+        if pruned.columns != columns:
+            pruned = Project(pruned, tuple((c, c.ref) for c in columns))
+        inputs.append(pruned)
+    return Union(tuple(inputs), tuple(plan.outputs[i] for i in keep))

@@ -1,0 +1,34 @@
+"""Rule: limits move below what keeps the number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.logical import Limit, LogicalPlan, Project, Sort, Union
+from planner.optimizer.context import RuleContext
+from planner.tree import transform_down
+
+
+def push_down_limits(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
+    """Push LIMIT below projections, and a copy into each input of a union.
+
+    Before:  Limit[10] <- Project <- Union(a, b)
+    After:   Project <- Limit[10] <- Union(Limit[10] <- a, Limit[10] <- b)
+    A limit above a sort stays there: together they are one top-N.
+    """
+    del context
+    return transform_down(plan, _push)
+
+
+def _push(node: LogicalPlan) -> LogicalPlan:
+    if not isinstance(node, Limit):
+        return node
+    child = node.child
+    if isinstance(child, Project):
+        return replace(child, child=_push(replace(node, child=child.child)))
+    if isinstance(child, Union) and node.limit is not None:
+        each = node.limit + node.offset
+        if any(not isinstance(i, Limit | Sort) for i in child.inputs):
+            limited = tuple(i if isinstance(i, Limit) else Limit(i, each) for i in child.inputs)
+            return replace(node, child=replace(child, inputs=limited))
+    return node

@@ -1,0 +1,86 @@
+"""Knobs of the planner, each with its unit, its default and what 0 means.
+
+In: `name=value` pairs from the command line or a project. Out: frozen `PlannerOptions`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from planner.errors import OptionError
+
+PlanPhase = OneOf["logical", "optimized", "physical", "stages"]
+EngineChoice = OneOf["auto", "duckdb", "spark"]
+
+
+@dataclass(frozen=True)
+class PlannerOptions:
+    """What may be set with `--set planner.<name>=<value>`.
+
+    Args:
+        num_partitions: Partitions of a shuffle; 0 chooses by the estimated bytes.
+        partition_bytes: Estimated bytes of one shuffle partition when the number is chosen.
+        broadcast_bytes: Largest estimated build side that is sent to every task; 0 broadcasts only
+            what has no join key.
+        inline_bytes: Largest stored bytes of a table that every task scans itself instead of
+            reading a broadcast; 0 never does.
+        single_task_bytes: A query over tables of fewer stored bytes is one stage on one task; 0
+            never is.
+        force_distribution: Plan as if all data were large: no inline scans, no single task.
+        engine: `auto`: DuckDB where proven; `duckdb`: an unproven expression is an error; `spark`:
+            every stage on Spark SQL.
+        time_zone: Session time zone, an IANA name.
+    """
+
+    num_partitions: int = 0
+    partition_bytes: int = 32 << 20
+    broadcast_bytes: int = 64 << 20
+    inline_bytes: int = 1 << 20
+    single_task_bytes: int = 1 << 20
+    force_distribution: bool = False
+    engine: EngineChoice = "auto"
+    time_zone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        for name in ("num_partitions", "broadcast_bytes", "inline_bytes", "single_task_bytes"):
+            if getattr(self, name) < 0:
+                raise OptionError(f"planner.{name} must not be negative")
+        if self.partition_bytes <= 0:
+            raise OptionError("planner.partition_bytes must be positive")
+        if self.num_partitions > 65_535:
+            raise OptionError("planner.num_partitions must not exceed 65535")
+        if self.engine not in ("auto", "duckdb", "spark"):
+            raise OptionError(f"planner.engine is '{self.engine}'; use auto, duckdb or spark")
+
+    def updated(self, settings: Mapping[str, str]) -> PlannerOptions:
+        """These options with some set from text.
+
+        Args:
+            settings: Values by option name, without the `planner.` prefix.
+
+        Raises:
+            OptionError: For an unknown name or a value that does not fit.
+        """
+        known = {f.name: f for f in dataclasses.fields(self)}
+        changes: dict[str, object] = {}
+        for name, text in settings.items():
+            if name not in known:
+                raise OptionError(f"unknown option planner.{name}; there are {', '.join(known)}")
+            changes[name] = _parse(name, text, getattr(self, name))
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # parsed by field
+
+
+def _parse(name: str, text: str, current: object) -> object:
+    if isinstance(current, bool):
+        if text.lower() not in ("true", "false"):
+            raise OptionError(f"planner.{name} must be true or false, not '{text}'")
+        return text.lower() == "true"
+    if isinstance(current, int):
+        try:
+            return int(text)
+        except ValueError:
+            raise OptionError(f"planner.{name} must be a whole number, not '{text}'") from None
+    return text

@@ -1,0 +1,175 @@
+"""SQL text → one parsed SELECT that only reads the catalog's tables.
+
+In: Spark SQL text. Out: a sqlglot tree. What is no SELECT, or reaches outside the tables, is
+refused here, before any engine sees it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError as SqlglotParseError
+from sqlglot.errors import TokenError
+from sqlglot.parsers.spark import SparkParser
+
+from planner.errors import ForbiddenSqlError, ParseError
+
+_FORBIDDEN_FUNCTIONS = frozenset({"reflect", "java_method", "try_reflect"})
+_PATH_FORMATS = frozenset(
+    (
+        "parquet",
+        "orc",
+        "json",
+        "csv",
+        "text",
+        "avro",
+        "delta",
+        "iceberg",
+        "hudi",
+        "binaryfile",
+        "libsvm",
+        "xml",
+        "jdbc",
+        "com.databricks.spark.csv",
+    )
+)
+_TABLE_FUNCTIONS = frozenset(
+    (
+        "range",
+        "explode",
+        "explode_outer",
+        "posexplode",
+        "posexplode_outer",
+        "inline",
+        "inline_outer",
+        "stack",
+        "json_tuple",
+        "variant_explode",
+        "variant_explode_outer",
+        "sql_keywords",
+        "collations",
+    )
+)
+
+
+class StagecoachSpark(Spark):
+    """Spark 4 in ANSI mode, as far as sqlglot's own dialect differs from it.
+
+    CAST stays strict and division keeps its error; a doubled quote inside a string is a quote.
+    """
+
+    SAFE_DIVISION = False
+
+    class Tokenizer(Spark.Tokenizer):
+        """Reads `'it''s'` as Spark 4 does."""
+
+        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
+    class Parser(SparkParser):
+        """Keeps CAST strict."""
+
+        STRICT_CAST = True
+
+
+def parse_query(sql: str) -> exp.Query:
+    """The one query in `sql`.
+
+    Raises:
+        ParseError: For text that is no SQL, no query, or more than one statement.
+        ForbiddenSqlError: For a statement or function that does more than read tables.
+    """
+    try:
+        statements = [s for s in sqlglot.parse(sql, dialect=StagecoachSpark) if s is not None]
+    except SqlglotParseError as error:
+        first = error.errors[0] if error.errors else {}
+        near = f" near '{first.get('highlight')}'" if first.get("highlight") else ""
+        text = str(first.get("description") or error).rstrip(".")
+        raise ParseError(
+            f"syntax error{near}: {text}", line=first.get("line"), column=first.get("col")
+        ) from error
+    except TokenError as error:
+        raise ParseError(f"syntax error: {error}", line=1, column=1) from error
+    if not statements:
+        raise ParseError("there is no statement in the text")
+    if len(statements) > 1:
+        raise ParseError(
+            f"found {len(statements)} statements; a query file holds exactly one SELECT"
+        )
+    statement = statements[0]
+    if isinstance(statement, exp.Subquery):
+        statement = statement.unnest()
+    if not isinstance(statement, exp.Query):
+        kind = statement.key.upper() if not isinstance(statement, exp.Command) else statement.name
+        raise ForbiddenSqlError(
+            f"{kind} is not a query; only a SELECT can be planned", line=1, column=1
+        )
+    refuse_outside_access(statement)
+    return statement
+
+
+def refuse_outside_access(tree: exp.Expr) -> None:
+    """Refuse what would read or run something besides the tables of the catalog.
+
+    Raises:
+        ForbiddenSqlError: Naming the function or table and its place.
+    """
+    for node in tree.walk():
+        if isinstance(node, exp.Table):
+            _check_table(node)
+        elif isinstance(node, exp.QueryTransform):
+            raise ForbiddenSqlError("TRANSFORM … USING runs a program; it is not allowed")
+        elif isinstance(node, exp.Into | exp.DML | exp.DDL) and not isinstance(node, exp.Query):
+            raise ForbiddenSqlError(f"{node.key.upper()} is not allowed in a query")
+        elif isinstance(node, exp.Func):
+            name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
+            if name in _FORBIDDEN_FUNCTIONS:
+                line, column = position(node)
+                raise ForbiddenSqlError(
+                    f"function '{name}' reaches outside the query and is not allowed",
+                    line=line,
+                    column=column,
+                )
+
+
+def _check_table(table: exp.Table) -> None:
+    line, column = position(table)
+    if isinstance(table.this, exp.Func):
+        name = table.this.name if isinstance(table.this, exp.Anonymous) else table.this.sql_name()
+        if name.lower() not in _TABLE_FUNCTIONS:
+            raise ForbiddenSqlError(
+                f"table function '{name}' is not allowed; name a table of the catalog",
+                line=line,
+                column=column,
+            )
+        return
+    if table.db.lower() in _PATH_FORMATS or re.search(r"[/\\:]", table.name):
+        raise ForbiddenSqlError(
+            f"'{table.sql(dialect=StagecoachSpark)}' reads a path; add the files to the catalog "
+            "and name the table",
+            line=line,
+            column=column,
+        )
+
+
+def position(node: exp.Expr) -> tuple[int | None, int | None]:
+    """1-based line and column of the first token below a node, where sqlglot kept it."""
+    for part in node.walk():
+        if "line" in part.meta:
+            length = part.meta.get("end", 0) - part.meta.get("start", 0)
+            return part.meta["line"], max(part.meta["col"] - length, 1)
+    return None, None
+
+
+def table_names(tree: exp.Expr) -> tuple[str, ...]:
+    """Names in FROM clauses that no CTE defines, in order of appearance, each once."""
+    ctes = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
+    names = [
+        ".".join(part.name for part in table.parts)
+        for table in tree.find_all(exp.Table)
+        if not isinstance(table.this, exp.Func)
+    ]
+    return tuple(dict.fromkeys(n for n in names if n.lower() not in ctes))

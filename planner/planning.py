@@ -1,0 +1,186 @@
+"""The planner's front door: all phases in order.
+
+In: SQL text, a catalog, options, declared parameters. Out: a `StageGraph`, or the plan after
+one phase. What cannot be staged becomes one Spark stage, with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planner.build import BuiltQuery, build_logical
+from planner.catalog import Catalog, TableInfo
+from planner.cut import cut_into_stages
+from planner.distribute import distribute
+from planner.errors import AnalysisError, UnsupportedSqlError
+from planner.estimates import Estimator
+from planner.logical import LogicalPlan
+from planner.lower import Lowering
+from planner.optimizer import optimize
+from planner.optimizer.context import RuleContext, first_free_id
+from planner.options import PlannerOptions, PlanPhase
+from planner.parse import parse_query, table_names
+from planner.physical import OneRowExec, PhysicalPlan
+from planner.stages import Branch, ParameterSpec, Stage, StageGraph, StageOutput
+from planner.types import DATE, TIMESTAMP, Field, to_arrow
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+DEFAULT_OPTIONS = PlannerOptions()
+_CLOCK = (ParameterSpec("@now", TIMESTAMP), ParameterSpec("@date", DATE))
+
+
+@dataclass(frozen=True)
+class _Planned:
+    built: BuiltQuery
+    optimized: LogicalPlan
+    physical: PhysicalPlan
+    lowering: Lowering
+
+
+def plan_query(
+    sql: str,
+    catalog: Catalog,
+    options: PlannerOptions = DEFAULT_OPTIONS,
+    *,
+    name: str = "query",
+    parameters: tuple[ParameterSpec, ...] = (),
+) -> StageGraph:
+    """The stage graph of a query.
+
+    Args:
+        sql: One SELECT in Spark's SQL.
+        catalog: Where tables are looked up.
+        options: Planner options.
+        name: Name of the query.
+        parameters: Declared parameters; every `:name` in the text must be among them.
+
+    Raises:
+        ParseError: For text that is not one query.
+        ForbiddenSqlError: For SQL that does more than read the catalog's tables.
+        AnalysisError: For names or types that do not fit the catalog.
+        CatalogError: For tables that cannot be read.
+        UnsupportedSqlError: With `engine='duckdb'`, for what DuckDB is not proven to do.
+    """
+    query = parse_query(sql)
+    try:
+        planned = _plan(query, catalog, options, parameters)
+        result = tuple(Field(c.name, c.dtype) for c in planned.built.plan.columns)
+        for field in result:
+            to_arrow(field.dtype)
+        tables = {t.name: t for t in planned.built.tables}
+        distributed = distribute(planned.physical, planned.lowering, planned.lowering.context)
+        stages = cut_into_stages(distributed, tables, options, planned.lowering.size)
+    except UnsupportedSqlError as error:
+        if options.engine == "duckdb":
+            raise
+        return _whole_query(sql, query, catalog, options, name, parameters, error.message)
+    if options.engine == "duckdb":
+        _require_duckdb(stages)
+    used = {p for stage in stages for p in stage.parameters}
+    return StageGraph(
+        query=name,
+        sql=sql,
+        stages=stages,
+        result=result,
+        parameters=tuple(p for p in (*parameters, *_CLOCK) if p in parameters or p.name in used),
+        tables=tuple((t.name, t.columns) for t in planned.built.tables),
+        time_zone=options.time_zone,
+        ordered=planned.built.ordered,
+    )
+
+
+def plan_until(
+    sql: str,
+    catalog: Catalog,
+    phase: PlanPhase,
+    options: PlannerOptions = DEFAULT_OPTIONS,
+    *,
+    name: str = "query",
+    parameters: tuple[ParameterSpec, ...] = (),
+) -> LogicalPlan | PhysicalPlan | StageGraph:
+    """The plan after one phase: `logical`, `optimized`, `physical` (with exchanges) or `stages`.
+
+    Raises:
+        UnsupportedSqlError: For a query that cannot be staged (but with `stages`).
+        ParseError, AnalysisError, CatalogError: As `plan_query`.
+    """
+    if phase == "stages":
+        return plan_query(sql, catalog, options, name=name, parameters=parameters)
+    planned = _plan(parse_query(sql), catalog, options, parameters)
+    if phase == "logical":
+        return planned.built.plan
+    if phase == "optimized":
+        return planned.optimized
+    return distribute(planned.physical, planned.lowering, planned.lowering.context)
+
+
+def _plan(
+    query: exp.Query,
+    catalog: Catalog,
+    options: PlannerOptions,
+    parameters: tuple[ParameterSpec, ...],
+) -> _Planned:
+    built = build_logical(query, catalog, {p.name: p.dtype for p in parameters})
+    estimator = Estimator({t.name: t for t in built.tables})
+    context = RuleContext(options, estimator, first_free_id(built.plan))
+    optimized = optimize(built.plan, context)
+    lowering = Lowering(context)
+    return _Planned(built, optimized, lowering.lower(optimized), lowering)
+
+
+def _require_duckdb(stages: tuple[Stage, ...]) -> None:
+    for stage in stages:
+        if stage.engine != "duckdb":
+            raise UnsupportedSqlError(
+                f"stage {stage.stage_id} cannot run on DuckDB: {stage.engine_reason}"
+            )
+
+
+def _whole_query(
+    sql: str,
+    query: exp.Query,
+    catalog: Catalog,
+    options: PlannerOptions,
+    name: str,
+    parameters: tuple[ParameterSpec, ...],
+    reason: str,
+) -> StageGraph:
+    """One Spark stage that runs the text as it stands; its schema is Spark's to tell."""
+    tables = _tables_of(query, catalog)
+    stage = Stage(
+        stage_id=0,
+        title="the whole query on Spark → gather",
+        fragment=OneRowExec(),
+        branches=(Branch("single", ()),),
+        output=StageOutput("gather"),
+        schema=(),
+        engine="spark",
+        engine_reason=reason,
+        sql=sql,
+        sql_tables=tuple(t.name for t in tables),
+    )
+    return StageGraph(
+        query=name,
+        sql=sql,
+        stages=(stage,),
+        result=(),
+        parameters=parameters,
+        tables=tuple((t.name, t.columns) for t in tables),
+        time_zone=options.time_zone,
+        ordered=query.args.get("order") is not None,
+        fallback_reason=reason,
+    )
+
+
+def _tables_of(query: exp.Query, catalog: Catalog) -> list[TableInfo]:
+    found = []
+    for name in table_names(query):
+        info = catalog.table(name)
+        if info is None:
+            known = ", ".join(catalog.table_names())
+            raise AnalysisError(f"table '{name}' is not in the catalog (tables: {known or 'none'})")
+        found.append(info)
+    return found

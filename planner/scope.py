@@ -1,0 +1,143 @@
+"""Which names a scalar can see: relations in FROM, select aliases, outer queries, parameters.
+
+In: column nodes. Out: expressions, or an error with the near matches.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from planner.errors import AnalysisError, UnsupportedSqlError
+from planner.expressions import Column, Expression, Parameter
+from planner.logical import LogicalPlan
+from planner.types import DataType
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class Relation:
+    """An item of FROM: its alias and the columns that it shows."""
+
+    alias: str
+    columns: tuple[Column, ...]
+
+
+@dataclass
+class Scope:
+    """Names visible in one SELECT; implements `planner.scalars.Names`.
+
+    Args:
+        relations: Items of FROM.
+        plan_subquery: Plans a nested query with this scope as its outer one.
+        parameters: Types of the declared parameters by name.
+        parent: Scope of the enclosing query, for correlation.
+        merged: Columns of USING and NATURAL joins by lower-case name, which hide both sides.
+        aliases: Select items by lower-case alias, for ORDER BY, HAVING and later items.
+        aliases_first: Whether an alias hides a column of the same name.
+    """
+
+    relations: tuple[Relation, ...]
+    plan_subquery: Callable[[exp.Query, Scope], LogicalPlan]
+    parameters: Mapping[str, DataType]
+    parent: Scope | None = None
+    merged: Mapping[str, Expression] = field(default_factory=dict)
+    aliases: dict[str, Expression] = field(default_factory=dict)
+    aliases_first: bool = False
+
+    def column(self, node: exp.Column) -> Expression:
+        """The value that a column node names.
+
+        Raises:
+            AnalysisError: If no relation has it, or more than one.
+        """
+        name, qualifier = node.name, node.table
+        if node.args.get("db"):
+            raise UnsupportedSqlError(f"'{node.sql()}' has more than two parts")
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope._local(name, qualifier)
+            if found is not None:
+                return found
+            scope = scope.parent
+        raise self._unknown(name, qualifier)
+
+    def _local(self, name: str, qualifier: str) -> Expression | None:
+        key = name.lower()
+        if self.aliases_first and not qualifier and key in self.aliases:
+            return self.aliases[key]
+        if not qualifier and key in self.merged:
+            return self.merged[key]
+        found = [
+            column
+            for relation in self.relations
+            if not qualifier or relation.alias.lower() == qualifier.lower()
+            for column in relation.columns
+            if column.name.lower() == key
+        ]
+        if len(found) > 1:
+            shown = ", ".join(
+                f"{r.alias}.{c.name}" for r in self.relations for c in r.columns if c in found
+            )
+            raise AnalysisError(f"column '{name}' is ambiguous; it could be {shown}")
+        if found:
+            column = found[0]
+            return Column(column.id, name, column.dtype).ref
+        if not qualifier and key in self.aliases:
+            return self.aliases[key]
+        return None
+
+    def _unknown(self, name: str, qualifier: str) -> Exception:
+        visible: list[str] = []
+        scope: Scope | None = self
+        while scope is not None:
+            for relation in scope.relations:
+                if qualifier and relation.alias.lower() == qualifier.lower():
+                    return _not_found(
+                        f"'{name}' in '{qualifier}'", name, [c.name for c in relation.columns]
+                    )
+                visible.extend(c.name for c in relation.columns)
+                if any(
+                    c.name.lower() == qualifier.lower() and not c.dtype.is_atomic
+                    for c in relation.columns
+                ):
+                    return UnsupportedSqlError(f"field '{name}' of the struct '{qualifier}'")
+            scope = scope.parent
+        if qualifier:
+            aliases = [r.alias for r in self.relations]
+            return _not_found(f"'{qualifier}.{name}'", qualifier, aliases, what="table or alias")
+        return _not_found(f"'{name}'", name, visible)
+
+    def subquery(self, query: exp.Query) -> LogicalPlan:
+        """The plan of a query nested in this scope."""
+        return self.plan_subquery(query, self)
+
+    def parameter(self, name: str) -> Parameter:
+        """The declared parameter.
+
+        Raises:
+            AnalysisError: If no parameter of that name was declared.
+        """
+        dtype = self.parameters.get(name)
+        if dtype is None:
+            known = ", ".join(f":{p}" for p in self.parameters) or "none"
+            raise AnalysisError(f"parameter ':{name}' has no value; given are: {known}")
+        return Parameter(dtype, name)
+
+    def window(self, node: exp.Window) -> Expression:
+        """Window functions are not staged yet."""
+        del node
+        raise UnsupportedSqlError("window functions are not staged yet")
+
+
+def _not_found(shown: str, name: str, candidates: list[str], what: str = "column") -> AnalysisError:
+    known = list(dict.fromkeys(candidates))
+    lowered = {c.lower(): c for c in known}
+    near = [lowered[n] for n in difflib.get_close_matches(name.lower(), lowered, n=3)]
+    hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+    listed = f" (available: {', '.join(known[:20])}{', …' if len(known) > 20 else ''})"
+    return AnalysisError(f"{what} {shown} not found{hint}{listed}")

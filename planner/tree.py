@@ -1,0 +1,79 @@
+"""The one place that walks trees: plans and expressions alike.
+
+In: immutable nodes with `children` and `with_children`. Out: nodes; the same object where
+nothing changed, so "changed" is `new is not old`. No walk recurses, so depth is bounded by memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol, Self, TypeVar
+
+
+class Tree(Protocol):
+    """What the walks need of a node."""
+
+    @property
+    def children(self) -> tuple[Self, ...]:
+        """Direct children, in a fixed order."""
+        ...
+
+    def with_children(self, new: tuple[Self, ...]) -> Self:
+        """A copy with other children; `self` if all of them are the same objects."""
+        ...
+
+
+N = TypeVar("N", bound=Tree)
+
+
+def same(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
+    """Whether two child tuples hold the very same objects."""
+    return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
+
+
+def walk(root: N) -> Iterator[N]:
+    """Every node, parents before children, left to right."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children))
+
+
+def transform_up(root: N, fn: Callable[[N], N]) -> N:
+    """Rebuild the tree from the leaves; `fn` sees a node whose children are already rebuilt."""
+    results: list[N] = []
+    stack: list[tuple[N, bool]] = [(root, False)]
+    while stack:
+        node, expanded = stack.pop()
+        if not expanded:
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(node.children))
+            continue
+        count = len(node.children)
+        if count:
+            new = tuple(results[-count:])
+            del results[-count:]
+            node = node.with_children(new)
+        results.append(fn(node))
+    return results[0]
+
+
+def transform_down(root: N, fn: Callable[[N], N]) -> N:
+    """Rebuild the tree from the root; `fn` runs on a node before its (new) children are visited."""
+    results: list[N] = []
+    stack: list[tuple[N, bool]] = [(root, False)]
+    while stack:
+        node, expanded = stack.pop()
+        if not expanded:
+            node = fn(node)
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(node.children))
+            continue
+        count = len(node.children)
+        if count:
+            new = tuple(results[-count:])
+            del results[-count:]
+            node = node.with_children(new)
+        results.append(node)
+    return results[0]

@@ -1,0 +1,319 @@
+"""Spark's data types, their Arrow form and Spark's rules for result types.
+
+In: type names as Spark prints them (`decimal(15,2)`), Arrow types. Out: `DataType` values.
+Source of the rules: Spark's `DecimalPrecision`, `TypeCoercion` and `AnsiTypeCoercion`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from planner.errors import UnsupportedSqlError
+
+MAX_PRECISION = 38
+MIN_ADJUSTED_SCALE = 6
+
+
+@dataclass(frozen=True)
+class Field:
+    """A named column or struct member."""
+
+    name: str
+    dtype: DataType
+
+
+@dataclass(frozen=True)
+class DataType:
+    """A Spark SQL type.
+
+    Args:
+        kind: Spark's type name without arguments: `int`, `decimal`, `array`, …
+        precision: Digits of a decimal, else 0.
+        scale: Digits after the point of a decimal, else 0.
+        fields: Element of an array, key and value of a map, members of a struct.
+    """
+
+    kind: str
+    precision: int = 0
+    scale: int = 0
+    fields: tuple[Field, ...] = ()
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "decimal":
+                return f"decimal({self.precision},{self.scale})"
+            case "array":
+                return f"array<{self.fields[0].dtype}>"
+            case "map":
+                return f"map<{self.fields[0].dtype},{self.fields[1].dtype}>"
+            case "struct":
+                return f"struct<{','.join(f'{f.name}:{f.dtype}' for f in self.fields)}>"
+        return self.kind
+
+    @property
+    def is_integral(self) -> bool:
+        """Whether the type is one of the four integer widths."""
+        return self.kind in _INTEGRAL_DIGITS
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether the type is float or double."""
+        return self.kind in ("float", "double")
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether the type is a decimal."""
+        return self.kind == "decimal"
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether arithmetic is defined on the type."""
+        return self.is_integral or self.is_floating or self.is_decimal
+
+    @property
+    def is_datetime(self) -> bool:
+        """Whether the type is a date or a timestamp."""
+        return self.kind in ("date", "timestamp", "timestamp_ntz")
+
+    @property
+    def is_atomic(self) -> bool:
+        """Whether the type has no members."""
+        return self.kind not in ("array", "map", "struct")
+
+
+BOOLEAN = DataType("boolean")
+TINYINT = DataType("tinyint")
+SMALLINT = DataType("smallint")
+INT = DataType("int")
+BIGINT = DataType("bigint")
+FLOAT = DataType("float")
+DOUBLE = DataType("double")
+STRING = DataType("string")
+BINARY = DataType("binary")
+DATE = DataType("date")
+TIMESTAMP = DataType("timestamp")
+TIMESTAMP_NTZ = DataType("timestamp_ntz")
+NULL = DataType("void")
+INTERVAL = DataType("interval")
+
+_INTEGRAL_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+_ORDER = ("tinyint", "smallint", "int", "bigint")
+_ALIASES = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "timestamp_ltz": "timestamp",
+    "timestampntz": "timestamp_ntz",
+    "bool": "boolean",
+}
+_SIMPLE = {
+    t.kind: t
+    for t in (
+        BOOLEAN,
+        TINYINT,
+        SMALLINT,
+        INT,
+        BIGINT,
+        FLOAT,
+        DOUBLE,
+        STRING,
+        BINARY,
+        DATE,
+        TIMESTAMP,
+        TIMESTAMP_NTZ,
+        NULL,
+        INTERVAL,
+    )
+}
+_ARROW = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+}
+
+
+def decimal(precision: int, scale: int) -> DataType:
+    """A decimal type as given, which must be within Spark's 38 digits."""
+    if not 0 <= scale <= precision <= MAX_PRECISION or precision < 1:
+        raise UnsupportedSqlError(f"decimal({precision},{scale}) is out of Spark's range")
+    return DataType("decimal", precision, scale)
+
+
+def bounded_decimal(precision: int, scale: int) -> DataType:
+    """`DecimalType.bounded`: both numbers capped at 38 (result type of sum and avg)."""
+    return decimal(min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
+
+
+def adjusted_decimal(precision: int, scale: int) -> DataType:
+    """`DecimalType.adjustPrecisionScale`: above 38 digits the scale shrinks, to 6 at least."""
+    if precision <= MAX_PRECISION:
+        return decimal(precision, scale)
+    integral_digits = precision - scale
+    min_scale = min(scale, MIN_ADJUSTED_SCALE)
+    return decimal(MAX_PRECISION, max(MAX_PRECISION - integral_digits, min_scale))
+
+
+def decimal_for(dtype: DataType) -> DataType:
+    """The decimal that holds every value of an integer type (`DecimalType.forType`)."""
+    if dtype.is_decimal:
+        return dtype
+    return decimal(_INTEGRAL_DIGITS[dtype.kind], 0)
+
+
+def array_of(element: DataType) -> DataType:
+    """An array type."""
+    return DataType("array", fields=(Field("element", element),))
+
+
+def map_of(key: DataType, value: DataType) -> DataType:
+    """A map type."""
+    return DataType("map", fields=(Field("key", key), Field("value", value)))
+
+
+def struct_of(fields: tuple[Field, ...]) -> DataType:
+    """A struct type."""
+    return DataType("struct", fields=fields)
+
+
+def wider_decimal(left: DataType, right: DataType) -> DataType:
+    """The common type of two decimals in comparisons, CASE and UNION (no digit is lost)."""
+    scale = max(left.scale, right.scale)
+    digits = max(left.precision - left.scale, right.precision - right.scale)
+    return bounded_decimal(digits + scale, scale)
+
+
+def common_type(left: DataType, right: DataType) -> DataType | None:
+    """The least common type of two types under ANSI rules; None where there is none.
+
+    Strings are not widened here: comparisons of a string with another type are cast by the caller.
+    """
+    if left == right:
+        return left
+    if left == NULL:
+        return right
+    if right == NULL:
+        return left
+    if left.is_integral and right.is_integral:
+        return max(left, right, key=lambda t: _ORDER.index(t.kind))
+    if left.is_numeric and right.is_numeric:
+        if left.is_floating or right.is_floating:
+            both_float = {left.kind, right.kind} == {"float"}
+            return FLOAT if both_float else DOUBLE
+        return wider_decimal(decimal_for(left), decimal_for(right))
+    if left.is_datetime and right.is_datetime:
+        kinds = {left.kind, right.kind}
+        return TIMESTAMP if "timestamp" in kinds else TIMESTAMP_NTZ
+    return None
+
+
+def parse_type(text: str) -> DataType:
+    """The type that Spark prints as `text`.
+
+    Raises:
+        UnsupportedSqlError: For a type that Stagecoach has no Arrow form for.
+    """
+    text = text.strip()
+    low = text.lower()
+    low = _ALIASES.get(low, low)
+    if low in _SIMPLE:
+        return _SIMPLE[low]
+    if match := re.fullmatch(
+        r"(?:decimal|numeric|dec)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", low
+    ):
+        return decimal(int(match[1] or 10), int(match[2] or 0))
+    if re.fullmatch(r"(?:var)?char\s*\(\s*\d+\s*\)", low):
+        return STRING
+    if match := re.fullmatch(r"array\s*<(.*)>", text, re.I | re.S):
+        return array_of(parse_type(match[1]))
+    if match := re.fullmatch(r"map\s*<(.*)>", text, re.I | re.S):
+        key, value = _split_arguments(match[1])
+        return map_of(parse_type(key), parse_type(value))
+    if match := re.fullmatch(r"struct\s*<(.*)>", text, re.I | re.S):
+        members = [part.partition(":") for part in _split_arguments(match[1])]
+        return struct_of(tuple(Field(n.strip().strip("`"), parse_type(t)) for n, _, t in members))
+    raise UnsupportedSqlError(f"type '{text}' is not supported")
+
+
+def _split_arguments(text: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(text):
+        depth += (char in "<(") - (char in ">)")
+        if char == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [*parts, text[start:]] if text.strip() else []
+
+
+def to_arrow(dtype: DataType) -> pa.DataType:
+    """The Arrow type that carries `dtype` between stages and in results.
+
+    Raises:
+        UnsupportedSqlError: For an interval, which Parquet and Spark's Arrow cannot hold.
+    """
+    match dtype.kind:
+        case "decimal":
+            return pa.decimal128(dtype.precision, dtype.scale)
+        case "array":
+            return pa.list_(pa.field("element", to_arrow(dtype.fields[0].dtype)))
+        case "map":
+            return pa.map_(to_arrow(dtype.fields[0].dtype), to_arrow(dtype.fields[1].dtype))
+        case "struct":
+            return pa.struct([pa.field(f.name, to_arrow(f.dtype)) for f in dtype.fields])
+    if dtype.kind not in _ARROW:
+        raise UnsupportedSqlError(f"a column of type '{dtype}' cannot be stored")
+    return _ARROW[dtype.kind]
+
+
+def from_arrow(dtype: pa.DataType) -> DataType:
+    """The type that Spark gives a Parquet column of this Arrow type.
+
+    Raises:
+        UnsupportedSqlError: For a type that Spark's Parquet reader refuses.
+    """
+    for kind, arrow in _ARROW.items():
+        if arrow == dtype:
+            return _SIMPLE[kind]
+    if pa.types.is_decimal(dtype):
+        return decimal(dtype.precision, dtype.scale)
+    if pa.types.is_large_string(dtype) or pa.types.is_string_view(dtype):
+        return STRING
+    if (
+        pa.types.is_large_binary(dtype)
+        or pa.types.is_fixed_size_binary(dtype)
+        or pa.types.is_binary_view(dtype)
+    ):
+        return BINARY
+    if pa.types.is_timestamp(dtype) and dtype.unit in ("us", "ms"):
+        return TIMESTAMP if dtype.tz else TIMESTAMP_NTZ
+    if pa.types.is_unsigned_integer(dtype):
+        widened = {8: SMALLINT, 16: INT, 32: BIGINT, 64: decimal(20, 0)}
+        return widened[dtype.bit_width]
+    if pa.types.is_dictionary(dtype):
+        return from_arrow(dtype.value_type)
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
+        return array_of(from_arrow(dtype.value_type))
+    if pa.types.is_map(dtype):
+        return map_of(from_arrow(dtype.key_type), from_arrow(dtype.item_type))
+    if pa.types.is_struct(dtype):
+        return struct_of(tuple(Field(f.name, from_arrow(f.type)) for f in dtype))
+    raise UnsupportedSqlError(f"Parquet columns of type '{dtype}' are not supported by Spark")
+
+
+def arrow_schema(fields: tuple[Field, ...]) -> pa.Schema:
+    """The Arrow schema of a row with these columns, all nullable."""
+    return pa.schema([pa.field(f.name, to_arrow(f.dtype)) for f in fields])

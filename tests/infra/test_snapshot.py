@@ -1,0 +1,220 @@
+"""Snapshots: decided once a run, exact as JSON, and a changed file is noticed; also on S3."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from infra.catalog.catalog import FileCatalog, load_catalog
+from infra.catalog.files import list_files
+from infra.catalog.snapshot import (
+    FileIdentity,
+    Snapshot,
+    TableSnapshot,
+    load_or_take,
+    take_snapshot,
+    verify_file,
+)
+from infra.errors import StorageError
+from infra.storage import layout
+from infra.storage.object_store import ObjectStore, StorageOptions, open_store
+from planner.errors import CatalogError
+from tests.s3_server import S3Server, s3_server
+
+__all__ = ["s3_server"]
+
+
+def write(path: Path, values: list[int]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"x": values, "s": [{"a,b": "<"}] * len(values)}), path)
+    return path
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> FileCatalog:
+    write(tmp_path / "t" / "b.parquet", [1, 2, 3])
+    write(tmp_path / "t" / "a.parquet", [4])
+    write(tmp_path / "u" / "a.parquet", [5])
+    path = tmp_path / "catalog.yaml"
+    path.write_text("tables: {T: {location: t}, db.u: {location: u}}")
+    return load_catalog(path)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    return open_store(tmp_path / "root")
+
+
+def test_snapshot_lists_the_files_in_order(catalog: FileCatalog, tmp_path: Path):
+    snapshot = take_snapshot(catalog, ["t", "T", "DB.U"])
+    assert sorted(snapshot.tables) == ["T", "db.u"]
+    table = snapshot.table("t")
+    assert [os.path.basename(file.uri) for file in table.files] == ["a.parquet", "b.parquet"]
+    assert (table.num_rows, table.native_reason) == (4, None)
+    file = table.files[1]
+    status = (tmp_path / "t" / "b.parquet").stat()
+    assert (file.num_bytes, file.version) == (status.st_size, str(status.st_mtime_ns))
+    assert (file.num_rows, file.row_groups, len(file.footer_checksum)) == (3, (3,), 32)
+    assert table.num_bytes == sum(f.num_bytes for f in table.files)
+
+
+def test_json_is_exact_and_stable(catalog: FileCatalog):
+    snapshot = take_snapshot(catalog, ["t", "db.u"])
+    text = snapshot.to_json()
+    assert Snapshot.from_json(text) == snapshot
+    assert Snapshot.from_json(text.encode()).to_json() == text
+    assert take_snapshot(catalog, ["db.u", "t"]).to_json() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "damaged"),
+        ("[]", "damaged"),
+        ('{"format_version": 1, "tables": {"t": {}}}', "damaged"),
+        ('{"format_version": 1, "tables": []}', "damaged"),
+        ('{"format_version": 99}', "format version 99, this Stagecoach reads 1"),
+    ],
+)
+def test_damaged_snapshots_are_errors(text: str, message: str):
+    with pytest.raises(CatalogError, match=rf"{message}.*start a new run"):
+        Snapshot.from_json(text)
+
+
+def test_tables_that_are_unknown(catalog: FileCatalog):
+    with pytest.raises(CatalogError, match=r"table 'db.v' not found; did you mean 'db.u'"):
+        take_snapshot(catalog, ["db.v"])
+    with pytest.raises(
+        CatalogError, match=r"'db.u' is not in the snapshot of this run \(it has: T"
+    ):
+        take_snapshot(catalog, ["t"]).table("db.u")
+
+
+def test_whoever_comes_first_decides(catalog: FileCatalog, store: ObjectStore, tmp_path: Path):
+    first = load_or_take(store, "run1", catalog, ["t", "db.u"])
+    write(tmp_path / "t" / "c.parquet", [9])
+    assert load_or_take(store, "run1", catalog, ["t"]) == first
+    assert len(load_or_take(store, "run2", catalog, ["t"]).table("t").files) == 3
+
+
+def test_a_run_s_snapshot_must_hold_all_its_tables(catalog: FileCatalog, store: ObjectStore):
+    load_or_take(store, "run1", catalog, ["t"])
+    with pytest.raises(CatalogError, match=r"'db.u' is not in the snapshot of this run"):
+        load_or_take(store, "run1", catalog, ["t", "db.u"])
+
+
+def test_the_loser_of_a_race_reads_the_winner_s(catalog: FileCatalog, store: ObjectStore):
+    winner = Snapshot({"T": TableSnapshot(table="T", columns=(), files=(identity("/elsewhere"),))})
+
+    class Racing:
+        """Another process writes its snapshot while this one looks at the files."""
+
+        def read(self, name: str):
+            store.put_if_absent(layout.run_snapshot("run1"), winner.to_json().encode())
+            return catalog.read(name)
+
+    assert load_or_take(store, "run1", Racing(), ["t"]) == winner
+
+
+def test_a_damaged_snapshot_is_not_replaced(catalog: FileCatalog, store: ObjectStore):
+    store.write_bytes(layout.run_snapshot("run1"), b"{")
+    with pytest.raises(CatalogError, match="damaged"):
+        load_or_take(store, "run1", catalog, ["t"])
+
+
+def identity(uri: str) -> FileIdentity:
+    return FileIdentity(
+        uri=uri, num_bytes=1, version="1", num_rows=1, row_groups=(1,), footer_checksum="0" * 32
+    )
+
+
+def test_verify_notices_what_changed(catalog: FileCatalog, tmp_path: Path):
+    file = take_snapshot(catalog, ["t"]).table("t").files[0]
+    verify_file(file)
+    status = os.stat(file.uri)
+    os.utime(file.uri, ns=(0, status.st_mtime_ns + 1))
+    with pytest.raises(CatalogError, match=r"a\.parquet changed .*version .* start a new run"):
+        verify_file(file)
+    write(Path(file.uri), [1, 2, 3, 4, 5, 6, 7])
+    with pytest.raises(CatalogError, match=r"a\.parquet changed .*bytes then, \d+ now"):
+        verify_file(file)
+    Path(file.uri).unlink()
+    with pytest.raises(CatalogError, match=r"a\.parquet vanished .*restore the file, or start"):
+        verify_file(file)
+    with pytest.raises(CatalogError, match="vanished"):
+        verify_file(identity(f"{tmp_path}/catalog.yaml/x"))
+
+
+def s3_catalog(server: S3Server, tmp_path: Path, location: str) -> FileCatalog:
+    path = tmp_path / "s3.yaml"
+    path.write_text(f"tables: {{t: {{location: '{location}'}}}}")
+    return load_catalog(path, server.options)
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize("pattern", ["{}/t", "{}/t/", "{}/t/*.parquet", "{}/t*"])
+def test_s3_tables(s3_server: S3Server, tmp_path: Path, pattern: str):
+    root = s3_server.new_root()
+    for name in ("b.parquet", "a.parquet", "_SUCCESS", ".x.parquet"):
+        write(s3_server.path(f"{root}/t/{name}"), [1, 2])
+    snapshot = take_snapshot(s3_catalog(s3_server, tmp_path, pattern.format(root)), ["t"])
+    files = snapshot.table("t").files
+    assert [file.uri for file in files] == [f"{root}/t/a.parquet", f"{root}/t/b.parquet"]
+    assert all(file.version and '"' not in file.version for file in files)
+    assert snapshot.table("t").num_rows == 4
+    verify_file(files[0], s3_server.options)
+
+
+@pytest.mark.s3
+def test_s3_single_file_and_changes(s3_server: S3Server, tmp_path: Path):
+    uri = f"{s3_server.new_root()}/t/a.parquet"
+    write(s3_server.path(uri), [1, 2])
+    file = take_snapshot(s3_catalog(s3_server, tmp_path, uri), ["t"]).table("t").files[0]
+    assert file.uri == uri
+    write(s3_server.path(uri), [1, 3])
+    with pytest.raises(CatalogError, match=r"a\.parquet changed"):
+        verify_file(file, s3_server.options)
+    s3_server.path(uri).unlink()
+    with pytest.raises(CatalogError, match=r"a\.parquet vanished"):
+        verify_file(file, s3_server.options)
+
+
+@pytest.mark.s3
+def test_s3_locations_that_are_no_table(s3_server: S3Server, tmp_path: Path):
+    root = s3_server.new_root()
+    write(s3_server.path(f"{root}/hive/day=1/a.parquet"), [1])
+    s3_server.path(f"{root}/bad").mkdir()
+    s3_server.path(f"{root}/bad/a.parquet").write_bytes(b"")
+    for location, message in [
+        ("none", r"table 't': s3://.*/none (does not exist|has no data file)"),
+        ("none/*", r"has no data file"),
+        ("hive", r"partition folder 'day=1'.*not supported yet"),
+        ("hive/*", r"partition folder 'day=1'.*not supported yet"),
+        ("bad", r"s3://.*/bad/a\.parquet: the file is empty"),
+    ]:
+        with pytest.raises(CatalogError, match=message):
+            s3_catalog(s3_server, tmp_path, f"{root}/{location}").table("t")
+
+
+@pytest.mark.s3
+def test_s3_footers_larger_than_one_read(s3_server: S3Server, tmp_path: Path):
+    root = s3_server.new_root()
+    path = s3_server.path(f"{root}/t/a.parquet")
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table({f"column_number_{n}": [n] for n in range(1500)}), path)
+    table = s3_catalog(s3_server, tmp_path, f"{root}/t").table("t")
+    assert table is not None and len(table.columns) == 1500
+
+
+@pytest.mark.s3
+def test_s3_refusals_name_the_location_and_no_secret(s3_server: S3Server):
+    options = StorageOptions(
+        endpoint_url=s3_server.endpoint_url, access_key="wrongkey1", secret_key="wrongsecret1"
+    )
+    with pytest.raises(StorageError, match=r"cannot list s3://.*/t: .*check the") as caught:
+        list_files(f"{s3_server.new_root()}/t", options)
+    assert "wrongsecret1" not in str(caught.value) and "wrongkey1" not in str(caught.value)
