@@ -1,8 +1,8 @@
 """A stage's fragment → SQL text for the engine that runs it.
 
-In: a `Stage`, an engine, values for its parameters. Out: one SELECT over relations
-`in_0`, `in_1`, … (the stage's leaves, with columns `c<number>`), whose columns are `c0`,
-`c1`, … by position in the stage's schema, each pinned to its type. Joins keep the written order: the right side is hashed.
+In: a `Stage`, an engine, values for its parameters. Out: one SELECT over relations `in_0`, `in_1`,
+… (the stage's leaves, with columns `c<number>`), whose columns are `c0`, `c1`, … by position in
+the stage's schema, each pinned to its type. Joins keep the written order: the right side is hashed.
 """
 
 from __future__ import annotations
