@@ -2,7 +2,8 @@
 
 In: an expression and the names of columns. Out: one line. Parentheses stand only where the meaning
 needs them, implicit casts are shown as `x::type`, and a literal shows its type as Spark writes it
-(`1L` is a bigint, `1BD` a decimal). The text is for reading and for golden files: no engine runs it.
+(`1L` is a bigint, `1BD` a decimal). The text is for reading and for golden files: no engine runs
+it.
 """
 
 from __future__ import annotations

@@ -64,13 +64,14 @@ _JOINS = {
 }
 
 
-def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Literal]) -> str:
+def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Literal] | None) -> str:
     """The SQL of a stage.
 
     Args:
         stage: Any stage that is not a whole query.
         engine: Whose SQL to write.
-        parameters: Values of all parameters that the stage refers to.
+        parameters: Values of all parameters that the stage refers to; None writes `:name` for
+            each, for people to read.
 
     Raises:
         ParameterError: If a parameter has no value.
@@ -163,7 +164,7 @@ class _Block:
 
 
 class _Renderer:
-    def __init__(self, engine: Engine, parameters: Mapping[str, Literal]) -> None:
+    def __init__(self, engine: Engine, parameters: Mapping[str, Literal] | None) -> None:
         self._engine = engine
         self._parameters = parameters
         self._aliases = itertools.count()
@@ -277,15 +278,17 @@ class _Renderer:
             case Literal():
                 return literal_text(node, self._engine)
             case Parameter():
-                return literal_text(self._value(node), self._engine)
+                if self._parameters is None:
+                    return f":{node.name}"
+                return literal_text(self._value(node, self._parameters), self._engine)
             case Cast():
                 return self._cast(node)
             case Call():
                 return self._call(node)
         raise InternalPlanError(f"{type(node).__name__} has no SQL")
 
-    def _value(self, node: Parameter) -> Literal:
-        value = self._parameters.get(node.name)
+    def _value(self, node: Parameter, values: Mapping[str, Literal]) -> Literal:
+        value = values.get(node.name)
         if value is None:
             raise ParameterError(f"parameter ':{node.name}' has no value")
         return Literal(node.dtype, value.value)

@@ -15,6 +15,7 @@ from planner.expressions import (
     TRUE,
     AggregateCall,
     Column,
+    ColumnRef,
     Expression,
     SortKey,
     SubqueryExpression,
@@ -84,8 +85,16 @@ def _names(nodes: Sequence[Plan]) -> dict[int, str]:
             names.setdefault(column.id, column.name)
     for node in nodes:
         ambiguous |= _clashes(node.columns)
-        ambiguous |= _clashes([c for child in node.children for c in child.columns])
+        ambiguous |= _clashes([*_read(node), *(c for x in node.children for c in x.columns)])
     return {i: f"{name}#{i}" if i in ambiguous else name for i, name in names.items()}
+
+
+def _read(node: Plan) -> Iterator[Column]:
+    """The columns that an operator's expressions read, those of an outer query included."""
+    for expr in node.expressions:
+        for part in walk(expr):
+            if isinstance(part, ColumnRef):
+                yield Column(part.id, part.name, part.dtype)
 
 
 def _clashes(columns: Sequence[Column]) -> set[int]:

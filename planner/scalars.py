@@ -220,9 +220,22 @@ def _connector(name: str) -> Callable[[exp.Connector, Names], Expression]:
 
 
 def _binary(name: str) -> Callable[[exp.Binary, Names], Expression]:
-    return lambda node, names: make_call(
-        name, build_scalar(node.this, names), build_scalar(node.expression, names)
-    )
+    def build(node: exp.Binary, names: Names) -> Expression:
+        _refuse_unused(node, ("expression",))
+        return make_call(name, build_scalar(node.this, names), build_scalar(node.expression, names))
+
+    return build
+
+
+def _like(name: str) -> Callable[[exp.Like | exp.ILike, Names], Expression]:
+    def build(node: exp.Like | exp.ILike, names: Names) -> Expression:
+        _refuse_unused(node, ("expression", "negate"))
+        matched = make_call(
+            name, build_scalar(node.this, names), build_scalar(node.expression, names)
+        )
+        return make_call("not", matched) if node.args.get("negate") else matched
+
+    return build
 
 
 def _args(name: str, *keys: str) -> Callable[[exp.Expr, Names], Expression]:
@@ -240,7 +253,18 @@ def _args(name: str, *keys: str) -> Callable[[exp.Expr, Names], Expression]:
 
 
 _HARMLESS = frozenset(
-    {"this", "big_int", "dialect", "safe", "coalesce", "null_safe", "is_string", "is_nvl", "zone"}
+    {
+        "this",
+        "big_int",
+        "dialect",
+        "safe",
+        "coalesce",
+        "null_safe",
+        "is_string",
+        "is_nvl",
+        "zone",
+        "ignore_nulls",
+    }
 )
 
 
@@ -416,6 +440,7 @@ def _concat(node: exp.Expr, names: Names) -> Expression:
 
 def _aggregate(name: str, *keys: str) -> Callable[[exp.AggFunc, Names], Expression]:
     def build(node: exp.AggFunc, names: Names) -> Expression:
+        _refuse_unused(node, (*keys, "expressions") if name == "count" else keys)
         operands = [node.args[k] for k in keys or ("this",) if node.args.get(k) is not None]
         distinct = isinstance(operands[0], exp.Distinct) if operands else False
         if distinct:
@@ -502,8 +527,9 @@ _HANDLERS: dict[type[exp.Expr], Callable[..., Expression]] = {
     exp.GT: _binary("gt"),
     exp.GTE: _binary("ge"),
     exp.NullSafeEQ: _binary("eq_null_safe"),
-    exp.Like: _binary("like"),
-    exp.ILike: _binary("ilike"),
+    exp.NullSafeNEQ: lambda node, names: make_call("not", _binary("eq_null_safe")(node, names)),
+    exp.Like: _like("like"),
+    exp.ILike: _like("ilike"),
     exp.RegexpLike: _args("rlike", "this", "expression"),
     exp.In: _in,
     exp.Exists: _exists,

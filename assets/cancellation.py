@@ -1,0 +1,74 @@
+"""How the end of a run reaches the work that it started elsewhere.
+
+In: callbacks that steps register while they work (cancel these Spark jobs, interrupt that query).
+Out: each is called, from the main thread, when the run is interrupted, until its step ends.
+Signals reach only the main thread of a process, while the steps of a run are other threads of it.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+CancelCallback = Callable[[], None]
+
+logger = logging.getLogger(__name__)
+
+
+class CancelRegistry:
+    """Cancel callbacks of the runs of this process, by run id."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._callbacks: dict[str, list[CancelCallback]] = {}
+        self._cancelled: set[str] = set()
+
+    @contextmanager
+    def on_cancel(self, run_id: str, callback: CancelCallback) -> Iterator[None]:
+        """Have `callback` called if the run is cancelled while the block runs.
+
+        It may be called more than once. If the run was cancelled before, it is called at once: a
+        step that was about to start work is not left behind.
+        """
+        with self._lock:
+            self._callbacks.setdefault(run_id, []).append(callback)
+            late = run_id in self._cancelled
+        if late:
+            _call(run_id, callback)
+        try:
+            yield
+        finally:
+            with self._lock:
+                remaining = self._callbacks[run_id]
+                remaining.remove(callback)
+                if not remaining:
+                    del self._callbacks[run_id]
+
+    def cancel(self, run_id: str) -> None:
+        """Call all callbacks of the run; a failing one is logged and stops no other."""
+        with self._lock:
+            self._cancelled.add(run_id)
+            callbacks = list(self._callbacks.get(run_id, ()))
+        for callback in callbacks:
+            _call(run_id, callback)
+
+    def is_cancelled(self, run_id: str) -> bool:
+        """Whether the run was cancelled; long steps without a Spark job may poll it."""
+        with self._lock:
+            return run_id in self._cancelled
+
+    def forget(self, run_id: str) -> None:
+        """Drop what is known of a run that has ended."""
+        with self._lock:
+            self._cancelled.discard(run_id)
+
+
+def _call(run_id: str, callback: CancelCallback) -> None:
+    try:
+        callback()
+    except Exception:
+        logger.warning("run %s: a cancel callback failed", run_id, exc_info=True)
+
+
+cancel_registry = CancelRegistry()
+"""The registry of this process: the executor cancels through it, steps register with it."""

@@ -1,0 +1,121 @@
+"""What an asset calls to run its stage, and whom it tells.
+
+In: a `StageRequest`. Out: `StageMetadata`, while a `RunListener` hears of the progress. The
+protocol is here so that tests and other runtimes can put something else behind the same assets.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+from assets.metadata import StageMetadata
+from planner.stages import Stage, StageGraph
+
+Progress = Callable[[int, int], None]
+
+
+def _ignore(finished: int, total: int) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageRequest:
+    """One stage of one run.
+
+    Args:
+        graph: The planned query.
+        stage_id: Which of its stages.
+        run_id: The run.
+        root_run_id: The first of the runs that this one re-executes; itself if it is the first.
+        parameters: Parameter values as text, by name; the run's own before the query's defaults.
+        progress: Told how many of how many tasks are done, now and then.
+    """
+
+    graph: StageGraph
+    stage_id: int
+    run_id: str
+    root_run_id: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    progress: Progress = field(default=_ignore, compare=False, repr=False)
+
+    @property
+    def stage(self) -> Stage:
+        """The stage."""
+        return self.graph.stages[self.stage_id]
+
+
+class StageRunner(Protocol):
+    """What runs a stage; the resource `engine` of every asset."""
+
+    def run_stage(self, request: StageRequest) -> StageMetadata:
+        """Run the stage and return when its output is committed.
+
+        Raises:
+            StagecoachError: It failed; `retryable` says whether a retry can help.
+        """
+        ...
+
+    def cancel_stage(self, request: StageRequest) -> None:
+        """Interrupt the stage's jobs, from another thread; may be called again."""
+        ...
+
+
+class RunListener(Protocol):
+    """Who hears of a run while it goes on; called from the threads of its stages."""
+
+    def stage_started(self, stage: Stage) -> None:
+        """The stage began."""
+        ...
+
+    def task_progress(self, stage: Stage, finished: int, total: int) -> None:
+        """So many of the stage's tasks are done."""
+        ...
+
+    def stage_finished(self, stage: Stage, metadata: StageMetadata) -> None:
+        """The stage's output is there."""
+        ...
+
+    def stage_failed(self, stage: Stage, error: BaseException) -> None:
+        """The stage failed, for now or for good."""
+        ...
+
+
+class SilentListener:
+    """Hears everything and says nothing."""
+
+    def stage_started(self, stage: Stage) -> None:
+        """Ignored."""
+
+    def task_progress(self, stage: Stage, finished: int, total: int) -> None:
+        """Ignored."""
+
+    def stage_finished(self, stage: Stage, metadata: StageMetadata) -> None:
+        """Ignored."""
+
+    def stage_failed(self, stage: Stage, error: BaseException) -> None:
+        """Ignored."""
+
+
+class ListeningRunner:
+    """A runner that tells a listener when stages start, get on, end and fail."""
+
+    def __init__(self, runner: StageRunner, listener: RunListener) -> None:
+        self._runner = runner
+        self._listener = listener
+
+    def run_stage(self, request: StageRequest) -> StageMetadata:
+        """Run the stage; see `StageRunner`."""
+        self._listener.stage_started(request.stage)
+        progress = partial(self._listener.task_progress, request.stage)
+        try:
+            metadata = self._runner.run_stage(replace(request, progress=progress))
+        except BaseException as error:
+            self._listener.stage_failed(request.stage, error)
+            raise
+        self._listener.stage_finished(request.stage, metadata)
+        return metadata
+
+    def cancel_stage(self, request: StageRequest) -> None:
+        """Interrupt the stage's jobs; see `StageRunner`."""
+        self._runner.cancel_stage(request)

@@ -1,0 +1,130 @@
+"""How a stage looks in Dagster: the one class that a user overrides to change it.
+
+In: a stage with its graph and query. Out: keys, groups, tags, metadata and texts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from assets.metadata import NAMESPACE, column_schema
+from assets.project import Query
+from planner.catalog import TableInfo
+from planner.stages import Stage, StageGraph
+
+MAX_SQL_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageProps:
+    """What a translator may look at.
+
+    Args:
+        query: The query with its front matter.
+        graph: Its plan.
+        stage: The stage at hand.
+    """
+
+    query: Query
+    graph: StageGraph
+    stage: Stage
+
+    @property
+    def is_head(self) -> bool:
+        """Whether the stage makes the query's result."""
+        return self.stage is self.graph.head
+
+
+class StageTranslator:
+    """Maps stages and base tables to Dagster; override a method to change one thing of all."""
+
+    def get_asset_key(self, props: StageProps) -> dg.AssetKey:
+        """`[query, "stage_<n>"]`, and `[query]` for the head. Never a hash: history would go."""
+        if props.is_head:
+            return dg.AssetKey([props.query.name])
+        return dg.AssetKey([props.query.name, f"stage_{props.stage.stage_id}"])
+
+    def get_table_key(self, table: str) -> dg.AssetKey:
+        """`[table]`, or a component for each part of a qualified name."""
+        return dg.AssetKey(table.split("."))
+
+    def get_group_name(self, props: StageProps) -> str | None:
+        """The name of the query."""
+        return props.query.name
+
+    def get_owners(self, props: StageProps) -> Sequence[str]:
+        """The owners in the query's front matter."""
+        return props.query.front_matter.owners
+
+    def get_tags(self, props: StageProps) -> Mapping[str, str]:
+        """The tags in the query's front matter."""
+        return props.query.front_matter.tags
+
+    def get_kinds(self, props: StageProps) -> set[str]:
+        """The engine, and the format of the output."""
+        return {props.stage.engine, "arrow"}
+
+    def get_description(self, props: StageProps) -> str:
+        """Markdown whose first line, which the asset graph shows, says what the stage does."""
+        stage, query = props.stage, props.query
+        parts = [stage.title]
+        if props.is_head and query.front_matter.description:
+            parts.append(query.front_matter.description)
+        parts.append(f"Runs on **{stage.engine}**: {stage.engine_reason}")
+        if props.graph.fallback_reason:
+            parts.append(f"The query is one Spark stage: {props.graph.fallback_reason}")
+        parts.append(_fenced("text", describe_plan(stage)))
+        if props.is_head:
+            parts.append(_fenced("sql", props.graph.sql))
+        return "\n\n".join(parts)
+
+    def get_metadata(self, props: StageProps) -> Mapping[str, Any]:
+        """Columns, exchange, plan hash and the planner's estimates."""
+        stage, graph = props.stage, props.graph
+        columns = graph.result if props.is_head else stage.schema
+        metadata: dict[str, Any] = {
+            "dagster/column_schema": column_schema(columns),
+            f"{NAMESPACE}/query": graph.query,
+            f"{NAMESPACE}/stage": stage.stage_id,
+            f"{NAMESPACE}/exchange": "result" if props.is_head else stage.output.kind,
+            f"{NAMESPACE}/plan_hash": stage.plan_hash,
+            f"{NAMESPACE}/estimated_rows": stage.estimated_rows,
+            f"{NAMESPACE}/estimated_bytes": stage.estimated_bytes,
+        }
+        if props.is_head and graph.parameters:
+            metadata[f"{NAMESPACE}/parameters"] = {
+                p.name: {"type": str(p.dtype), "default": props.query.defaults.get(p.name, "")}
+                for p in graph.parameters
+            }
+        return metadata
+
+    def get_table_description(self, table: TableInfo) -> str:
+        """One line: what the table is, and its rows."""
+        rows = f", {table.stats.num_rows:,} rows" if table.stats else ""
+        return f"Base table `{table.name}`: {len(table.columns)} columns{rows}"
+
+
+def describe_plan(stage: Stage) -> str:
+    """The operators of a stage, head first, one a line."""
+    lines: list[str] = []
+    stack = [(stage.fragment, 0)]
+    while stack:
+        node, depth = stack.pop()
+        name = type(node).__name__.removesuffix("Exec")
+        columns = ", ".join(column.name for column in node.columns)
+        lines.append(f"{'  ' * depth}{name} → {columns}"[:200])
+        stack.extend((child, depth + 1) for child in reversed(node.children))
+    return "\n".join(lines)
+
+
+def _fenced(language: str, text: str) -> str:
+    body = text.strip()
+    if len(body) > MAX_SQL_CHARACTERS:
+        body = f"{body[:MAX_SQL_CHARACTERS]}\n…"
+    # A fence longer than any in the text, so that the text cannot close it.
+    fence = "```"
+    while fence in body:
+        fence += "`"
+    return f"{fence}{language}\n{body}\n{fence}"

@@ -1,0 +1,307 @@
+"""DuckDB inside a task: in, a fragment's SQL and its inputs; out, record batches of pinned types.
+
+Worker code. One database per process for each set of locked settings, a cursor per task. The
+database can reach the folders of its inputs and its spill folder, and nothing else; it has one
+thread, so rows keep the order of the input; the plan keeps the order of joins as written, left
+side streamed against the right side.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from infra.engines.errors import QueryError
+from infra.engines.inputs import (
+    ArrowInput,
+    EngineInput,
+    FileRows,
+    LeafColumn,
+    ParquetInput,
+    conform,
+    leaf_schema,
+    watched,
+)
+from infra.engines.parquet import check_file, read_parquet_batches
+from planner.errors import StagecoachError
+from planner.types import DataType
+
+BATCH_ROWS = 1 << 17
+"""Rows of a result batch; a multiple of DuckDB's 2,048-row vectors."""
+
+_MAX_DATABASES = 4
+# Join order and build side are the planner's; pushing a partial aggregate below a join cost more
+# than it saved (performance.md, traps).
+_DISABLED_OPTIMIZERS = "join_order,build_side_probe_side,partial_aggregate_pushdown"
+_TYPES = {
+    "boolean": "BOOLEAN",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+    "timestamp_ntz": "TIMESTAMP",
+    "void": "INTEGER",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DuckDbSettings:
+    """What a database is opened with and cannot change afterwards.
+
+    Args:
+        time_zone: Session time zone, an IANA name.
+        memory_bytes: Memory above which DuckDB spills.
+        spill_dir: Local folder for spilled data, made if it is missing.
+        max_spill_bytes: Most that may be spilled; 0 is DuckDB's own limit, most of the free space.
+        directories: Local folders of the input files.
+    """
+
+    time_zone: str
+    memory_bytes: int
+    spill_dir: str
+    max_spill_bytes: int = 0
+    directories: tuple[str, ...] = ()
+
+
+@contextmanager
+def run_fragment(
+    sql: str,
+    inputs: Sequence[EngineInput],
+    schema: pa.Schema,
+    settings: DuckDbSettings,
+    *,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Run a fragment and yield its result as a stream, valid inside the block.
+
+    Args:
+        sql: One SELECT over `in_0`, `in_1`, …, with one output column per field of `schema`.
+        inputs: What `in_0`, `in_1`, … are, in order.
+        schema: Pinned names and types of the result, by position.
+        settings: Of the database to use.
+        batch_rows: Most rows of a batch.
+
+    Raises:
+        QueryError: DuckDB refuses the SQL or fails on the data (also while the stream is read).
+        StagecoachError: What reading an input raised, as it is.
+    """
+    input_errors: list[BaseException] = []
+    with _translate_errors(input_errors):
+        cursor = _database(settings, os.getpid()).cursor()
+    try:
+        with _translate_errors(input_errors):
+            for position, leaf in enumerate(inputs):
+                _bind(cursor, f"in_{position}", leaf, sql, settings, input_errors)
+            # `sql` and not `execute`, which would hold the whole result.
+            result = cursor.sql(sql)
+            if len(result.columns) != len(schema):
+                raise QueryError(
+                    f"the fragment has {len(result.columns)} columns, the plan {len(schema)}"
+                )
+            reader = result.to_arrow_reader(batch_rows)
+        yield _conformed(reader, schema, input_errors)
+    finally:
+        cursor.close()
+
+
+def duckdb_type(dtype: DataType) -> str:
+    """DuckDB's spelling of a type.
+
+    Raises:
+        QueryError: If DuckDB has no such type.
+    """
+    match dtype.kind:
+        case "decimal":
+            return f"DECIMAL({dtype.precision},{dtype.scale})"
+        case "array":
+            return f"{duckdb_type(dtype.fields[0].dtype)}[]"
+        case "map":
+            key, value = (duckdb_type(f.dtype) for f in dtype.fields)
+            return f"MAP({key}, {value})"
+        case "struct":
+            members = (f"{_quote(f.name)} {duckdb_type(f.dtype)}" for f in dtype.fields)
+            return f"STRUCT({', '.join(members)})"
+    if dtype.kind not in _TYPES:
+        raise QueryError(f"DuckDB has no type for '{dtype}'")
+    return _TYPES[dtype.kind]
+
+
+@functools.lru_cache(maxsize=_MAX_DATABASES)
+def _database(settings: DuckDbSettings, pid: int) -> duckdb.DuckDBPyConnection:
+    # `pid` is part of the key: a database must not be used on both sides of a fork.
+    spill = os.path.join(settings.spill_dir, f"duckdb-{pid}")
+    os.makedirs(spill, exist_ok=True)
+    connection = duckdb.connect(":memory:")
+    options: dict[str, str] = {
+        "threads": "1",
+        "TimeZone": _literal(settings.time_zone),
+        "default_null_order": "'nulls_first_on_asc_last_on_desc'",
+        "memory_limit": f"'{settings.memory_bytes}B'",
+        "temp_directory": _literal(spill),
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "preserve_insertion_order": "true",
+        "disabled_optimizers": f"'{_DISABLED_OPTIMIZERS}'",
+    }
+    if settings.max_spill_bytes:
+        options["max_temp_directory_size"] = f"'{settings.max_spill_bytes}B'"
+    # A folder whose name has glob characters is compared in the form in which paths are given.
+    folders = {spill, *settings.directories, *map(_escape_glob, settings.directories)}
+    allowed = ", ".join(_literal(d) for d in sorted(folders))
+    # The order matters: each of these restricts what may be set after it.
+    options["allowed_directories"] = f"[{allowed}]"
+    options["enable_external_access"] = "false"
+    options["lock_configuration"] = "true"
+    for name, value in options.items():
+        # GLOBAL: a cursor is a session of its own, and would have the process's time zone.
+        connection.execute(f"SET GLOBAL {name} = {value}")
+    return connection
+
+
+@contextmanager
+def _translate_errors(input_errors: list[BaseException]) -> Iterator[None]:
+    """Turn DuckDB's errors into `QueryError`, unless an input's own error lies below them."""
+    try:
+        yield
+    except StagecoachError:
+        raise
+    except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
+        if input_errors:
+            raise input_errors[0] from error
+        raise QueryError(f"{type(error).__name__}: {error}") from error
+
+
+def _conformed(
+    reader: pa.RecordBatchReader, schema: pa.Schema, input_errors: list[BaseException]
+) -> Iterator[pa.RecordBatch]:
+    while True:
+        with _translate_errors(input_errors):
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            batch = conform(batch, schema)
+        yield batch
+
+
+def _bind(
+    cursor: duckdb.DuckDBPyConnection,
+    name: str,
+    leaf: EngineInput,
+    sql: str,
+    settings: DuckDbSettings,
+    input_errors: list[BaseException],
+) -> None:
+    """Make `name` a relation of the cursor."""
+    if isinstance(leaf, ParquetInput):
+        if not leaf.files:
+            cursor.execute(f"CREATE TEMP VIEW {name} AS {_empty_select(leaf.columns)}")
+            return
+        if all(f.local_path is not None for f in leaf.files):
+            for file in leaf.files:
+                check_file(file)
+            cursor.execute(f"CREATE TEMP VIEW {name} AS {parquet_select(cursor, leaf)}")
+            return
+        leaf = ArrowInput(leaf.columns, functools.partial(read_parquet_batches, leaf))
+    reader = pa.RecordBatchReader.from_batches(
+        leaf_schema(leaf.columns), watched(leaf.batches(), input_errors)
+    )
+    # A reader can be read once, so only where the SQL names it once; it must also be the side that
+    # is streamed, because DuckDB knows nothing of its size: by construction that is the first leaf.
+    if name == "in_0" and len(re.findall(rf"\b{name}\b", sql)) == 1:
+        cursor.register(name, reader)
+    elif leaf.num_bytes > settings.memory_bytes // 4:
+        # Beyond what should be held outside DuckDB's memory limit: a table of its own can spill.
+        cursor.register(f"stream_{name}", reader)
+        cursor.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM stream_{name}")
+        cursor.unregister(f"stream_{name}")
+    else:
+        cursor.register(name, reader.read_all())
+
+
+def parquet_select(cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput) -> str:
+    """A SELECT of local Parquet files with the leaf's names and types.
+
+    Whole neighbours are one `read_parquet`; a part of a file is a range of `file_row_number`, by
+    which DuckDB skips row groups.
+    """
+    kinds = _stored_kinds(cursor, leaf)
+    pieces: list[str] = []
+    pending: list[FileRows] = []
+    for file in leaf.files:
+        if pending and not file.is_whole:
+            pieces.append(_piece(leaf.columns, kinds, pending))
+            pending = []
+        pending.append(file)
+        if not file.is_whole:
+            pieces.append(_piece(leaf.columns, kinds, pending))
+            pending = []
+    if pending:
+        pieces.append(_piece(leaf.columns, kinds, pending))
+    return " UNION ALL ".join(pieces)
+
+
+def _piece(
+    columns: tuple[LeafColumn, ...], kinds: dict[str, str], files: Sequence[FileRows]
+) -> str:
+    items = ", ".join(_column(c, kinds) for c in columns) or "TRUE AS no_column"
+    paths = ", ".join(_literal(_escape_glob(f.local_path or "")) for f in files)
+    select = f"SELECT {items} FROM read_parquet([{paths}], hive_partitioning = false"
+    first = files[0]
+    if first.is_whole:
+        return f"{select})"
+    return (
+        f"{select}, file_row_number = true) WHERE file_row_number >= {first.row_start} "
+        f"AND file_row_number < {first.row_end}"
+    )
+
+
+def _column(column: LeafColumn, kinds: dict[str, str]) -> str:
+    kind = duckdb_type(column.dtype)
+    source = _quote(column.source)
+    if column.dtype.kind == "timestamp" and kinds.get(column.source.lower()) == "TIMESTAMP":
+        # INT96: an instant that DuckDB reads without its zone (engine-parity.md, section 4).
+        return f"make_timestamptz(epoch_us({source})) AS {_quote(column.name)}"
+    # DuckDB drops a cast to the type that the column already has, so filters still reach the file.
+    return f"CAST({source} AS {kind}) AS {_quote(column.name)}"
+
+
+def _stored_kinds(cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput) -> dict[str, str]:
+    """DuckDB's types of the stored columns by lower-case name, asked for only where they matter."""
+    if not any(c.dtype.kind == "timestamp" for c in leaf.columns):
+        return {}
+    path = _literal(_escape_glob(leaf.files[0].local_path or ""))
+    rows = cursor.execute(
+        f"DESCRIBE SELECT * FROM read_parquet({path}, hive_partitioning = false)"
+    ).fetchall()
+    return {str(row[0]).lower(): str(row[1]) for row in rows}
+
+
+def _empty_select(columns: tuple[LeafColumn, ...]) -> str:
+    items = ", ".join(f"CAST(NULL AS {duckdb_type(c.dtype)}) AS {_quote(c.name)}" for c in columns)
+    return f"SELECT {items or 'TRUE AS no_column'} WHERE FALSE"
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _escape_glob(path: str) -> str:
+    return re.sub(r"([\[*?])", r"[\1]", path)

@@ -1,0 +1,154 @@
+"""What an engine reads: in, leaves bound to data; out, plain values that travel to executors.
+
+Worker code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from planner.types import DataType, Field, arrow_schema, parse_type
+
+
+@dataclass(frozen=True)
+class LeafColumn:
+    """A column that a leaf gives to the fragment.
+
+    Args:
+        name: Name in the fragment, `c<id>`.
+        source: Name in the files of a table; empty for a stage input, which goes by position.
+        dtype: Its pinned type.
+    """
+
+    name: str
+    source: str
+    dtype: DataType
+
+    def to_list(self) -> list[str]:
+        """Plain data for `from_list`."""
+        return [self.name, self.source, str(self.dtype)]
+
+    @classmethod
+    def from_list(cls, values: list[str]) -> LeafColumn:
+        """The column that `to_list` described."""
+        return cls(values[0], values[1], parse_type(values[2]))
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Rows `row_start` to `row_end` (exclusive) of a Parquet file that has `num_rows`.
+
+    Args:
+        uri: Absolute path, or a URL.
+        num_bytes: Size of the file in the run's snapshot.
+        version: Its modification time in ns or ETag there; empty if it is not to be checked.
+    """
+
+    uri: str
+    row_start: int
+    row_end: int
+    num_rows: int
+    num_bytes: int = 0
+    version: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of the file."""
+        return self.row_start == 0 and self.row_end == self.num_rows
+
+    @property
+    def local_path(self) -> str | None:
+        """The path of a local file, None for any other."""
+        return local_path(self.uri)
+
+
+@dataclass(frozen=True)
+class ParquetInput:
+    """A scan of Parquet files.
+
+    Args:
+        columns: Columns to read.
+        files: What to read of which file, in order; none for an empty input.
+        storage_options: How to reach files that are not local, for `StorageOptions.from_dict`.
+    """
+
+    columns: tuple[LeafColumn, ...]
+    files: tuple[FileRows, ...]
+    storage_options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are read."""
+        return sum(f.row_end - f.row_start for f in self.files)
+
+
+@dataclass(frozen=True)
+class ArrowInput:
+    """Rows that are handed over as record batches, already with the leaf's names and types.
+
+    Args:
+        columns: Columns of the batches.
+        batches: Gives the rows, once.
+        num_bytes: About how many bytes they take in memory.
+    """
+
+    columns: tuple[LeafColumn, ...]
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+    num_bytes: int = 0
+
+
+EngineInput = ParquetInput | ArrowInput
+
+
+def leaf_schema(columns: tuple[LeafColumn, ...]) -> pa.Schema:
+    """The Arrow schema that a fragment sees of a leaf."""
+    return arrow_schema(tuple(Field(c.name, c.dtype) for c in columns))
+
+
+def local_path(uri: str) -> str | None:
+    """The path of a local file's URI, None where the file is elsewhere."""
+    if uri.startswith("file://"):
+        return unquote(uri.removeprefix("file://"))
+    return uri if "://" not in uri else None
+
+
+def watched(
+    batches: Iterator[pa.RecordBatch], errors: list[BaseException]
+) -> Iterator[pa.RecordBatch]:
+    """The batches; what reading them raises is kept in `errors`.
+
+    Arrow's C interface passes on the text of an error only, so its class must be kept beside it.
+    """
+    try:
+        yield from batches
+    except Exception as error:
+        errors.append(error)
+        raise
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with the names and types of `schema`, by position.
+
+    Raises:
+        pa.ArrowInvalid: If a value would change.
+    """
+    if batch.schema.equals(schema):
+        return batch
+    columns = [
+        _conform_array(column, kind)
+        for column, kind in zip(batch.columns, schema.types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _conform_array(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if column.type == kind and not pa.types.is_nested(kind):
+        return column
+    if pa.types.is_null(kind):
+        return pa.nulls(len(column))
+    return column.cast(kind)

@@ -1,0 +1,318 @@
+"""Spark as an engine, and as what runs tasks: in, task specs or SQL over views; out, reports.
+
+Driver code, DataFrame API only, so that classic Spark and Spark Connect both work. A DuckDB stage
+is one Spark job with one task each (`run_tasks`); a Spark stage is Spark SQL over the same inputs
+whose partitions are written as the same map files (`run_sql`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+
+from infra.engines.errors import QueryError, QueryFailedError
+from infra.errors import TaskFailedError
+from infra.runtime.spark_session import is_connect
+from infra.runtime.task_spec import InputSpec, ScanInput, TaskReport, TaskSpec
+from planner.errors import ParameterError, StagecoachError
+from planner.expressions import Literal
+from planner.types import Field
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+REPORT_SCHEMA = "task bigint, report string"
+
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+"""What Spark raises: pyspark leaves exceptions that it has no class for as py4j's."""
+
+# SQLSTATE classes of errors that lie in the query or its data: cardinality, data exceptions,
+# constraints, missing features, syntax or access rules, limits, what the query itself raises.
+_QUERY_STATES = frozenset({"0A", "21", "22", "23", "42", "54", "P0"})
+
+
+def run_tasks(spark: SparkSession, specs: Sequence[TaskSpec]) -> list[TaskReport]:
+    """Run tasks as one Spark job, one Spark task each.
+
+    Args:
+        spark: Any session; only its executors matter.
+        specs: The tasks, numbered from 0 in order.
+
+    Raises:
+        TaskFailedError: A Spark task died (a task's own errors are in its report).
+    """
+    # Settings and SQL are the same objects in all specs, so pickle writes them once.
+    payload = [spec.to_dict() for spec in specs]
+    count = len(specs)
+    frame = spark.range(0, count, 1, count).mapInArrow(_run_function(payload), REPORT_SCHEMA)
+    return _collect(frame, specs[0].stage_name)
+
+
+def _run_function(
+    payload: list[dict[str, Any]],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    # A nested function is pickled by value, so executors do not import this module (and pyspark's
+    # driver side with it).
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        from infra.runtime.task import run_task
+        from infra.runtime.task_spec import TaskSpec
+
+        context = TaskContext.get()
+        attempt = 0 if context is None else context.attemptNumber()
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                report = run_task(TaskSpec.from_dict(payload[index]), attempt)
+                rows = {"task": [index], "report": [json.dumps(report.to_dict())]}
+                yield pa.RecordBatch.from_pydict(rows)
+
+    return run
+
+
+def run_sql(
+    spark: SparkSession,
+    spec: TaskSpec,
+    *,
+    views: Mapping[str, InputSpec],
+    parameters: Mapping[str, Literal],
+) -> list[TaskReport]:
+    """Run SQL in Spark and write each partition of its result as a map file, in order.
+
+    Args:
+        spark: A session of the caller's own: its temporary views are replaced.
+        spec: Says what to run and where the output goes; task numbers come from Spark.
+        views: What the SQL reads, by name; each is read whole.
+        parameters: Values of the parameter markers in the SQL.
+
+    Raises:
+        QueryFailedError: Spark refuses the SQL or fails on the data.
+        TaskFailedError: Spark itself failed.
+    """
+    try:
+        for name, leaf in views.items():
+            _leaf_frame(spark, spec, leaf).createOrReplaceTempView(_quote(name))
+        frame = _query(spark, spec.sql, parameters)
+        if len(frame.columns) != len(spec.types):
+            raise QueryError(
+                f"Spark gives {len(frame.columns)} columns, the plan has {len(spec.types)}"
+            )
+        named = frame.toDF(*(f"c{i}" for i in range(len(spec.types))))
+        written = named.mapInArrow(_write_function({**spec.to_dict(), "inputs": []}), REPORT_SCHEMA)
+        return _collect(written, spec.stage_name)
+    except SPARK_ERRORS as error:
+        raise explain_error(error, spec.query, spec.stage_name) from error
+
+
+def analyze(
+    spark: SparkSession,
+    query: str,
+    sql: str,
+    tables: Sequence[tuple[str, tuple[Field, ...]]],
+    parameters: Mapping[str, Literal],
+) -> list[tuple[str, str]]:
+    """Names and types (as Spark prints them) of a query's columns, by Spark's own analysis.
+
+    Args:
+        spark: A session of the caller's own: its temporary views are replaced.
+        query: Name of the query.
+        sql: Its text.
+        tables: Tables and their columns; no data is read.
+        parameters: Values of the parameter markers.
+
+    Raises:
+        QueryFailedError: Spark refuses the query.
+        TaskFailedError: Spark itself failed.
+    """
+    try:
+        for name, fields in tables:
+            _empty_frame(spark, fields).createOrReplaceTempView(_quote(name))
+        schema = _query(spark, sql, parameters).schema
+    except SPARK_ERRORS as error:
+        raise explain_error(error, query, query) from error
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]
+
+
+def explain_error(
+    error: PySparkException | Py4JJavaError, query: str, stage: str
+) -> StagecoachError:
+    """The error of ours that stands for one of Spark's, chosen by its condition and SQLSTATE."""
+    condition, state, text = _describe(error)
+    if isinstance(error, AnalysisException) or state[:2] in _QUERY_STATES:
+        return QueryFailedError(query, condition, text)
+    first_line = (text.splitlines() or [""])[0]
+    return TaskFailedError(stage, None, f"Spark failed with {condition}: {first_line}")
+
+
+def literal_column(spark: SparkSession, value: Literal) -> Column:
+    """A parameter's value as a Spark literal of its type.
+
+    Raises:
+        ParameterError: The value does not fit its type.
+    """
+    sf = _functions(spark)
+    raw, kind = value.value, value.dtype.kind
+    if raw is None:
+        return sf.lit(None)
+    try:
+        match kind:
+            case "tinyint" | "smallint" | "int" | "bigint":
+                suffix = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}[kind]
+                return sf.expr(f"{int(raw)}{suffix}")
+            case "decimal":
+                return sf.expr(f"{Decimal(str(raw)):f}BD")
+            case "float" if math.isfinite(float(raw)):
+                return sf.expr(f"{float(raw)!r}F")
+            case "float" | "double":
+                return sf.lit(float(raw))
+            case "date":
+                return sf.lit(date.fromisoformat(str(raw)))
+            case "timestamp":
+                moment = datetime.fromisoformat(str(raw))
+                return sf.expr(f"TIMESTAMP'{moment:%Y-%m-%d %H:%M:%S.%f}Z'")
+            case "timestamp_ntz":
+                moment = datetime.fromisoformat(str(raw))
+                return sf.expr(f"TIMESTAMP_NTZ'{moment:%Y-%m-%d %H:%M:%S.%f}'")
+    except (ValueError, ArithmeticError) as error:
+        raise ParameterError(f"{raw!r} is no {value.dtype}: {error}") from error
+    return sf.lit(raw)
+
+
+def _query(spark: SparkSession, sql: str, parameters: Mapping[str, Literal]) -> DataFrame:
+    values = {name: literal_column(spark, v) for name, v in parameters.items() if "@" not in name}
+    return spark.sql(sql, args=values) if values else spark.sql(sql)
+
+
+def _functions(spark: SparkSession) -> Any:
+    if is_connect(spark):
+        from pyspark.sql.connect import functions as connect_functions
+
+        return connect_functions
+    from pyspark.sql import functions
+
+    return functions
+
+
+def _write_function(
+    payload: dict[str, Any],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        from infra.runtime.task import write_batches
+        from infra.runtime.task_spec import TaskSpec
+
+        context = TaskContext.get()
+        index = 0 if context is None else context.partitionId()
+        attempt = 0 if context is None else context.attemptNumber()
+        spec = TaskSpec.from_dict({**payload, "task_index": index})
+        report = write_batches(spec, batches, attempt)
+        rows = {"task": [index], "report": [json.dumps(report.to_dict())]}
+        yield pa.RecordBatch.from_pydict(rows)
+
+    return write
+
+
+def _read_function(
+    payload: dict[str, Any],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from infra.runtime.task import read_input
+        from infra.runtime.task_spec import TaskSpec
+
+        spec = TaskSpec.from_dict(payload)
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                yield from read_input(spec, index)
+
+    return read
+
+
+def _leaf_frame(spark: SparkSession, spec: TaskSpec, leaf: InputSpec) -> DataFrame:
+    fields = tuple(Field(c.name, c.dtype) for c in leaf.columns)
+    if isinstance(leaf, ScanInput):
+        if not leaf.files:
+            return _empty_frame(spark, fields)
+        if all(f.local_path is not None for f in leaf.files):
+            return _parquet_frame(spark, leaf)
+    parts = max(1, len(leaf.files) if isinstance(leaf, ScanInput) else leaf.high - leaf.low)
+    payload = TaskSpec(**{**vars(spec), "inputs": (leaf,)}).to_dict()
+    return spark.range(0, parts, 1, parts).mapInArrow(_read_function(payload), _ddl(fields))
+
+
+def _parquet_frame(spark: SparkSession, leaf: ScanInput) -> DataFrame:
+    stored = tuple(Field(c.source, c.dtype) for c in leaf.columns)
+    paths = [_escape_glob(f.local_path or "") for f in leaf.files]
+    frame = spark.read.schema(_ddl(stored)).parquet(*paths)
+    return frame.select(*(frame[_quote(c.source)].alias(c.name) for c in leaf.columns))
+
+
+def _empty_frame(spark: SparkSession, fields: tuple[Field, ...]) -> DataFrame:
+    return spark.createDataFrame([], _ddl(fields))
+
+
+def _ddl(fields: tuple[Field, ...]) -> str:
+    return ", ".join(f"{_quote(f.name)} {ddl_type(f)}" for f in fields)
+
+
+def ddl_type(field: Field) -> str:
+    """Spark's spelling of a field's type, member names quoted."""
+    dtype = field.dtype
+    match dtype.kind:
+        case "array":
+            return f"array<{ddl_type(dtype.fields[0])}>"
+        case "map":
+            return f"map<{ddl_type(dtype.fields[0])},{ddl_type(dtype.fields[1])}>"
+        case "struct":
+            return f"struct<{','.join(f'{_quote(f.name)}:{ddl_type(f)}' for f in dtype.fields)}>"
+    return str(dtype)
+
+
+def _collect(frame: DataFrame, stage: str) -> list[TaskReport]:
+    try:
+        rows = frame.collect()
+    except SPARK_ERRORS as error:
+        raise explain_error(error, stage.split("/", 1)[0], stage) from error
+    reports = [TaskReport.from_dict(json.loads(row["report"])) for row in rows]
+    return sorted(reports, key=lambda report: report.task_index)
+
+
+def _describe(error: PySparkException | Py4JJavaError) -> tuple[str, str, str]:
+    """Spark's error condition, SQLSTATE and message (without the JVM's stack trace)."""
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause is not None:
+            # Not every Throwable of Java is one of Spark's.
+            if _has_condition(cause):
+                return cause.getCondition(), cause.getSqlState() or "", cause.getMessage()
+            cause = cause.getCause()
+        return "INTERNAL_ERROR", "", str(error.java_exception)
+    condition = error.getCondition() or type(error).__name__
+    text = str(error).split("\n\nJVM stacktrace:", 1)[0].strip()
+    return condition, error.getSqlState() or "", text
+
+
+def _has_condition(throwable: Any) -> bool:
+    jvm = throwable.getClass()
+    name = "org.apache.spark.SparkThrowable"
+    while jvm is not None:
+        if any(i.getName() == name for i in jvm.getInterfaces()):
+            return throwable.getCondition() is not None
+        jvm = jvm.getSuperclass()
+    return False
+
+
+def _quote(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _escape_glob(path: str) -> str:
+    return "".join(f"\\{c}" if c in "{}[]*?\\" else c for c in path)

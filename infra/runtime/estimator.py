@@ -1,0 +1,279 @@
+"""The task estimator: in, a stage and the sizes of what it reads; out, what each task reads.
+
+Pure: the same sizes give the same tasks. A stage always gets at least one task, even over an empty
+input, because a global aggregate of nothing is a row.
+
+    splits      files a b c      ─▶  task 0: a b[0:n]   task 1: b[n:] c    (row groups stay whole)
+    partitions  ranges 0 … P-1   ─▶  task 0: [0, i)     task 1: [i, P)     (contiguous, by bytes)
+    single      everything       ─▶  task 0
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.errors import InternalPlanError
+from planner.stages import Branch, Stage
+
+MAX_IMBALANCE = 1.25
+"""Largest task over the mean, by bytes, up to which files are not cut."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of a table as the estimator sees it.
+
+    Args:
+        uri: Where it is.
+        row_groups: Rows and stored bytes of each row group, in file order.
+    """
+
+    uri: str
+    row_groups: tuple[tuple[int, int], ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the whole file."""
+        return sum(rows for rows, _ in self.row_groups)
+
+    @property
+    def num_bytes(self) -> int:
+        """Stored bytes of all row groups."""
+        return sum(size for _, size in self.row_groups)
+
+
+@dataclass(frozen=True)
+class FileSlice:
+    """Rows `row_start` to `row_end` (exclusive) of a file that has `num_rows`."""
+
+    uri: str
+    row_start: int
+    row_end: int
+    num_rows: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of the file."""
+        return self.row_start == 0 and self.row_end == self.num_rows
+
+
+@dataclass(frozen=True)
+class ScanSlice:
+    """What a task reads of a scan; no files for an empty input."""
+
+    files: tuple[FileSlice, ...] = ()
+
+
+@dataclass(frozen=True)
+class PartitionRange:
+    """The partitions `low` to `high` (exclusive) that a task reads of a stage input."""
+
+    low: int
+    high: int
+
+
+LeafSlice = ScanSlice | PartitionRange
+
+
+@dataclass(frozen=True)
+class TaskAssignment:
+    """What one task reads: a slice for each leaf of the stage, in order.
+
+    Args:
+        slices: By position in `Stage.leaves`.
+        num_bytes: Stored bytes of the slices that the task does not share with others.
+    """
+
+    slices: tuple[LeafSlice, ...]
+    num_bytes: int
+
+
+@dataclass(frozen=True)
+class InputSizes:
+    """Sizes of a stage's leaves.
+
+    Args:
+        scans: Files by leaf position, for every `ScanExec`.
+        partitions: Bytes of each partition by leaf position, for every `StageInputExec`.
+    """
+
+    scans: Mapping[int, Sequence[SourceFile]]
+    partitions: Mapping[int, Sequence[int]]
+
+    def whole(self, leaf: int) -> LeafSlice:
+        """All of a leaf."""
+        if leaf in self.scans:
+            return ScanSlice(tuple(_whole_file(f) for f in self.scans[leaf] if f.num_rows))
+        return PartitionRange(0, len(self.partitions[leaf]))
+
+    def empty(self, leaf: int) -> LeafSlice:
+        """Nothing of a leaf."""
+        return ScanSlice() if leaf in self.scans else PartitionRange(0, 0)
+
+    def num_bytes(self, leaf: int) -> int:
+        """Stored bytes of a leaf."""
+        if leaf in self.scans:
+            return sum(f.num_bytes for f in self.scans[leaf])
+        return sum(self.partitions[leaf])
+
+
+def assign_tasks(
+    stage: Stage,
+    sizes: InputSizes,
+    *,
+    parallelism: int,
+    target_task_bytes: int,
+    min_task_bytes: int,
+) -> tuple[TaskAssignment, ...]:
+    """The tasks of a stage, branch by branch, in the order of their inputs.
+
+    Args:
+        stage: Its branches say which leaves are divided among tasks.
+        sizes: What the leaves hold.
+        parallelism: Tasks that run at once.
+        target_task_bytes: Input of a task above which there are more tasks than slots.
+        min_task_bytes: Input below which a further task is not worth it.
+
+    Raises:
+        InternalPlanError: If partitioned leaves of a branch differ in their number of partitions.
+    """
+    branches = stage.branches or (Branch("single", ()),)
+    in_a_branch = {leaf for branch in branches for leaf in branch.leaves}
+    shared: dict[int, LeafSlice] = {
+        leaf: sizes.whole(leaf) if leaf not in in_a_branch else sizes.empty(leaf)
+        for leaf in range(len(stage.leaves))
+    }
+    weights = [sum(sizes.num_bytes(leaf) for leaf in branch.leaves) for branch in branches]
+    total = sum(weights)
+    wanted = _num_tasks(total, parallelism, target_task_bytes, min_task_bytes)
+    tasks: list[TaskAssignment] = []
+    for branch, weight in zip(branches, weights, strict=True):
+        count = max(1, round(wanted * weight / total)) if total else 1
+        for slices, num_bytes in _divide(branch, sizes, count):
+            merged = {**shared, **slices}
+            ordered = tuple(merged[leaf] for leaf in range(len(stage.leaves)))
+            tasks.append(TaskAssignment(ordered, num_bytes))
+    return tuple(tasks)
+
+
+def _num_tasks(total: int, parallelism: int, target: int, minimum: int) -> int:
+    if total < minimum:
+        return 1
+    wanted = max(parallelism, math.ceil(total / target))
+    return max(1, min(wanted, math.ceil(total / minimum)) if minimum else wanted)
+
+
+def _divide(
+    branch: Branch, sizes: InputSizes, count: int
+) -> list[tuple[dict[int, LeafSlice], int]]:
+    if branch.kind == "splits" and len(branch.leaves) == 1:
+        leaf = branch.leaves[0]
+        shares = _split_files(sizes.scans[leaf], count)
+        return [({leaf: ScanSlice(files)}, size) for files, size in shares]
+    if branch.kind == "partitions":
+        return _divide_partitions(branch, sizes, count)
+    whole = {leaf: sizes.whole(leaf) for leaf in branch.leaves}
+    return [(whole, sum(sizes.num_bytes(leaf) for leaf in branch.leaves))]
+
+
+def _divide_partitions(
+    branch: Branch, sizes: InputSizes, count: int
+) -> list[tuple[dict[int, LeafSlice], int]]:
+    lengths = {len(sizes.partitions[leaf]) for leaf in branch.leaves}
+    if len(lengths) != 1:
+        raise InternalPlanError(f"inputs that are joined have {sorted(lengths)} partitions")
+    columns = [sizes.partitions[leaf] for leaf in branch.leaves]
+    weights = [sum(parts) for parts in zip(*columns, strict=True)]
+    result: list[tuple[dict[int, LeafSlice], int]] = []
+    for low, high in cut_evenly(weights, count):
+        slices: dict[int, LeafSlice] = {leaf: PartitionRange(low, high) for leaf in branch.leaves}
+        result.append((slices, sum(weights[low:high])))
+    return result
+
+
+def cut_evenly(weights: Sequence[int], count: int) -> list[tuple[int, int]]:
+    """Cut a sequence into at most `count` contiguous ranges of about equal weight.
+
+    Returns:
+        `(low, high)` ranges that cover all positions, at least one; none is empty unless
+        `weights` is.
+    """
+    total = sum(weights)
+    if count <= 1 or total == 0:
+        return [(0, len(weights))]
+    cuts = [0]
+    before = 0
+    for position, weight in enumerate(weights):
+        # A unit belongs where its middle lies; comparing integers keeps this exact.
+        share = min((2 * before + weight) * count // (2 * total), count - 1)
+        if position and share >= len(cuts):
+            cuts.extend([position] * (share - len(cuts) + 1))
+        before += weight
+    bounds = sorted({*cuts, len(weights)})
+    return list(itertools.pairwise(bounds))
+
+
+def _split_files(
+    files: Sequence[SourceFile], count: int
+) -> list[tuple[tuple[FileSlice, ...], int]]:
+    filled = [f for f in files if f.num_rows]
+    if not filled:
+        return [((), 0)]
+    if count <= 1:
+        return [(tuple(map(_whole_file, filled)), sum(f.num_bytes for f in filled))]
+    whole = _pack_whole_files(filled, count)
+    mean = sum(f.num_bytes for f in filled) / count
+    if len(whole) == count and max(size for _, size in whole) <= mean * MAX_IMBALANCE:
+        return whole
+    return _cut_row_groups(filled, count)
+
+
+def _pack_whole_files(
+    files: Sequence[SourceFile], count: int
+) -> list[tuple[tuple[FileSlice, ...], int]]:
+    """Largest file first, each to the task with the least; files keep their order in a task."""
+    loads = [0] * count
+    chosen: list[list[int]] = [[] for _ in range(count)]
+    for position in sorted(range(len(files)), key=lambda i: (-files[i].num_bytes, i)):
+        task = min(range(count), key=lambda t: (loads[t], t))
+        loads[task] += files[position].num_bytes
+        chosen[task].append(position)
+    packed = [(sorted(c), load) for c, load in zip(chosen, loads, strict=True) if c]
+    # Tasks in the order of their first files, whatever the sizes.
+    packed.sort()
+    return [(tuple(_whole_file(files[i]) for i in positions), load) for positions, load in packed]
+
+
+def _cut_row_groups(
+    files: Sequence[SourceFile], count: int
+) -> list[tuple[tuple[FileSlice, ...], int]]:
+    units: list[tuple[FileSlice, int]] = []
+    for file in files:
+        start = 0
+        for rows, size in file.row_groups:
+            if rows:
+                units.append((FileSlice(file.uri, start, start + rows, file.num_rows), size))
+            start += rows
+    result = []
+    for low, high in cut_evenly([size for _, size in units], count):
+        share = units[low:high]
+        result.append((_join_adjacent([s for s, _ in share]), sum(size for _, size in share)))
+    return result
+
+
+def _join_adjacent(slices: Sequence[FileSlice]) -> tuple[FileSlice, ...]:
+    joined: list[FileSlice] = []
+    for piece in slices:
+        last = joined[-1] if joined else None
+        if last is not None and last.uri == piece.uri and last.row_end == piece.row_start:
+            joined[-1] = FileSlice(piece.uri, last.row_start, piece.row_end, piece.num_rows)
+        else:
+            joined.append(piece)
+    return tuple(joined)
+
+
+def _whole_file(file: SourceFile) -> FileSlice:
+    return FileSlice(file.uri, 0, file.num_rows, file.num_rows)

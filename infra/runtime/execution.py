@@ -1,0 +1,274 @@
+"""One attempt at a stage's work: in, bound inputs; out, map files that nobody has committed yet.
+
+run_duckdb   one DuckDB task per Spark task
+run_spark    the same fragment as Spark SQL over views of the same inputs
+run_query    the text of the whole query as Spark SQL over views of its tables
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from infra.catalog.snapshot import Snapshot
+from infra.engines.errors import QueryError, QueryFailedError, StageCanceledError
+from infra.engines.parquet import check_file
+from infra.engines.spark import run_sql, run_tasks
+from infra.errors import TaskFailedError
+from infra.runtime.jobs import ProgressListener, job_tag, tagged_job, was_canceled
+from infra.runtime.plan_tasks import (
+    build_specs,
+    output_partitioning,
+    task_settings,
+    whole_leaves,
+    whole_tables,
+)
+from infra.runtime.spark_session import isolated_session, task_slots
+from infra.runtime.task import output_schema
+from infra.runtime.task_spec import InputSpec, ScanInput, TaskReport, TaskSettings, TaskSpec
+from infra.settings import EngineSettings
+from infra.shuffle.manifest import Manifest
+from infra.shuffle.map_file import MapFile, OutputPartitioning
+from infra.shuffle.reader import verify_files
+from infra.storage.object_store import ObjectStore, StorageOptions
+from planner.errors import SqlError
+from planner.expressions import Literal
+from planner.fragment_sql import render_fragment
+from planner.stages import Stage, StageGraph
+from planner.types import DataType, Field
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """A stage with everything that it needs to run.
+
+    Args:
+        graph: The query.
+        stage: Its stage.
+        run_id: The run, for the job's name.
+        fingerprint: Where the output goes.
+        snapshot: Files of the tables.
+        manifests: Upstream manifests by stage number.
+        parameters: A value for every parameter.
+        settings: The knobs.
+        store: The storage root.
+        spark: Gives the Spark session.
+        progress: Told of completed tasks.
+    """
+
+    graph: StageGraph
+    stage: Stage
+    run_id: str
+    fingerprint: str
+    snapshot: Snapshot
+    manifests: Mapping[int, Manifest]
+    parameters: Mapping[str, Literal]
+    settings: EngineSettings
+    store: ObjectStore
+    spark: Callable[[], SparkSession]
+    progress: ProgressListener | None = None
+
+    @property
+    def stage_name(self) -> str:
+        """Name of the stage as messages show it."""
+        return f"{self.graph.query}/stage_{self.stage.stage_id}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Finished map files of all tasks.
+
+    Args:
+        engine: What computed them.
+        schema: Their columns.
+        partitioning: How rows are divided in each.
+        reports: What the tasks did, in task order.
+        fallback_reason: Why the engine is not the plan's, or None.
+    """
+
+    engine: str
+    schema: pa.Schema
+    partitioning: OutputPartitioning
+    reports: tuple[TaskReport, ...]
+    fallback_reason: str | None = None
+
+    @property
+    def files(self) -> tuple[MapFile, ...]:
+        """The map files, in task order."""
+        return tuple(r.file for r in self.reports if r.file is not None)
+
+    def metrics(self) -> dict[str, Any]:
+        """What the manifest keeps of the reports, as plain data."""
+        names = (
+            "rows_in",
+            "bytes_in",
+            "engine_seconds",
+            "read_seconds",
+            "write_seconds",
+            "total_seconds",
+            "peak_memory_bytes",
+            "host",
+            "pid",
+        )
+        tasks = [{name: getattr(r, name) for name in names} for r in self.reports]
+        return {"fallback_reason": self.fallback_reason, "tasks": tasks}
+
+
+def run_duckdb(attempt: Attempt) -> Output:
+    """Run the fragment in DuckDB, one Spark task for each task.
+
+    Raises:
+        QueryError: DuckDB refuses the fragment or raises on its data; Spark may not.
+        StagecoachError: Anything else that failed.
+    """
+    stage, settings = attempt.stage, attempt.settings
+    try:
+        sql = render_fragment(stage, "duckdb", attempt.parameters)
+    except SqlError as error:
+        raise QueryError(str(error)) from error
+    specs = build_specs(
+        attempt.graph,
+        stage,
+        sql=sql,
+        fingerprint=attempt.fingerprint,
+        snapshot=attempt.snapshot,
+        manifests=attempt.manifests,
+        settings=_task_settings(attempt),
+        engine_settings=settings,
+        parallelism=task_slots(settings),
+    )
+    spark = attempt.spark()
+    with _job(attempt, spark):
+        reports = run_tasks(spark, specs)
+    _raise_failure(attempt, reports)
+    return Output(
+        engine="duckdb",
+        schema=output_schema(specs[0].types),
+        partitioning=specs[0].output,
+        reports=tuple(reports),
+    )
+
+
+def run_spark(attempt: Attempt) -> Output:
+    """Run the fragment in Spark SQL.
+
+    Raises:
+        QueryFailedError: Spark refuses it or raises on its data.
+        StagecoachError: Anything else that failed.
+    """
+    stage = attempt.stage
+    try:
+        sql = render_fragment(stage, "spark", attempt.parameters)
+    except SqlError as error:
+        raise QueryFailedError(attempt.graph.query, type(error).__name__, str(error)) from error
+    leaves = whole_leaves(attempt.graph, stage, attempt.snapshot, attempt.manifests)
+    views = {f"in_{position}": leaf for position, leaf in enumerate(leaves)}
+    types = tuple(f.dtype for f in stage.schema)
+    # Parameters are literals in the fragment already.
+    return _run_sql(attempt, sql, views, types, {})
+
+
+def run_query(attempt: Attempt, columns: Sequence[Field]) -> Output:
+    """Run the text of the whole query in Spark SQL.
+
+    Args:
+        attempt: Of the head stage.
+        columns: The result's columns as Spark analyses them.
+
+    Raises:
+        QueryFailedError: Spark refuses it or raises on its data.
+        StagecoachError: Anything else that failed.
+    """
+    views = whole_tables(attempt.graph, attempt.snapshot)
+    types = tuple(field.dtype for field in columns)
+    return _run_sql(attempt, attempt.graph.sql, views, types, attempt.parameters)
+
+
+def _run_sql(
+    attempt: Attempt,
+    sql: str,
+    views: Mapping[str, InputSpec],
+    types: tuple[DataType, ...],
+    parameters: Mapping[str, Literal],
+) -> Output:
+    spec = TaskSpec(
+        query=attempt.graph.query,
+        stage_id=attempt.stage.stage_id,
+        fingerprint=attempt.fingerprint,
+        task_index=0,
+        sql=sql,
+        inputs=(),
+        types=types,
+        output=output_partitioning(attempt.stage),
+        settings=_task_settings(attempt),
+    )
+    try:
+        with (
+            isolated_session(attempt.spark(), attempt.graph.time_zone) as session,
+            _job(attempt, session),
+        ):
+            reports = run_sql(session, spec, views=views, parameters=parameters)
+        _raise_failure(attempt, reports)
+    except TaskFailedError:
+        # Spark passes on the text of an error in a reading task, not its class: look ourselves.
+        _raise_lost_input(attempt, views)
+        raise
+    except QueryError as error:
+        raise QueryFailedError(attempt.graph.query, type(error).__name__, str(error)) from error
+    return Output(
+        engine="spark",
+        schema=output_schema(types),
+        partitioning=spec.output,
+        reports=tuple(_renumbered(reports)),
+    )
+
+
+@contextmanager
+def _job(attempt: Attempt, spark: SparkSession) -> Iterator[None]:
+    tag = job_tag(attempt.run_id, attempt.stage.stage_id)
+    description = f"{attempt.stage_name}: {attempt.stage.title}"
+    interval = attempt.settings.progress_seconds
+    try:
+        with tagged_job(spark, tag, description, attempt.progress, interval):
+            yield
+    except TaskFailedError as error:
+        if was_canceled(tag):
+            raise StageCanceledError(f"{attempt.stage_name} was canceled") from error
+        raise
+
+
+def _raise_failure(attempt: Attempt, reports: Sequence[TaskReport]) -> None:
+    """Raise the failure of a task, one that no other engine can mend before one that it may."""
+    failed = [r for r in reports if r.failure is not None]
+    for report in sorted(failed, key=lambda r: r.failure is not None and r.failure.kind == "query"):
+        if report.failure is not None:
+            raise report.failure.to_error(attempt.stage_name, report.task_index)
+
+
+def _raise_lost_input(attempt: Attempt, views: Mapping[str, InputSpec]) -> None:
+    for manifest in attempt.manifests.values():
+        verify_files(attempt.store, manifest)
+    options = StorageOptions.from_dict(attempt.store.to_dict().get("options", {}))
+    for view in views.values():
+        for file in view.files if isinstance(view, ScanInput) else ():
+            check_file(file, options)
+
+
+def _renumbered(reports: Sequence[TaskReport]) -> Iterator[TaskReport]:
+    """Reports with tasks numbered without gaps: Spark may run nothing for an empty partition."""
+    for index, report in enumerate(reports):
+        file = None if report.file is None else replace(report.file, task_index=index)
+        yield replace(report, task_index=index, file=file)
+
+
+def _task_settings(attempt: Attempt) -> TaskSettings:
+    return task_settings(attempt.settings, attempt.store, attempt.snapshot, attempt.graph.time_zone)

@@ -1,0 +1,152 @@
+"""Spark jobs by name: in, a tag; out, progress while the job runs, and a way to interrupt it.
+
+A tag is set on the thread that runs the job, so stages that run side by side in one process do not
+see each other's. Interrupting goes by the same tag, from any thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from infra.runtime.spark_session import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    """Tasks of a running job.
+
+    Args:
+        tag: Of which job.
+        completed: Tasks that have ended.
+        total: Tasks that are known so far.
+    """
+
+    tag: str
+    completed: int
+    total: int
+
+
+ProgressListener = Callable[[JobProgress], None]
+
+_lock = threading.Lock()
+_running: dict[str, SparkSession] = {}
+_canceled: set[str] = set()
+
+
+def job_tag(run_id: str, stage_id: int) -> str:
+    """The tag of a stage's Spark jobs in a run."""
+    return f"stagecoach-{run_id}-{stage_id}"
+
+
+def cancel_stage(run_id: str, stage_id: int) -> bool:
+    """Interrupt a stage's Spark job; return whether this process runs one."""
+    return _cancel([job_tag(run_id, stage_id)])
+
+
+def cancel_run(run_id: str) -> bool:
+    """Interrupt all Spark jobs of a run; return whether this process runs any."""
+    prefix = f"stagecoach-{run_id}-"
+    with _lock:
+        tags = [tag for tag in _running if tag.startswith(prefix)]
+    return _cancel(tags)
+
+
+def was_canceled(tag: str) -> bool:
+    """Whether `cancel_stage` or `cancel_run` interrupted the job with that tag."""
+    with _lock:
+        return tag in _canceled
+
+
+@contextmanager
+def tagged_job(
+    spark: SparkSession,
+    tag: str,
+    description: str,
+    listener: ProgressListener | None = None,
+    interval_seconds: float = 0.2,
+) -> Iterator[None]:
+    """Tag the Spark jobs that this thread starts inside the block.
+
+    Args:
+        spark: The session that starts them.
+        tag: Their name; no comma.
+        description: What the Spark UI shows.
+        listener: Told of completed tasks from another thread; classic Spark only.
+        interval_seconds: Time between two looks.
+    """
+    with _lock:
+        _running[tag] = spark
+        _canceled.discard(tag)
+    done = threading.Event()
+    watcher: threading.Thread | None = None
+    try:
+        if is_connect(spark):
+            spark.addTag(tag)
+        else:
+            spark.sparkContext.setJobGroup(tag, description, interruptOnCancel=True)
+            if listener is not None:
+                arguments = (spark, tag, listener, interval_seconds, done)
+                watcher = threading.Thread(target=_watch, args=arguments, daemon=True)
+                watcher.start()
+        yield
+    finally:
+        done.set()
+        if watcher is not None:
+            watcher.join()
+        _untag(spark, tag)
+        with _lock:
+            _running.pop(tag, None)
+
+
+def _untag(spark: SparkSession, tag: str) -> None:
+    if is_connect(spark):
+        spark.removeTag(tag)
+        return
+    for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+        spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # None removes
+
+
+def _cancel(tags: list[str]) -> bool:
+    with _lock:
+        found = {tag: _running[tag] for tag in tags if tag in _running}
+        _canceled.update(found)
+    for tag, spark in found.items():
+        if is_connect(spark):
+            spark.interruptTag(tag)
+        else:
+            spark.sparkContext.cancelJobGroup(tag)
+    return bool(found)
+
+
+def _watch(
+    spark: SparkSession,
+    tag: str,
+    listener: ProgressListener,
+    interval_seconds: float,
+    done: threading.Event,
+) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    last: JobProgress | None = None
+    while not done.wait(interval_seconds):
+        completed = total = 0
+        for job in tracker.getJobIdsForGroup(tag):
+            info = tracker.getJobInfo(job)
+            for stage_id in info.stageIds if info else ():
+                stage = tracker.getStageInfo(stage_id)
+                if stage is not None:
+                    completed += stage.numCompletedTasks
+                    total += stage.numTasks
+        current = JobProgress(tag, completed, total)
+        if total and current != last:
+            last = current
+            listener(current)

@@ -1,0 +1,99 @@
+"""Parameter values of a run: in, what was given and the plan's defaults; out, one value for each.
+
+Parameters whose name starts with `@` are the run's own clock: the first process that needs it
+writes it down, so all stages and every re-execution see the same instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from infra.storage import layout
+from infra.storage.object_store import ObjectStore
+from planner.errors import ParameterError
+from planner.expressions import Literal, LiteralValue
+from planner.stages import ParameterSpec, StageGraph
+from planner.types import DataType
+
+_CLOCK_FORMAT = "%Y-%m-%d %H:%M:%S.%f"
+
+
+def bind_parameters(
+    graph: StageGraph, given: Mapping[str, Literal], store: ObjectStore, root_run_id: str
+) -> dict[str, Literal]:
+    """A value for every parameter of a graph.
+
+    Args:
+        graph: Says which there are, their types and defaults.
+        given: Values by name.
+        store: Keeps the run's clock.
+        root_run_id: The run, or the one that it re-executes.
+
+    Raises:
+        ParameterError: A parameter has neither value nor default, or a value is unknown.
+    """
+    known = {spec.name for spec in graph.parameters}
+    if unknown := sorted(set(given) - known):
+        raise ParameterError(
+            f"query '{graph.query}' has no parameter '{unknown[0]}' "
+            f"(it has: {', '.join(sorted(known)) or 'none'})"
+        )
+    bound: dict[str, Literal] = {}
+    for spec in graph.parameters:
+        if spec.name in given:
+            bound[spec.name] = given[spec.name]
+        elif spec.name.startswith("@"):
+            bound[spec.name] = _clock_value(spec, store, root_run_id, graph.time_zone)
+        elif spec.default is not None:
+            bound[spec.name] = literal_from_text(spec.dtype, spec.default)
+        else:
+            raise ParameterError(f"query '{graph.query}': parameter '{spec.name}' has no value")
+    return bound
+
+
+def literal_from_text(dtype: DataType, text: str) -> Literal:
+    """The literal whose canonical value is written as `text`.
+
+    Raises:
+        ParameterError: The text is no value of the type.
+    """
+    try:
+        return Literal(dtype, _value(dtype, text))
+    except ValueError as error:
+        raise ParameterError(f"'{text}' is no {dtype}") from error
+
+
+def _value(dtype: DataType, text: str) -> LiteralValue:
+    if dtype.is_integral:
+        return int(text)
+    if dtype.is_floating:
+        return float(text)
+    if dtype.kind == "boolean":
+        if text.lower() not in ("true", "false"):
+            raise ValueError(text)
+        return text.lower() == "true"
+    return text
+
+
+def _clock_value(
+    spec: ParameterSpec, store: ObjectStore, root_run_id: str, time_zone: str
+) -> Literal:
+    now = run_clock(store, root_run_id)
+    match spec.dtype.kind:
+        case "timestamp":
+            return Literal(spec.dtype, now.strftime(_CLOCK_FORMAT))
+        case "timestamp_ntz":
+            return Literal(spec.dtype, now.astimezone(ZoneInfo(time_zone)).strftime(_CLOCK_FORMAT))
+        case "date":
+            return Literal(spec.dtype, now.astimezone(ZoneInfo(time_zone)).strftime("%Y-%m-%d"))
+    raise ParameterError(f"the run binds no parameter '{spec.name}' of type {spec.dtype}")
+
+
+def run_clock(store: ObjectStore, root_run_id: str) -> datetime:
+    """The instant of a run, in UTC, the same for all its processes and re-executions."""
+    key = f"{layout.run_prefix(root_run_id)}/clock.txt"
+    store.put_if_absent(key, datetime.now(UTC).strftime(_CLOCK_FORMAT).encode())
+    text = store.read_bytes(key).decode()
+    return datetime.strptime(text, _CLOCK_FORMAT).replace(tzinfo=UTC)

@@ -1,0 +1,225 @@
+"""From a stage to its tasks: in, a snapshot and upstream manifests; out, task specs.
+
+leaves of the stage ─▶ sizes ─▶ estimator ─▶ TaskSpec for each task
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from infra.catalog.snapshot import FileIdentity, Snapshot
+from infra.engines.inputs import FileRows, LeafColumn
+from infra.runtime.estimator import (
+    FileSlice,
+    InputSizes,
+    LeafSlice,
+    PartitionRange,
+    ScanSlice,
+    SourceFile,
+    assign_tasks,
+)
+from infra.runtime.task_spec import InputSpec, ScanInput, ShuffleInput, TaskSettings, TaskSpec
+from infra.settings import EngineSettings
+from infra.shuffle.manifest import Manifest
+from infra.shuffle.map_file import OutputPartitioning
+from infra.storage.object_store import ObjectStore
+from planner.errors import CatalogError
+from planner.physical import ScanExec, StageInputExec
+from planner.stages import Stage, StageGraph
+
+
+def input_sizes(stage: Stage, snapshot: Snapshot, manifests: Mapping[int, Manifest]) -> InputSizes:
+    """Sizes of everything that a stage reads.
+
+    Args:
+        stage: The stage.
+        snapshot: Files of its tables.
+        manifests: Upstream manifests by stage number.
+    """
+    scans: dict[int, Sequence[SourceFile]] = {}
+    partitions: dict[int, Sequence[int]] = {}
+    for position, leaf in enumerate(stage.leaves):
+        if isinstance(leaf, ScanExec):
+            scans[position] = [_source(f) for f in snapshot.table(leaf.table).files]
+        else:
+            partitions[position] = manifests[leaf.stage_id].partition_bytes
+    return InputSizes(scans, partitions)
+
+
+def build_specs(
+    graph: StageGraph,
+    stage: Stage,
+    *,
+    sql: str,
+    fingerprint: str,
+    snapshot: Snapshot,
+    manifests: Mapping[int, Manifest],
+    settings: TaskSettings,
+    engine_settings: EngineSettings,
+    parallelism: int,
+) -> list[TaskSpec]:
+    """The tasks of a stage.
+
+    Args:
+        graph: The query.
+        stage: One of its stages.
+        sql: The rendered fragment.
+        fingerprint: Where the output goes.
+        snapshot: Files of the tables.
+        manifests: Upstream manifests by stage number.
+        settings: What tasks need of the settings.
+        engine_settings: Sizes of tasks.
+        parallelism: Task slots.
+
+    Raises:
+        CatalogError: A table is no longer what the plan was made for.
+    """
+    sizes = input_sizes(stage, snapshot, manifests)
+    assignments = assign_tasks(
+        stage,
+        sizes,
+        parallelism=parallelism,
+        target_task_bytes=engine_settings.target_task_bytes,
+        min_task_bytes=engine_settings.min_task_bytes,
+    )
+    return [
+        TaskSpec(
+            query=graph.query,
+            stage_id=stage.stage_id,
+            fingerprint=fingerprint,
+            task_index=index,
+            sql=sql,
+            inputs=bind_leaves(graph, stage, assignment.slices, snapshot, manifests),
+            types=tuple(f.dtype for f in stage.schema),
+            output=output_partitioning(stage),
+            settings=settings,
+        )
+        for index, assignment in enumerate(assignments)
+    ]
+
+
+def bind_leaves(
+    graph: StageGraph,
+    stage: Stage,
+    slices: Sequence[LeafSlice],
+    snapshot: Snapshot,
+    manifests: Mapping[int, Manifest],
+) -> tuple[InputSpec, ...]:
+    """What each leaf of a stage is bound to, given the slice of it that is read."""
+    bound: list[InputSpec] = []
+    for leaf, part in zip(stage.leaves, slices, strict=True):
+        if isinstance(leaf, ScanExec) and isinstance(part, ScanSlice):
+            bound.append(_bind_scan(leaf, part, snapshot))
+        elif isinstance(leaf, StageInputExec) and isinstance(part, PartitionRange):
+            bound.append(_bind_shuffle(graph, leaf, part, manifests[leaf.stage_id]))
+        else:
+            raise TypeError(f"{type(part).__name__} is no slice of a {type(leaf).__name__}")
+    return tuple(bound)
+
+
+def whole_leaves(
+    graph: StageGraph, stage: Stage, snapshot: Snapshot, manifests: Mapping[int, Manifest]
+) -> tuple[InputSpec, ...]:
+    """All of each leaf of a stage."""
+    sizes = input_sizes(stage, snapshot, manifests)
+    slices = [sizes.whole(position) for position in range(len(stage.leaves))]
+    return bind_leaves(graph, stage, slices, snapshot, manifests)
+
+
+def whole_tables(graph: StageGraph, snapshot: Snapshot) -> dict[str, InputSpec]:
+    """All tables of a query by name, with the columns that the plan was made for."""
+    tables: dict[str, InputSpec] = {}
+    for name, fields in graph.tables:
+        files = snapshot.table(name).files
+        tables[name] = ScanInput(
+            columns=tuple(LeafColumn(f.name, f.name, f.dtype) for f in fields),
+            files=tuple(_rows(f, 0, f.num_rows) for f in files if f.num_rows),
+        )
+    return tables
+
+
+def check_tables(graph: StageGraph, snapshot: Snapshot) -> None:
+    """Look whether the tables still have the columns that the plan was made for.
+
+    Raises:
+        CatalogError: A column is gone or has another type.
+    """
+    for name, fields in graph.tables:
+        found = {f.name: f.dtype for f in snapshot.table(name).columns}
+        for field in fields:
+            if found.get(field.name) != field.dtype:
+                now = found.get(field.name, "gone")
+                raise CatalogError(
+                    f"query '{graph.query}' was planned for column '{field.name}' of table "
+                    f"'{name}' as {field.dtype}, which is {now} now; compile the query again"
+                )
+
+
+def output_partitioning(stage: Stage) -> OutputPartitioning:
+    """How the output of a stage is divided, in the terms of the shuffle."""
+    output = stage.output
+    return OutputPartitioning(
+        kind=output.kind, keys=output.keys, num_partitions=output.num_partitions
+    )
+
+
+def task_settings(
+    settings: EngineSettings, store: ObjectStore, snapshot: Snapshot, time_zone: str
+) -> TaskSettings:
+    """What tasks need of the engine settings.
+
+    The folders are those of all tables of the run, so that all its stages share a database.
+    """
+    uris = {file.uri for table in snapshot.tables.values() for file in table.files}
+    folders = {os.path.dirname(uri) for uri in uris if "://" not in uri}
+    return TaskSettings(
+        store=store.to_dict(),
+        time_zone=time_zone,
+        memory_bytes=settings.task_memory_bytes,
+        writer_memory_bytes=settings.writer_memory_bytes,
+        max_spill_bytes=settings.max_spill_bytes,
+        spill_dir=settings.spill_folder,
+        codec=settings.codec,
+        directories=tuple(sorted(folders)),
+    )
+
+
+def _source(file: FileIdentity) -> SourceFile:
+    # The snapshot has no bytes per row group; rows of one file are about equally wide.
+    groups = tuple(
+        (rows, file.num_bytes * rows // file.num_rows if file.num_rows else 0)
+        for rows in file.row_groups
+    )
+    return SourceFile(file.uri, groups)
+
+
+def _bind_scan(leaf: ScanExec, part: ScanSlice, snapshot: Snapshot) -> ScanInput:
+    pairs = zip(leaf.outputs, leaf.source, strict=True)
+    known = {f.uri: f for f in snapshot.table(leaf.table).files}
+    return ScanInput(
+        columns=tuple(LeafColumn(f"c{c.id}", source, c.dtype) for c, source in pairs),
+        files=tuple(_slice_rows(known[s.uri], s) for s in part.files),
+    )
+
+
+def _slice_rows(file: FileIdentity, part: FileSlice) -> FileRows:
+    return _rows(file, part.row_start, part.row_end)
+
+
+def _rows(file: FileIdentity, start: int, end: int) -> FileRows:
+    return FileRows(file.uri, start, end, file.num_rows, file.num_bytes, file.version)
+
+
+def _bind_shuffle(
+    graph: StageGraph, leaf: StageInputExec, part: PartitionRange, manifest: Manifest
+) -> ShuffleInput:
+    return ShuffleInput(
+        columns=tuple(LeafColumn(f"c{c.id}", "", c.dtype) for c in leaf.outputs),
+        fingerprint=manifest.fingerprint,
+        manifest_hash=manifest.manifest_hash,
+        stage=f"{graph.query}/stage_{leaf.stage_id}",
+        low=part.low,
+        high=part.high,
+        num_bytes=sum(manifest.partition_bytes[part.low : part.high]),
+    )

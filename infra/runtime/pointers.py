@@ -1,0 +1,74 @@
+"""A run's pointers: in, what a stage ended with; out, what every later reader of the run sees.
+
+`runs/<root run>/stages/stage_<n>.json` pins the hash of the manifest that the run read first, so
+that all consumers of a stage read the same one. Re-executions share the pointers of their root
+run: they read the same snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from infra.storage import layout
+from infra.storage.object_store import ObjectMissingError, ObjectStore
+from planner.types import Field, parse_type
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagePointer:
+    """How a stage of a run ended.
+
+    Args:
+        expected: The fingerprint that the stage has by its plan and inputs.
+        fingerprint: Where its output is; another one where Spark ran the whole query instead.
+        manifest_hash: Which commit; empty if there is none.
+        deferred: Why the stage left its work to the head stage, or None.
+        columns: Names and types of the result's columns, for the head stage.
+        engine: What ran it.
+        fallback_reason: Why it is not the engine of the plan, or None.
+    """
+
+    expected: str
+    fingerprint: str
+    manifest_hash: str = ""
+    deferred: str | None = None
+    columns: tuple[tuple[str, str], ...] = ()
+    engine: str = ""
+    fallback_reason: str | None = None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The result's columns."""
+        return tuple(Field(name, parse_type(kind)) for name, kind in self.columns)
+
+
+def write_pointer(store: ObjectStore, run_id: str, stage_id: int, pointer: StagePointer) -> None:
+    """Say how a stage ended; the last word counts."""
+    text = json.dumps(vars(pointer), sort_keys=True, ensure_ascii=False)
+    store.write_bytes(_key(run_id, stage_id), text.encode())
+
+
+def pin(store: ObjectStore, run_id: str, stage_id: int, pointer: StagePointer) -> StagePointer:
+    """Write a pointer unless there is one for the same output; return the one that counts."""
+    found = read_pointer(store, run_id, stage_id)
+    if found is None or found.expected != pointer.expected:
+        write_pointer(store, run_id, stage_id, pointer)
+        return pointer
+    return found
+
+
+def read_pointer(store: ObjectStore, run_id: str, stage_id: int) -> StagePointer | None:
+    """How a stage of a run ended, or None if it has not."""
+    try:
+        values: Mapping[str, Any] = json.loads(store.read_bytes(_key(run_id, stage_id)))
+    except ObjectMissingError:
+        return None
+    columns = tuple((name, kind) for name, kind in values["columns"])
+    return StagePointer(**{**values, "columns": columns})
+
+
+def _key(run_id: str, stage_id: int) -> str:
+    return layout.run_stage(run_id, f"stage_{stage_id}")

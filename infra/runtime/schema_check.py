@@ -1,0 +1,136 @@
+"""Spark's own result schema of a query: in, a graph; out, names and types, and whether ours agree.
+
+Once for each plan: the answer is kept under `analysis/`. Names always are Spark's; a type that
+differs means that the plan is wrong, so the query is handed to Spark as it stands, loudly.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from infra.engines.spark import analyze
+from infra.runtime.fingerprint import digest
+from infra.runtime.spark_session import isolated_session
+from infra.storage import layout
+from infra.storage.object_store import ObjectMissingError, ObjectStore
+from planner.expressions import Literal
+from planner.stages import StageGraph
+from planner.types import Field, parse_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+_CHECK_VERSION = 1
+_lock = threading.Lock()
+_pending: dict[tuple[str, str], Future[SchemaCheck]] = {}
+_pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="schema-check")
+
+
+@dataclass(frozen=True)
+class SchemaCheck:
+    """What Spark says about the result of a query.
+
+    Args:
+        columns: Names and types (as Spark prints them) of the result's columns.
+        mismatch: In which column the plan's type differs, or None.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    mismatch: str | None = None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The columns.
+
+        Raises:
+            UnsupportedSqlError: A type cannot be stored.
+        """
+        return tuple(Field(name, parse_type(kind)) for name, kind in self.columns)
+
+
+def start_schema_check(
+    graph: StageGraph,
+    parameters: Mapping[str, Literal],
+    store: ObjectStore,
+    spark: Callable[[], SparkSession],
+) -> Future[SchemaCheck]:
+    """Begin the check in another thread, once a process; the result is that of `check_schema`."""
+    key = (store.uri("check"), _key(graph, parameters))
+    with _lock:
+        found = _pending.get(key)
+        if found is None or (found.done() and found.exception() is not None):
+            found = _pool.submit(check_schema, graph, parameters, store, spark)
+            _pending[key] = found
+        return found
+
+
+def check_schema(
+    graph: StageGraph,
+    parameters: Mapping[str, Literal],
+    store: ObjectStore,
+    spark: Callable[[], SparkSession],
+) -> SchemaCheck:
+    """Compare the plan's result with Spark's own analysis over empty tables.
+
+    Args:
+        graph: The plan.
+        parameters: Values of its parameters; their types matter, not their values.
+        store: Keeps the answer.
+        spark: Gives a session if the answer is not there yet.
+
+    Raises:
+        QueryFailedError: Spark refuses the query.
+        TaskFailedError: Spark itself failed.
+    """
+    address = layout.analysis(_key(graph, parameters))
+    try:
+        columns = [(name, kind) for name, kind in json.loads(store.read_bytes(address))["columns"]]
+    except ObjectMissingError:
+        with isolated_session(spark(), graph.time_zone) as session:
+            columns = analyze(session, graph.query, graph.sql, graph.tables, parameters)
+        store.write_bytes(address, json.dumps({"columns": columns}, ensure_ascii=False).encode())
+    return _compare(graph, tuple(columns))
+
+
+def _compare(graph: StageGraph, columns: tuple[tuple[str, str], ...]) -> SchemaCheck:
+    # A query that is handed to Spark has Spark's types, whatever the planner guessed.
+    if graph.head.sql is not None:
+        return SchemaCheck(columns)
+    planned = [str(field.dtype) for field in graph.result]
+    mismatch: str | None = None
+    if len(planned) != len(columns):
+        mismatch = f"the plan has {len(planned)} columns, Spark {len(columns)}"
+    else:
+        for position, (ours, (name, theirs)) in enumerate(zip(planned, columns, strict=True)):
+            if ours != _normal(theirs):
+                mismatch = f"column {position} '{name}' is {theirs} in Spark, {ours} in the plan"
+                break
+    if mismatch is not None:
+        log.warning("query '%s': %s; Spark runs the whole query", graph.query, mismatch)
+    return SchemaCheck(columns, mismatch)
+
+
+def _normal(kind: str) -> str:
+    return "string" if kind.startswith(("char(", "varchar(")) else kind
+
+
+def _key(graph: StageGraph, parameters: Mapping[str, Literal]) -> str:
+    return digest(
+        {
+            "check": _CHECK_VERSION,
+            "plan": graph.plan_hash,
+            "sql": graph.sql,
+            "tables": [[n, [[f.name, str(f.dtype)] for f in fs]] for n, fs in graph.tables],
+            "parameters": {name: str(v.dtype) for name, v in sorted(parameters.items())},
+            "spark": version("pyspark"),
+        }
+    )

@@ -1,0 +1,196 @@
+"""The Spark session: in, engine settings; out, one session a process, classic or Connect.
+
+Classic Spark starts in this process, bound to the loopback address when its master is local. A
+Connect server is somebody else's process, so our packages are shipped to it as a zip file.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+import sys
+import tempfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+import infra
+import planner
+from infra.errors import ConfigError
+from infra.runtime.java import ensure_java
+from infra.settings import EngineSettings
+
+log = logging.getLogger(__name__)
+
+_lock = threading.Lock()
+_sessions: dict[str, SparkSession] = {}
+_slots: dict[str, int] = {}
+
+
+_NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def get_session(settings: EngineSettings) -> SparkSession:
+    """The process's session for these settings, started by the first caller.
+
+    Raises:
+        ConfigError: If this process runs classic Spark with another master already.
+    """
+    address = settings.remote or settings.master
+    with _lock:
+        session = _sessions.get(address)
+        if session is None or not is_alive(session):
+            for name in _NOISY_LOGGERS:
+                # They print every error with its JVM stack as JSON, also those that we handle.
+                PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+            session = _connect(settings.remote) if settings.remote else _start(settings)
+            _sessions[address] = session
+            _slots.pop(address, None)
+        return session
+
+
+def stop_sessions() -> None:
+    """Stop every session that `get_session` started."""
+    with _lock:
+        for session in _sessions.values():
+            if is_alive(session):
+                session.stop()
+        _sessions.clear()
+        _slots.clear()
+
+
+def task_slots(settings: EngineSettings) -> int:
+    """Tasks that run at once: what the settings say, else what Spark says."""
+    if settings.parallelism:
+        return settings.parallelism
+    session = get_session(settings)
+    address = settings.remote or settings.master
+    if address not in _slots:
+        if is_connect(session):
+            # Connect has no SparkContext, but divides a range by the same number.
+            parts = session.range(1 << 12).select(sf.spark_partition_id()).distinct()
+            _slots[address] = parts.count()
+        else:
+            _slots[address] = session.sparkContext.defaultParallelism
+    return _slots[address]
+
+
+@contextmanager
+def isolated_session(spark: SparkSession, time_zone: str) -> Iterator[SparkSession]:
+    """A session of its own on the same Spark: views and configuration that no other thread sees.
+
+    Args:
+        spark: Any session of that Spark.
+        time_zone: Session time zone, an IANA name.
+    """
+    session = spark.newSession()
+    remote = is_connect(session)
+    try:
+        session.conf.set("spark.sql.session.timeZone", time_zone)
+        session.conf.set("spark.sql.ansi.enabled", "true")
+        if remote:
+            ship_code(session)
+        yield session
+    finally:
+        # A classic session shares its SparkContext: stopping it would stop all.
+        if remote:
+            session.stop()
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Whether the session talks to a Spark Connect server."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def is_alive(session: SparkSession) -> bool:
+    """Whether the session can still run jobs."""
+    if is_connect(session):
+        return not getattr(session, "is_stopped", False)
+    return session.sparkContext._jsc is not None
+
+
+def ship_code(session: SparkSession) -> None:
+    """Send our packages to the executors of a Connect server, for this session."""
+    session.addArtifacts(str(code_zip()), pyfile=True)
+
+
+@functools.cache
+def code_zip() -> Path:
+    """A zip file of the packages that executors import, named by its content."""
+    sources: list[tuple[str, bytes]] = []
+    for package in (planner, infra):
+        folder = Path(package.__path__[0])
+        for path in sorted(folder.rglob("*.py")):
+            sources.append((f"{folder.name}/{path.relative_to(folder)}", path.read_bytes()))
+    digest = hashlib.sha256(b"".join(n.encode() + b"\0" + c for n, c in sources)).hexdigest()
+    target = Path(tempfile.mkdtemp(prefix="stagecoach-")) / f"stagecoach_code_{digest[:16]}.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sources:
+            archive.writestr(name, content)
+    return target
+
+
+def _connect(url: str) -> SparkSession:
+    log.info("connecting to Spark at %s", url.split(";", 1)[0])
+    session = SparkSession.builder.remote(url).getOrCreate()
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    ship_code(session)
+    return session
+
+
+def _start(settings: EngineSettings) -> SparkSession:
+    running = SparkSession.getActiveSession()
+    if running is not None and not is_connect(running) and is_alive(running):
+        if running.sparkContext.master != settings.master:
+            raise ConfigError(
+                f"this process runs Spark with master '{running.sparkContext.master}' already; "
+                f"master '{settings.master}' needs another process"
+            )
+        return running
+    ensure_java()
+    _export_code_path()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    log.info("starting Spark with master %s", settings.master)
+    builder = SparkSession.builder.master(settings.master).appName("stagecoach")
+    for name, value in {**_configuration(settings), **settings.spark_conf}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    if not settings.master.startswith(("local[", "local-cluster")) and settings.master != "local":
+        session.sparkContext.addPyFile(str(code_zip()))
+    return session
+
+
+def _configuration(settings: EngineSettings) -> dict[str, str]:
+    conf = {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.session.timeZone": settings.time_zone,
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Errors reach the user as exceptions; Spark would log each with its stack as well.
+        "spark.log.level": "FATAL",
+        "spark.sql.warehouse.dir": os.path.join(settings.spill_folder, "warehouse"),
+        "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+    }
+    if settings.master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        conf["spark.driver.host"] = "127.0.0.1"
+        conf["spark.driver.bindAddress"] = "127.0.0.1"
+        # 200 partitions are for a cluster; AQE joins them, but writing them costs.
+        conf["spark.sql.shuffle.partitions"] = str(max(2 * (os.cpu_count() or 1), 8))
+    return conf
+
+
+def _export_code_path() -> None:
+    """Let the Python workers of this machine import our packages from where we did."""
+    folders = [str(Path(package.__path__[0]).parent) for package in (planner, infra)]
+    present = [f for f in os.environ.get("PYTHONPATH", "").split(os.pathsep) if f]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*folders, *present]))

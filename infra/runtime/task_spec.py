@@ -1,0 +1,260 @@
+"""Tasks as plain data: in, what the driver decided; out, values that travel to executors and back.
+
+Worker code. `TaskSpec` says what a task does, `TaskReport` what it did, `TaskFailure` why it did
+not: an error's class stays a class all the way, it is never read out of a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from infra.engines.errors import InputLostError, QueryError
+from infra.engines.inputs import FileRows, LeafColumn
+from infra.errors import ShuffleReadError, StorageError, TaskFailedError
+from infra.shuffle.manifest import ManifestError
+from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
+from planner.errors import StagecoachError
+from planner.types import DataType, parse_type
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanInput:
+    """Rows of table files; no files for an empty input.
+
+    Args:
+        columns: Columns to read.
+        files: What to read of which file, in order.
+    """
+
+    columns: tuple[LeafColumn, ...]
+    files: tuple[FileRows, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShuffleInput:
+    """Partitions `low` to `high` (exclusive) of another stage's output.
+
+    Args:
+        columns: Names in the fragment and types, in the producer's order.
+        fingerprint: Which output.
+        manifest_hash: Which commit of it the run pinned.
+        stage: The producer's name, for messages.
+        num_bytes: Stored bytes of those partitions.
+    """
+
+    columns: tuple[LeafColumn, ...]
+    fingerprint: str
+    manifest_hash: str
+    stage: str
+    low: int
+    high: int
+    num_bytes: int = 0
+
+
+InputSpec = ScanInput | ShuffleInput
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSettings:
+    """What a task needs of the engine settings; sizes are bytes, zeros are resolved.
+
+    Args:
+        store: The object store as `ObjectStore.to_dict` describes it; may hold secrets.
+        time_zone: Session time zone, an IANA name.
+        directories: Local folders that hold table files.
+    """
+
+    store: Mapping[str, Any] = field(repr=False)
+    time_zone: str
+    memory_bytes: int
+    writer_memory_bytes: int
+    max_spill_bytes: int
+    spill_dir: str
+    codec: Codec
+    directories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSpec:
+    """One task of a stage.
+
+    Args:
+        query: Name of the query.
+        stage_id: Number of the stage in it.
+        fingerprint: Identity of the stage's output, and where it goes.
+        task_index: 0-based number of the task.
+        sql: The fragment, a SELECT over `in_0`, `in_1`, ….
+        inputs: What those are.
+        types: Pinned types of the output columns `c0`, `c1`, ….
+        output: How the output is divided.
+        settings: Shared by all tasks of the stage.
+    """
+
+    query: str
+    stage_id: int
+    fingerprint: str
+    task_index: int
+    sql: str
+    inputs: tuple[InputSpec, ...]
+    types: tuple[DataType, ...]
+    output: OutputPartitioning
+    settings: TaskSettings
+
+    @property
+    def stage_name(self) -> str:
+        """Name of the stage as messages show it."""
+        return f"{self.query}/stage_{self.stage_id}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `from_dict`."""
+        return {
+            "query": self.query,
+            "stage_id": self.stage_id,
+            "fingerprint": self.fingerprint,
+            "task_index": self.task_index,
+            "sql": self.sql,
+            "inputs": [_input_to_dict(i) for i in self.inputs],
+            "types": [str(t) for t in self.types],
+            "output": self.output.to_dict(),
+            "settings": {**vars(self.settings), "directories": list(self.settings.directories)},
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TaskSpec:
+        """The spec that `to_dict` described."""
+        settings = dict(values["settings"])
+        settings["directories"] = tuple(settings["directories"])
+        return cls(
+            query=values["query"],
+            stage_id=values["stage_id"],
+            fingerprint=values["fingerprint"],
+            task_index=values["task_index"],
+            sql=values["sql"],
+            inputs=tuple(_input_from_dict(i) for i in values["inputs"]),
+            types=tuple(parse_type(t) for t in values["types"]),
+            output=OutputPartitioning.from_dict(values["output"]),
+            settings=TaskSettings(**settings),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFailure:
+    """An error as data.
+
+    Args:
+        kind: Its class, one of those that the driver acts on, else `other`.
+        args: Arguments that make the error again.
+        error_class: Name of the class that was raised.
+    """
+
+    kind: str
+    args: tuple[Any, ...]
+    error_class: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> TaskFailure:
+        """The failure that an exception stands for."""
+        for kind, known in _KINDS.items():
+            if isinstance(error, known):
+                return cls(kind=kind, args=_arguments(error), error_class=type(error).__name__)
+        text = str(error) or type(error).__name__
+        message = text if isinstance(error, StagecoachError) else f"{type(error).__name__}: {text}"
+        return cls(kind="other", args=(message,), error_class=type(error).__name__)
+
+    def to_error(self, stage: str, task_index: int | None) -> StagecoachError:
+        """The error to raise in the driver."""
+        if self.kind == "other":
+            return TaskFailedError(stage, task_index, str(self.args[0]))
+        return _KINDS[self.kind](*self.args)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskReport:
+    """What a task did.
+
+    Args:
+        task_index: Which task.
+        attempt: Token of the attempt.
+        file: The map file; None where the task failed.
+        failure: Why it failed; None where it did not.
+        rows_in: Rows read of each input.
+        bytes_in: Stored bytes read of each input, where they are known.
+        engine_seconds: Scan and computation.
+        read_seconds: Reading shuffle inputs.
+        write_seconds: Partitioning and writing.
+        total_seconds: From start to end.
+        peak_memory_bytes: Highest resident memory that this worker process ever had.
+        host: Machine that ran it.
+        pid: Process that ran it.
+    """
+
+    task_index: int
+    attempt: str
+    file: MapFile | None = None
+    failure: TaskFailure | None = None
+    rows_in: tuple[int, ...] = ()
+    bytes_in: tuple[int, ...] = ()
+    engine_seconds: float = 0.0
+    read_seconds: float = 0.0
+    write_seconds: float = 0.0
+    total_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    host: str = ""
+    pid: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `from_dict`."""
+        return {
+            **vars(self),
+            "file": None if self.file is None else self.file.to_dict(),
+            "failure": None if self.failure is None else vars(self.failure),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TaskReport:
+        """The report that `to_dict` described."""
+        changed = dict(values)
+        for name in ("rows_in", "bytes_in"):
+            changed[name] = tuple(values[name])
+        if values["file"] is not None:
+            changed["file"] = MapFile.from_dict(values["file"])
+        if values["failure"] is not None:
+            failure = values["failure"]
+            changed["failure"] = TaskFailure(**{**failure, "args": tuple(failure["args"])})
+        return cls(**changed)
+
+
+# In order: a class before those that it descends from.
+_KINDS: dict[str, type[StagecoachError]] = {
+    "query": QueryError,
+    "input_lost": InputLostError,
+    "manifest_lost": ManifestError,
+    "shuffle_lost": ShuffleReadError,
+    "storage": StorageError,
+}
+
+
+def _arguments(error: BaseException) -> tuple[Any, ...]:
+    if isinstance(error, ManifestError):
+        return (error.stage, error.uri, error.problem)
+    if isinstance(error, ShuffleReadError | InputLostError):
+        return error.args
+    return (str(error),)
+
+
+def _input_to_dict(spec: InputSpec) -> dict[str, Any]:
+    columns = [c.to_list() for c in spec.columns]
+    if isinstance(spec, ScanInput):
+        files = [list(vars(f).values()) for f in spec.files]
+        return {"kind": "scan", "columns": columns, "files": files}
+    return {"kind": "shuffle", **vars(spec), "columns": columns}
+
+
+def _input_from_dict(values: Mapping[str, Any]) -> InputSpec:
+    columns = tuple(LeafColumn.from_list(c) for c in values["columns"])
+    if values["kind"] == "scan":
+        return ScanInput(columns=columns, files=tuple(FileRows(*f) for f in values["files"]))
+    rest = {k: v for k, v in values.items() if k not in ("kind", "columns")}
+    return ShuffleInput(columns=columns, **rest)

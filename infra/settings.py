@@ -1,0 +1,170 @@
+"""Settings of everything that runs a query: in, a YAML file and the environment; out, one object.
+
+No other module of `infra` reads the environment for a knob. A setting is named the same everywhere:
+`memory_bytes` in the file, `STAGECOACH_MEMORY_BYTES` in the environment (which wins).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from infra.errors import ConfigError
+from infra.storage.object_store import ObjectStore, StorageOptions, open_store
+
+Codec = Literal["lz4", "zstd", "none"]
+
+ENVIRONMENT_PREFIX = "STAGECOACH_"
+_MB = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineSettings:
+    """The knobs of a run. Sizes are bytes.
+
+    Args:
+        storage_root: Folder or URL under which shuffles, runs and results are kept.
+        storage_options: How to reach it; see `StorageOptions`.
+        master: Spark master of a session that this process starts; ignored with `remote`.
+        remote: Spark Connect URL (`sc://host:port`), or None for classic Spark.
+        time_zone: Session time zone that queries are planned with, an IANA name.
+        parallelism: Task slots to plan for; 0 asks Spark (`defaultParallelism`).
+        memory_bytes: Memory limit of DuckDB in one task, which spills above it; 0 shares 60 % of
+            this machine's memory among its processors.
+        writer_memory_bytes: Buffer of the shuffle writer in one task, which spills above it.
+        codec: Compression of shuffle files.
+        spill_dir: Local folder for spilled data; the system's temporary folder by default.
+        max_spill_bytes: Most that DuckDB may spill in one worker; 0 leaves it to the free space.
+        target_task_bytes: Input above which a stage gets more tasks than slots.
+        min_task_bytes: Input below which a stage gets one task; 0 always splits.
+        progress_seconds: Time between two looks at the progress of a Spark job.
+        spark_conf: Further Spark configuration, by name.
+    """
+
+    storage_root: str = ".stagecoach"
+    storage_options: StorageOptions = field(default_factory=StorageOptions)
+    master: str = "local[*]"
+    remote: str | None = None
+    time_zone: str = "UTC"
+    parallelism: int = 0
+    memory_bytes: int = 0
+    writer_memory_bytes: int = 256 * _MB
+    codec: Codec = "lz4"
+    spill_dir: str = ""
+    max_spill_bytes: int = 0
+    target_task_bytes: int = 512 * _MB
+    min_task_bytes: int = 4 * _MB
+    progress_seconds: float = 0.2
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("parallelism", "memory_bytes", "max_spill_bytes", "min_task_bytes"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"setting {name} is {getattr(self, name)}; it must be 0 or more")
+        for name in ("writer_memory_bytes", "target_task_bytes", "progress_seconds"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"setting {name} is {getattr(self, name)}; it must be above 0")
+        if self.codec not in get_args(Codec):
+            raise ConfigError(f"setting codec is '{self.codec}'; use one of {get_args(Codec)}")
+
+    @property
+    def task_memory_bytes(self) -> int:
+        """The memory limit of DuckDB in one task, with 0 resolved for this machine."""
+        if self.memory_bytes:
+            return self.memory_bytes
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return max(int(physical * 0.6) // (os.cpu_count() or 1), 256 * _MB)
+
+    @property
+    def spill_folder(self) -> str:
+        """The folder for spilled data, with the default resolved for this machine."""
+        return self.spill_dir or os.path.join(tempfile.gettempdir(), f"stagecoach-{os.getuid()}")
+
+    def open_store(self) -> ObjectStore:
+        """The store at the storage root."""
+        return open_store(self.storage_root, self.storage_options)
+
+    def updated(self, values: Mapping[str, Any]) -> EngineSettings:
+        """These settings with some replaced, each a value of the right type or its text.
+
+        Raises:
+            ConfigError: For an unknown name or a value that does not fit.
+        """
+        known = {f.name for f in dataclasses.fields(self)}
+        if unknown := sorted(set(values) - known):
+            raise ConfigError(
+                f"unknown setting '{unknown[0]}'; there are {', '.join(sorted(known))}"
+            )
+        changes = {k: _parse(k, v, getattr(self, k)) for k, v in values.items()}
+        return dataclasses.replace(self, **changes)
+
+
+def load_settings(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> EngineSettings:
+    """Settings from a YAML file, then `STAGECOACH_*` variables, then `overrides`; the last wins.
+
+    Args:
+        path: The file; None for none.
+        environment: Variables to read; this process's own by default. Those whose name is no
+            setting are left to others.
+        overrides: Values by name, from the command line for example.
+
+    Raises:
+        ConfigError: If the file cannot be read, or a name or value does not fit.
+    """
+    settings = EngineSettings()
+    if path is not None:
+        settings = settings.updated(_read_file(Path(path)))
+    names = {f.name for f in dataclasses.fields(EngineSettings)}
+    found = os.environ if environment is None else environment
+    variables = {
+        name: found[f"{ENVIRONMENT_PREFIX}{name.upper()}"]
+        for name in sorted(names)
+        if f"{ENVIRONMENT_PREFIX}{name.upper()}" in found
+    }
+    return settings.updated(variables).updated(overrides or {})
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    import yaml  # only the driver reads a file
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"cannot read the settings in {path}: {error}") from error
+    if not isinstance(content, dict | None):
+        raise ConfigError(f"the settings in {path} are no mapping of names to values")
+    return content or {}
+
+
+def _parse(name: str, value: Any, current: Any) -> Any:
+    try:
+        if name == "storage_options":
+            given = json.loads(value) if isinstance(value, str) else value
+            return given if isinstance(given, StorageOptions) else StorageOptions.from_dict(given)
+        if name == "spark_conf":
+            given = json.loads(value) if isinstance(value, str) else value
+            return {str(k): _conf_text(v) for k, v in dict(given).items()}
+        if name == "remote":
+            return str(value) if value else None
+        if isinstance(current, int | float) and isinstance(value, str | int | float):
+            return type(current)(value)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"setting {name} cannot be {value!r}: {error}") from error
+    if not isinstance(value, str):
+        raise ConfigError(f"setting {name} cannot be {value!r}; give a text")
+    return value
+
+
+def _conf_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,142 @@
+"""What a map task reports: in, the numbers that the writer counted; out, plain data for a manifest.
+
+`OutputPartitioning` says how a stage's rows are divided; `MapFile` says where each partition lies
+in the file that one attempt of one task wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from infra.shuffle.partitioner import MAX_PARTITIONS, PartitionKeyError
+
+PartitioningKind = Literal["shuffle", "broadcast", "gather"]
+Codec = Literal["none", "lz4", "zstd"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputPartitioning:
+    """How the rows of a stage's output are divided.
+
+    Attributes:
+        kind: `shuffle` by key hash; `broadcast` and `gather` have one partition in input order.
+        keys: Positions of the key columns; empty unless `shuffle`.
+        num_partitions: How many partitions; 1 unless `shuffle`.
+    """
+
+    kind: PartitioningKind = "gather"
+    keys: tuple[int, ...] = ()
+    num_partitions: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.num_partitions <= MAX_PARTITIONS:
+            raise PartitionKeyError(
+                f"num_partitions is {self.num_partitions}; "
+                f"it must be between 1 and {MAX_PARTITIONS}"
+            )
+        if self.num_partitions > 1 and (self.kind != "shuffle" or not self.keys):
+            raise PartitionKeyError(
+                f"{self.num_partitions} partitions of kind {self.kind!r} with {len(self.keys)} "
+                "keys: only a shuffle with at least one key has more than one partition"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "kind": self.kind,
+            "keys": list(self.keys),
+            "num_partitions": self.num_partitions,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> OutputPartitioning:
+        """Return the partitioning that `to_dict` described."""
+        return cls(
+            kind=values["kind"],
+            keys=tuple(values["keys"]),
+            num_partitions=values["num_partitions"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionRanges:
+    """Byte range, rows and checksum of each partition in one map file, as columns.
+
+    Every partition is listed, an empty one with length 0 and rows 0, so that a missing entry can
+    never read as an empty partition. Ranges follow each other in partition order.
+    """
+
+    offsets: tuple[int, ...]
+    lengths: tuple[int, ...]
+    rows: tuple[int, ...]
+    checksums: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapFile:
+    """One finished Arrow IPC file of one attempt of one task.
+
+    Attributes:
+        name: File name inside the stage's shuffle prefix.
+        task_index: 0-based task of the stage.
+        attempt: Token that makes the file unique (`layout.new_attempt`).
+        num_bytes: Size of the whole file.
+        num_rows: Rows of all partitions.
+        checksum: CRC-32C of the whole file.
+        schema_hash: Hash of the columns in it; a commit checks that all files agree.
+        ranges: Where each partition lies.
+        spilled_bytes: Bytes that the writer spilled to local disk on the way.
+    """
+
+    name: str
+    task_index: int
+    attempt: str
+    num_bytes: int
+    num_rows: int
+    checksum: int
+    schema_hash: str
+    ranges: PartitionRanges
+    spilled_bytes: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that JSON can hold."""
+        return {
+            "name": self.name,
+            "task_index": self.task_index,
+            "attempt": self.attempt,
+            "num_bytes": self.num_bytes,
+            "num_rows": self.num_rows,
+            "checksum": self.checksum,
+            "schema_hash": self.schema_hash,
+            "spilled_bytes": self.spilled_bytes,
+            "offsets": list(self.ranges.offsets),
+            "lengths": list(self.ranges.lengths),
+            "rows": list(self.ranges.rows),
+            "checksums": list(self.ranges.checksums),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> MapFile:
+        """Return the map file that `to_dict` described."""
+        ranges = PartitionRanges(
+            offsets=tuple(values["offsets"]),
+            lengths=tuple(values["lengths"]),
+            rows=tuple(values["rows"]),
+            checksums=tuple(values["checksums"]),
+        )
+        return cls(
+            name=values["name"],
+            task_index=values["task_index"],
+            attempt=values["attempt"],
+            num_bytes=values["num_bytes"],
+            num_rows=values["num_rows"],
+            checksum=values["checksum"],
+            schema_hash=values["schema_hash"],
+            spilled_bytes=values.get("spilled_bytes", 0),
+            ranges=ranges,
+        )

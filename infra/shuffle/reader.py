@@ -1,0 +1,206 @@
+"""Shuffle reads: in, a manifest and a range of partitions; out, their record batches, checked.
+
+Rows come file by file in task order, and inside a file partition by partition, each in the order
+in which its task produced it: the order is a function of the manifest alone. The neighbouring
+partitions of one file are one byte range, so a read costs one request per map file (more for large
+ranges), of which a few are in flight within a bounded read-ahead. Local files are memory maps.
+
+Every byte is checked before it is decoded: a range up to `WHOLE_RANGE_BYTES` by its checksum in
+the index; a larger one message by message by the checksums inside, and by the index at its end. A
+file that is missing, short or corrupt is a `ShuffleReadError` naming the stage to run again.
+Nothing is ever listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import google_crc32c
+import pyarrow as pa
+
+from infra.errors import ShuffleReadError
+from infra.shuffle.fetch import RangeLostError, RangeRequest, fetch_ranges
+from infra.shuffle.ipc_sink import MessageFormatError
+from infra.shuffle.manifest import Manifest, load_index
+from infra.shuffle.messages import decode_stream, decode_whole
+from infra.storage import layout
+from infra.storage.object_store import ObjectMissingError, ObjectStore
+from planner.errors import StagecoachError
+
+WHOLE_RANGE_BYTES = 32 << 20
+"""Largest range that is fetched whole and checked at once, in bytes."""
+
+
+class ReadRequestError(StagecoachError):
+    """A read asks for partitions, files or columns that the manifest does not have."""
+
+
+def read_partitions(
+    store: ObjectStore,
+    manifest: Manifest,
+    lo: int,
+    hi: int,
+    *,
+    columns: Sequence[str] | None = None,
+    files: range | None = None,
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the schema and an iterator over the rows of partitions `lo .. hi-1`.
+
+    Args:
+        store: Where the stage's files are.
+        manifest: The stage's commit.
+        lo: First partition.
+        hi: Partition after the last.
+        columns: Names of the wanted columns, in this order; all if left out.
+        files: Positions of the wanted map files (a skewed partition is split this way, and a
+            sort-preserving merge reads each file as a stream of its own); all if left out.
+
+    Raises:
+        ReadRequestError: A partition, file or column does not exist.
+        ShuffleReadError: From the iterator, or at once for the index: data is lost.
+    """
+    files = range(len(manifest.files)) if files is None else files
+    if not 0 <= lo <= hi <= manifest.num_partitions:
+        raise ReadRequestError(
+            f"partitions {lo} to {hi} of {manifest.stage_name}, which has {manifest.num_partitions}"
+        )
+    if any(not 0 <= position < len(manifest.files) for position in files):
+        raise ReadRequestError(
+            f"files {files} of {manifest.stage_name}, which has {len(manifest.files)}"
+        )
+    positions = _column_positions(manifest, columns)
+    schema = manifest.schema
+    if positions is not None:
+        schema = pa.schema([schema.field(position) for position in positions])
+    requests = _plan_requests(store, manifest, lo, hi, files)
+    return schema, _read(store, manifest, requests, positions)
+
+
+def read_table(
+    store: ObjectStore,
+    manifest: Manifest,
+    lo: int = 0,
+    hi: int | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    files: range | None = None,
+) -> pa.Table:
+    """Return the rows of partitions `lo .. hi-1` (all by default) as a table.
+
+    Raises:
+        ReadRequestError: A partition, file or column does not exist.
+        ShuffleReadError: Data is lost.
+    """
+    hi = manifest.num_partitions if hi is None else hi
+    schema, batches = read_partitions(store, manifest, lo, hi, columns=columns, files=files)
+    return pa.Table.from_batches(batches, schema=schema)
+
+
+def verify_files(store: ObjectStore, manifest: Manifest) -> None:
+    """Check size and checksum of every map file whole, and the index.
+
+    Raises:
+        ShuffleReadError: A file is missing, short or corrupt.
+    """
+    load_index(store, manifest)
+    for position, file in enumerate(manifest.files):
+        key = layout.shuffle_file(manifest.fingerprint, file.name)
+        checksum, offset = 0, 0
+        while offset < file.num_bytes:
+            try:
+                part = store.read_bytes(
+                    key, offset, min(WHOLE_RANGE_BYTES, file.num_bytes - offset)
+                )
+            except ObjectMissingError as error:
+                raise _lost(store, manifest, position, None, "not found") from error
+            if not part:
+                problem = f"short: {offset} bytes, expected {file.num_bytes}"
+                raise _lost(store, manifest, position, None, problem)
+            checksum = google_crc32c.extend(checksum, part)
+            offset += len(part)
+        size = store.size(key)
+        if size != file.num_bytes:
+            problem = f"{size} bytes, expected {file.num_bytes}"
+            raise _lost(store, manifest, position, None, problem)
+        if checksum != file.checksum:
+            raise _lost(store, manifest, position, None, "corrupt: its checksum does not fit")
+
+
+def _column_positions(manifest: Manifest, columns: Sequence[str] | None) -> list[int] | None:
+    if columns is None or list(columns) == manifest.schema.names:
+        return None
+    positions = [manifest.schema.get_field_index(name) for name in columns]
+    if -1 in positions:
+        missing = columns[positions.index(-1)]
+        raise ReadRequestError(
+            f"column {missing!r} of {manifest.stage_name}; available: "
+            f"{', '.join(manifest.schema.names)}"
+        )
+    return positions
+
+
+def _plan_requests(
+    store: ObjectStore, manifest: Manifest, lo: int, hi: int, files: range
+) -> list[RangeRequest]:
+    """Return the non-empty ranges in reading order."""
+    if lo == hi or not len(files):
+        return []
+    index = load_index(store, manifest, lo, hi)
+    num_files = len(manifest.files)
+    offsets, lengths, checksums, rows = (
+        index.column(name).to_pylist() for name in ("offset", "length", "checksum", "rows")
+    )
+    requests = []
+    for position in files:
+        for partition in range(lo, hi):
+            row = (partition - lo) * num_files + position
+            if lengths[row]:
+                requests.append(
+                    RangeRequest(
+                        key=layout.shuffle_file(
+                            manifest.fingerprint, manifest.files[position].name
+                        ),
+                        file=position,
+                        partition=partition,
+                        offset=offsets[row],
+                        length=lengths[row],
+                        checksum=checksums[row],
+                        rows=rows[row],
+                    )
+                )
+    return requests
+
+
+def _read(
+    store: ObjectStore,
+    manifest: Manifest,
+    requests: list[RangeRequest],
+    positions: list[int] | None,
+) -> Iterator[pa.RecordBatch]:
+    sizes = [file.num_bytes for file in manifest.files]
+    compressed = manifest.codec != "none"
+    current = None
+    try:
+        for current, parts in fetch_ranges(store, requests, sizes, WHOLE_RANGE_BYTES):
+            rows = 0
+            decode = decode_whole if current.length <= WHOLE_RANGE_BYTES else decode_stream
+            for batch in decode(parts, current, manifest.schema, positions, compressed):
+                rows += batch.num_rows
+                yield batch
+            if rows != current.rows:
+                raise MessageFormatError(f"corrupt: {rows} rows, expected {current.rows}")
+    except RangeLostError as error:
+        lost = error.request
+        raise _lost(store, manifest, lost.file, lost.partition, error.problem) from error
+    except (MessageFormatError, pa.ArrowException) as error:
+        if current is None:
+            raise
+        raise _lost(store, manifest, current.file, current.partition, str(error)) from error
+
+
+def _lost(
+    store: ObjectStore, manifest: Manifest, file: int, partition: int | None, problem: str
+) -> ShuffleReadError:
+    found = manifest.files[file]
+    uri = store.uri(layout.shuffle_file(manifest.fingerprint, found.name))
+    return ShuffleReadError(manifest.stage_name, found.task_index, partition, uri, problem)

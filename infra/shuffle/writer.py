@@ -1,0 +1,290 @@
+"""`ShuffleWriter`: in, record batches of one task; out, one Arrow IPC file grouped by partition.
+
+The way of a row:
+
+    batches ──▶ chunk of ~1 M rows ──▶ partition ids ──▶ stable sort, one take ──▶ held in memory
+                                                                 │ over the limit
+                                                                 ▼
+                                              run on local disk, grouped by partition
+    close: for each partition, its slices of all runs and chunks, coalesced ──▶ the map file
+
+Invariants: rows of a partition keep their input order; no row is lost or written twice; memory
+stays near `memory_bytes` whatever the input; the file appears in the store whole or not at all.
+With one partition there is nothing to sort: batches stream straight into the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from infra.shuffle import encoding
+from infra.shuffle.ipc_sink import MapFileSink
+from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning, PartitionRanges
+from infra.shuffle.partitioner import check_key_type, partition_ids
+from infra.shuffle.spill import SpillRuns
+from infra.storage import layout
+from infra.storage.object_store import ObjectStore
+from planner.errors import StagecoachError
+
+DEFAULT_MEMORY_BYTES = 256 << 20
+DEFAULT_CHUNK_ROWS = 1 << 20
+DEFAULT_BATCH_ROWS = 128 << 10
+DEFAULT_BATCH_BYTES = 8 << 20
+
+
+class SortedChunk:
+    """Rows of a chunk in partition order, and where each partition begins."""
+
+    def __init__(self, batch: pa.RecordBatch, bounds: npt.NDArray[np.int64]) -> None:
+        self._batch = batch
+        self._bounds = bounds
+        self.num_bytes: int = batch.nbytes
+
+    def partition(self, partition: int) -> pa.RecordBatch:
+        """Return the rows of one partition, without a copy."""
+        start = int(self._bounds[partition])
+        return self._batch.slice(start, int(self._bounds[partition + 1]) - start)
+
+
+class ShuffleWriter:
+    """Writes the map file of one attempt of one task.
+
+    Use it as a context manager: an exception aborts it. `close` must be called for the file to
+    appear.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        key: str,
+        schema: pa.Schema,
+        partitioning: OutputPartitioning,
+        *,
+        codec: Codec = "lz4",
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        chunk_rows: int = DEFAULT_CHUNK_ROWS,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+        batch_bytes: int = DEFAULT_BATCH_BYTES,
+        spill_dir: str | None = None,
+    ) -> None:
+        """Prepare to write; nothing is opened before the first row arrives.
+
+        Args:
+            store: Where the file goes.
+            key: Its key, from `layout.map_file` with an attempt that no other process uses.
+            schema: The pinned columns; dictionaries and views in it become plain types.
+            partitioning: How rows are divided.
+            codec: Compression of the batches.
+            memory_bytes: Bound of the rows held here, in bytes; above half of it they are spilled.
+            chunk_rows: Rows that are sorted at once.
+            batch_rows: Target rows of a batch in the file.
+            batch_bytes: Target size of a batch in the file before compression.
+            spill_dir: Local folder for spilled runs; `None` is the system's temporary folder.
+
+        Raises:
+            PartitionKeyError: A key column cannot be hashed or does not exist.
+        """
+        self._task_index, self._attempt = layout.parse_map_file(key)
+        self._store = store
+        self._key = key
+        self._schema = encoding.plain_schema(schema)
+        self._partitioning = partitioning
+        self._codec = codec
+        self._chunk_rows = chunk_rows
+        # Peak: held chunks (1/2) + pending batches, their concatenation and the take (1/8 each).
+        self._chunk_bytes = max(1, memory_bytes // 8)
+        self._held_limit = max(1, memory_bytes // 2)
+        self._batch_rows = batch_rows
+        self._batch_bytes = max(1, min(batch_bytes, memory_bytes // 8))
+        for position in partitioning.keys:
+            field = self._schema.field(position)
+            check_key_type(field.name, field.type)
+        self._stack = ExitStack()
+        self._spill = SpillRuns(self._schema, partitioning.num_partitions, spill_dir)
+        self._stack.callback(self._spill.close)
+        self._sink: MapFileSink | None = None
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = self._pending_bytes = 0
+        self._held: list[SortedChunk] = []
+        self._held_bytes = 0
+        num_partitions = partitioning.num_partitions
+        self._offsets = [0] * num_partitions
+        self._lengths = [0] * num_partitions
+        self._rows = [0] * num_partitions
+        self._checksums = [0] * num_partitions
+        self._done = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the file: the given one in plain encodings."""
+        return self._schema
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self._done:
+            self.abort()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take the rows of `batch`; its buffers may be kept until they are written.
+
+        Raises:
+            BatchSchemaError: Its columns are not those of the schema.
+            StorageError: The store or the spill folder refused a write.
+        """
+        self._check_open()
+        for piece in encoding.split(batch, self._chunk_rows, self._chunk_bytes):
+            self._pending.append(encoding.to_plain(piece, self._schema))
+            self._pending_rows += piece.num_rows
+            self._pending_bytes += self._pending[-1].nbytes
+            if self._single:
+                self._stream(final=False)
+            elif self._pending_rows >= self._chunk_rows or self._pending_bytes >= self._chunk_bytes:
+                self._sort_pending()
+
+    def close(self) -> MapFile:
+        """Write what is left, make the file visible and return its report.
+
+        Raises:
+            StorageError: The store or the spill folder refused a write; nothing is visible.
+        """
+        self._check_open()
+        try:
+            if self._single:
+                self._stream(final=True)
+            else:
+                self._sort_pending()
+                self._assemble()
+            sink = self._open_sink()
+            sink.close()
+            report = self._report(sink)
+            self._done = True
+            self._stack.close()  # commits the file, removes the runs
+        except BaseException as error:
+            self._fail(error)
+            raise
+        return report
+
+    def abort(self) -> None:
+        """Drop everything; no file appears. Harmless after `close` or another `abort`."""
+        if not self._done:
+            self._fail(_AbortedError(f"writing of {self._store.uri(self._key)} was aborted"))
+
+    @property
+    def _single(self) -> bool:
+        return self._partitioning.num_partitions == 1
+
+    def _check_open(self) -> None:
+        if self._done:
+            raise _AbortedError(f"writer of {self._store.uri(self._key)} is closed already")
+
+    def _fail(self, error: BaseException) -> None:
+        self._done = True
+        self._pending, self._held = [], []
+        self._sink = None
+        # The store's context manager sees the error, so it discards the file.
+        stack = self._stack.pop_all()
+        try:
+            stack.__exit__(type(error), error, error.__traceback__)
+        except _AbortedError:
+            pass
+        except BaseException as raised:
+            if raised is not error:
+                raise
+
+    def _open_sink(self) -> MapFileSink:
+        if self._sink is None:
+            target = self._stack.enter_context(self._store.open_output(self._key))
+            self._sink = MapFileSink(target, self._schema, self._codec)
+        return self._sink
+
+    def _stream(self, *, final: bool) -> None:
+        """Write pending batches of the only partition once they make a batch worth writing."""
+        enough = self._pending_rows >= self._batch_rows or self._pending_bytes >= self._batch_bytes
+        if not (enough or final):
+            return
+        pending, self._pending = self._pending, []
+        self._pending_rows = self._pending_bytes = 0
+        self._write_partition(0, iter(pending))
+
+    def _sort_pending(self) -> None:
+        """Bring the pending batches into partition order and hold them; spill if too many."""
+        if not self._pending:
+            return
+        pending, self._pending = self._pending, []
+        self._pending_rows = self._pending_bytes = 0
+        chunk = encoding.concat(pending)
+        del pending
+        num_partitions = self._partitioning.num_partitions
+        ids = partition_ids(chunk, self._partitioning.keys, num_partitions)
+        counts = np.bincount(ids, minlength=num_partitions)
+        bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        # A radix sort: the ids are 16 bits wide, and 8 bits take one pass less.
+        order = np.argsort(ids.astype(np.uint8) if num_partitions <= 256 else ids, kind="stable")
+        indices = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)])
+        held = SortedChunk(chunk.take(indices), bounds)
+        self._held.append(held)
+        self._held_bytes += held.num_bytes
+        if self._held_bytes >= self._held_limit:
+            self._spill.add(self._partition_slices, self._batch_rows, self._batch_bytes)
+            self._held, self._held_bytes = [], 0
+
+    def _partition_slices(self, partition: int) -> Iterator[pa.RecordBatch]:
+        for chunk in self._held:
+            rows = chunk.partition(partition)
+            if rows.num_rows:
+                yield rows
+
+    def _assemble(self) -> None:
+        """Write the file partition by partition, from runs in their order, then from memory."""
+        for partition in range(self._partitioning.num_partitions):
+            self._write_partition(partition, self._all_slices(partition))
+
+    def _all_slices(self, partition: int) -> Iterator[pa.RecordBatch]:
+        yield from self._spill.read(partition)
+        yield from self._partition_slices(partition)
+
+    def _write_partition(self, partition: int, slices: Iterator[pa.RecordBatch]) -> None:
+        sink = self._open_sink()
+        if not self._rows[partition]:
+            self._offsets[partition] = sink.num_bytes
+        for batch in encoding.coalesce(slices, self._batch_rows, self._batch_bytes):
+            length, checksum = sink.write(batch, partition, self._checksums[partition])
+            self._lengths[partition] += length
+            self._checksums[partition] = checksum
+            self._rows[partition] += batch.num_rows
+
+    def _report(self, sink: MapFileSink) -> MapFile:
+        return MapFile(
+            name=self._key.rsplit("/", 1)[-1],
+            task_index=self._task_index,
+            attempt=self._attempt,
+            num_bytes=sink.num_bytes,
+            num_rows=sum(self._rows),
+            checksum=sink.checksum,
+            schema_hash=encoding.schema_hash(self._schema),
+            spilled_bytes=self._spill.num_bytes,
+            ranges=PartitionRanges(
+                offsets=tuple(self._offsets),
+                lengths=tuple(self._lengths),
+                rows=tuple(self._rows),
+                checksums=tuple(self._checksums),
+            ),
+        )
+
+
+class _AbortedError(StagecoachError):
+    """The writer was aborted or is closed."""

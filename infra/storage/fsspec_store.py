@@ -1,0 +1,266 @@
+"""`FsspecStore`: an object store over any fsspec file system, above all S3 through s3fs.
+
+In: keys and bytes. Out: objects below the root URL. Nothing is cached: a size or a listing that is
+a minute old would make a lost file look present.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import fsspec
+import pyarrow as pa
+from fsspec.spec import AbstractBufferedFile
+
+from infra.errors import StorageError
+from infra.storage.object_store import (
+    ByteSink,
+    ObjectMissingError,
+    StorageOptions,
+    check_key,
+    explain_os_error,
+    redact_url,
+)
+
+logger = logging.getLogger(__name__)
+
+_S3_SCHEMES = ("s3", "s3a")
+_T = TypeVar("_T")
+
+
+class FsspecStore:
+    """Objects below an fsspec URL; see `ObjectStore` for the contract."""
+
+    def __init__(self, url: str, options: StorageOptions | None = None) -> None:
+        self._url = url.rstrip("/")
+        self._options = options or StorageOptions()
+        self._scheme = url.split("://", 1)[0]
+        try:
+            filesystem_class = fsspec.get_filesystem_class(self._scheme)
+        except (ImportError, ValueError) as error:
+            raise StorageError(
+                f"cannot open storage root {redact_url(url)}: no file system for scheme "
+                f"{self._scheme!r} ({error}); use a local folder, or s3:// with s3fs installed"
+            ) from error
+        self._root = filesystem_class._strip_protocol(self._url).rstrip("/")
+        if self._scheme in _S3_SCHEMES and not self._root:
+            raise StorageError("storage root s3:// names no bucket; give s3://<bucket>/<prefix>")
+        self._fs = filesystem_class(**self._filesystem_arguments())
+
+    def __repr__(self) -> str:
+        return f"FsspecStore({redact_url(self._url)!r})"
+
+    def __reduce__(self) -> tuple[type[FsspecStore], tuple[str, StorageOptions]]:
+        return FsspecStore, (self._url, self._options)
+
+    @property
+    def is_local(self) -> bool:
+        """Always false."""
+        return False
+
+    def uri(self, key: str) -> str:
+        """Return the URL of `key`, without credentials."""
+        return redact_url(f"{self._url}/{check_key(key)}")
+
+    def read_bytes(self, key: str, offset: int | None = None, length: int | None = None) -> bytes:
+        """Return the object or a range of it, in one request."""
+        start = offset or 0
+        if length == 0:
+            return b""
+        end = None if length is None else start + length
+        path = self._path(key)
+        if offset is None and length is None:
+            return self._call("read", key, lambda: self._fs.cat_file(path))
+        try:
+            return self._call("read", key, lambda: self._fs.cat_file(path, start=start, end=end))
+        except StorageError as error:
+            if "InvalidRange" not in str(error):
+                raise
+            # S3 refuses a range that begins behind the end, some servers one that ends there.
+            size = self.size(key)
+            end = size if end is None else min(size, end)
+            if start >= end:
+                return b""
+            return self._call("read", key, lambda: self._fs.cat_file(path, start=start, end=end))
+
+    def open_input(self, key: str) -> pa.NativeFile:
+        """Return a random-access file whose every read is a ranged request."""
+        path = self._path(key)
+        file = self._call("read", key, lambda: self._fs.open(path, "rb", cache_type="none"))
+        return pa.PythonFile(file, mode="r")
+
+    def size(self, key: str) -> int:
+        """Return the size of the object in bytes."""
+        path = self._path(key)
+        return int(self._call("read the size of", key, lambda: self._fs.info(path))["size"])
+
+    def exists(self, key: str) -> bool:
+        """Return whether the object exists."""
+        try:
+            self.size(key)
+        except ObjectMissingError:
+            return False
+        return True
+
+    def write_bytes(self, key: str, data: bytes) -> None:
+        """Write the whole object, replacing one that is there."""
+        path = self._path(key)
+        self._call("write", key, lambda: self._fs.pipe_file(path, data))
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Write the object unless there is one, with `If-None-Match` where it is honoured."""
+        if self.exists(key):
+            return False
+        path = self._path(key)
+        try:
+            self._fs.pipe_file(path, data, mode="create")
+        except FileExistsError:
+            return False
+        except Exception as error:
+            if _is_precondition_failure(error):
+                return False
+            raise self._explain("write", key, error) from error
+        return True
+
+    @contextmanager
+    def open_output(self, key: str) -> Iterator[ByteSink]:
+        """Yield a sink that uploads in parts; the object appears when the block ends well."""
+        path = self._path(key)
+        # S3 shows an object only when `close` completes its upload. Other file systems may write
+        # in place, so they get a temporary name.
+        is_atomic = self._scheme in _S3_SCHEMES
+        target = path if is_atomic else f"{path}.tmp-{uuid.uuid4().hex}"
+        block_size = self._options.part_bytes
+        file = self._call("write", key, lambda: self._fs.open(target, "wb", block_size=block_size))
+        try:
+            yield _Sink(self, key, file)
+            self._call("write", key, file.close)
+            if not is_atomic:
+                self._call("write", key, lambda: self._fs.mv(target, path))
+        except BaseException:
+            self._discard(key, file)
+            if not is_atomic:
+                self._remove_quietly(key, target)
+            raise
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove the objects, in bulk where the store can."""
+        if not keys:
+            return
+        paths = [self._path(key) for key in keys]
+        try:
+            if self._scheme in _S3_SCHEMES:
+                self._fs.rm(paths)
+                return
+            for path in paths:
+                if self._fs.exists(path):
+                    self._fs.rm_file(path)
+        except FileNotFoundError:
+            return
+        except Exception as error:
+            raise self._explain("delete", keys[0], error) from error
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """Yield the keys below the folder `prefix`, sorted."""
+        start = self._path(prefix) if prefix else self._root
+        self._fs.invalidate_cache()
+        try:
+            paths = self._fs.find(start)
+        except FileNotFoundError:
+            return
+        except Exception as error:
+            raise self._explain("list", prefix, error) from error
+        for path in sorted(paths):
+            yield path[len(self._root) + 1 :]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for `store_from_dict` (with the options' secrets)."""
+        return {"url": self._url, "options": self._options.to_dict()}
+
+    def _path(self, key: str) -> str:
+        return f"{self._root}/{check_key(key)}"
+
+    def _call(self, action: str, key: str, function: Callable[[], _T]) -> _T:
+        try:
+            return function()
+        except StorageError:
+            raise
+        except Exception as error:
+            raise self._explain(action, key, error) from error
+
+    def _explain(self, action: str, key: str, error: BaseException) -> StorageError:
+        explained = explain_os_error(action, self.uri(key) if key else self._url, error)
+        return type(explained)(self._options.redact(str(explained)))
+
+    def _discard(self, key: str, file: Any) -> None:
+        """Drop what was uploaded so far, so that nothing becomes visible."""
+        if isinstance(file, AbstractBufferedFile):
+            file.closed = True  # or the garbage collector would close, and so complete, it
+        discard = getattr(file, "discard", None)
+        if discard is not None:
+            self._quietly(key, discard)
+
+    def _remove_quietly(self, key: str, path: str) -> None:
+        if self._fs.exists(path):
+            self._quietly(key, lambda: self._fs.rm_file(path))
+
+    def _quietly(self, key: str, clean_up: Callable[[], Any]) -> None:
+        try:
+            clean_up()
+        except Exception as error:  # noqa: BLE001 -- the error that brought us here is raised
+            logger.warning(
+                "parts of the failed upload of %s remain until the bucket's lifecycle removes "
+                "them: %s",
+                self.uri(key),
+                self._options.redact(str(error)),
+            )
+
+    def _filesystem_arguments(self) -> dict[str, Any]:
+        if self._scheme not in _S3_SCHEMES:
+            return {}
+        options = self._options
+        endpoint = options.endpoint_url or os.environ.get("AWS_ENDPOINT_URL")
+        path_style = options.path_style if options.path_style is not None else bool(endpoint)
+        config: dict[str, Any] = {
+            # Servers other than Amazon's often refuse the newer default checksums; our files
+            # carry their own.
+            "request_checksum_calculation": "when_required",
+            "response_checksum_validation": "when_required",
+        }
+        if path_style:
+            config["s3"] = {"addressing_style": "path"}
+        client: dict[str, Any] = {"region_name": options.region} if options.region else {}
+        return {
+            "endpoint_url": endpoint,
+            "key": options.access_key,
+            "secret": options.secret_key,
+            "token": options.session_token,
+            "config_kwargs": config,
+            "client_kwargs": client,
+            "use_listings_cache": False,
+            "default_fill_cache": False,
+        }
+
+
+class _Sink:
+    """A multipart upload whose errors name the object."""
+
+    def __init__(self, store: FsspecStore, key: str, file: Any) -> None:
+        self._store = store
+        self._key = key
+        self._file = file
+
+    def write(self, data: Any, /) -> int:
+        return self._store._call("write", self._key, lambda: self._file.write(data))
+
+
+def _is_precondition_failure(error: BaseException) -> bool:
+    """Return whether S3 answered 412 (there is an object) or 409 (a racing write)."""
+    response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
+    code = str((response or {}).get("Error", {}).get("Code", ""))
+    return code in ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")

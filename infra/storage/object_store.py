@@ -1,0 +1,227 @@
+"""The `ObjectStore` protocol, its options, and `open_store`, which picks an implementation by URL.
+
+In: a storage root (a local folder, `file://…`, `s3://…` or any other fsspec URL) and options.
+Out: an `ObjectStore` that reads and writes objects by key below that root.
+
+Worker code. A store is rebuilt from plain data (`store.to_dict()`), so it travels to Spark tasks;
+its `repr` and its errors never show a secret.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from urllib.parse import unquote
+
+from infra.errors import StorageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FsyncPolicy = Literal["never", "commit", "all"]
+
+
+class ObjectMissingError(StorageError):
+    """An object that was asked for by its key does not exist."""
+
+
+class ByteSink(Protocol):
+    """Where a stream of bytes goes; visible under its key only after a successful close."""
+
+    def write(self, data: Any, /) -> int:
+        """Append `data` (any bytes-like object) and return the number of bytes taken."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorageOptions:
+    """How to reach a storage root; the environment and AWS's own files fill what is left out.
+
+    Attributes:
+        endpoint_url: S3 endpoint; `None` means `AWS_ENDPOINT_URL`, then Amazon's own.
+        region: S3 region; `None` means AWS's own configuration.
+        access_key: S3 access key; `None` means AWS's own credential chain.
+        secret_key: S3 secret key, never shown.
+        session_token: S3 session token, never shown.
+        path_style: Address buckets by path; `None` means yes exactly when an endpoint is set.
+        fsync: Local stores only: `commit` syncs whole-object writes (manifests, pointers),
+            `all` syncs streamed files too, `never` neither. A shuffle file lost by a power
+            cut is found by its checksum and recomputed, so `commit` is the default.
+        part_bytes: Size of one part of a multipart upload, in bytes.
+    """
+
+    endpoint_url: str | None = None
+    region: str | None = None
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    path_style: bool | None = None
+    fsync: FsyncPolicy = "commit"
+    part_bytes: int = 16 << 20
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults as plain data (with secrets)."""
+        return {
+            f.name: getattr(self, f.name)
+            for f in dataclasses.fields(self)
+            if getattr(self, f.name) != f.default
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> StorageOptions:
+        """Return options from plain data.
+
+        Raises:
+            StorageError: An option has an unknown name.
+        """
+        known = {f.name for f in dataclasses.fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise StorageError(
+                f"unknown storage option {unknown[0]!r}; known options: {', '.join(sorted(known))}"
+            )
+        return cls(**values)
+
+    def redact(self, text: str) -> str:
+        """Return `text` without the secrets of these options and without URL credentials."""
+        for secret in (self.secret_key, self.session_token, self.access_key):
+            if secret:
+                text = text.replace(secret, "***")
+        return redact_url(text)
+
+
+def redact_url(text: str) -> str:
+    """Return `text` with `user:password@` of every URL in it replaced by `***@`."""
+    return re.sub(r"(?<=://)[^/@\s]+@", "***@", text)
+
+
+@runtime_checkable
+class ObjectStore(Protocol):
+    """Objects by key below one root.
+
+    Keys are relative, with `/` between components (`infra.storage.layout` builds them). Invariants:
+    an object is visible whole or not at all; a missing object never reads as empty; nothing but
+    `list` enumerates, and only garbage collection calls it. Every failure is a `StorageError`
+    that names the URI; a missing object is an `ObjectMissingError`.
+    """
+
+    @property
+    def is_local(self) -> bool:
+        """Whether objects are local files (memory maps are cheap, requests cost nothing)."""
+        ...
+
+    def uri(self, key: str) -> str:
+        """Return the full address of `key`, without credentials."""
+        ...
+
+    def read_bytes(self, key: str, offset: int | None = None, length: int | None = None) -> bytes:
+        """Return the object, or `length` bytes from `offset`; fewer only where the object ends."""
+        ...
+
+    def open_input(self, key: str) -> pa.NativeFile:
+        """Return a random-access Arrow file; local: a memory map, read without a copy."""
+        ...
+
+    def size(self, key: str) -> int:
+        """Return the size of the object in bytes."""
+        ...
+
+    def exists(self, key: str) -> bool:
+        """Return whether the object exists."""
+        ...
+
+    def write_bytes(self, key: str, data: bytes) -> None:
+        """Write the whole object, replacing one that is there."""
+        ...
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Write the object unless there is one; return whether it was written.
+
+        `False` is certain. `True` is a hint on object stores that ignore `If-None-Match`: two
+        racing writers may both get it, the later one wins, and the caller must be right anyway.
+        """
+        ...
+
+    def open_output(self, key: str) -> AbstractContextManager[ByteSink]:
+        """Return a context manager with a sink; the object appears when the block ends well."""
+        ...
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove the objects; a missing one is not an error."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """Yield the keys below the folder `prefix`, sorted. For garbage collection only."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return `{"url": …, "options": {…}}`, from which `store_from_dict` makes the store."""
+        ...
+
+
+def open_store(
+    url: str | os.PathLike[str], options: StorageOptions | Mapping[str, Any] | None = None
+) -> ObjectStore:
+    """Return the store whose root is `url`.
+
+    Args:
+        url: A local folder (path or `file://`), `s3://bucket/prefix`, or another fsspec URL.
+        options: How to reach it.
+
+    Raises:
+        StorageError: The URL's scheme is unknown or its package is not installed.
+    """
+    # Imported late: the implementations import this module, and fsspec costs time to load.
+    from infra.storage.local_store import LocalStore
+
+    if not isinstance(options, StorageOptions):
+        options = StorageOptions.from_dict(options or {})
+    text = os.fspath(url)
+    if not text:
+        raise StorageError("the storage root is empty; give a local folder or an s3:// URL")
+    if text.startswith("file://"):
+        return LocalStore(unquote(text.removeprefix("file://")), options)
+    if "://" not in text:
+        return LocalStore(text, options)
+    from infra.storage.fsspec_store import FsspecStore
+
+    return FsspecStore(text, options)
+
+
+def store_from_dict(values: Mapping[str, Any]) -> ObjectStore:
+    """Return the store that `ObjectStore.to_dict` described."""
+    return open_store(values["url"], StorageOptions.from_dict(values.get("options", {})))
+
+
+def check_key(key: str) -> str:
+    """Return `key` if it stays below the root.
+
+    Raises:
+        StorageError: It is empty, absolute, or has an empty, `.` or `..` component.
+    """
+    if "\0" in key or "\\" in key or any(part in ("", ".", "..") for part in key.split("/")):
+        raise StorageError(
+            f"storage key {key!r} is not a relative path below the root; "
+            "build keys with infra.storage.layout"
+        )
+    return key
+
+
+def explain_os_error(action: str, uri: str, error: BaseException) -> StorageError:
+    """Return the `StorageError` for a failed `action` on `uri`, saying what to do."""
+    number = getattr(error, "errno", None)
+    if isinstance(error, FileNotFoundError) or number == errno.ENOENT:
+        return ObjectMissingError(f"cannot {action} {uri}: it does not exist")
+    if number in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error):
+        advice = "no space left on the device; free some, or point the storage root elsewhere"
+    elif isinstance(error, PermissionError) or number in (errno.EACCES, errno.EPERM, errno.EROFS):
+        advice = "permission denied; make it accessible to this user, or use another storage root"
+    else:
+        advice = f"{type(error).__name__}: {error}"
+    return StorageError(f"cannot {action} {uri}: {advice}")

@@ -1,0 +1,7 @@
+"""The front door: the command line and the few names that are public API."""
+
+from __future__ import annotations
+
+from stagecoach.session import Result as Result
+from stagecoach.session import Session as Session
+from stagecoach.session import connect as connect

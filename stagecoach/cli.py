@@ -1,0 +1,72 @@
+"""The command `stagecoach`: in, arguments; out, results on standard output and an exit code.
+
+Exit codes: 0; 1 where a run failed; 2 where nothing was run because the command, the SQL or the
+catalog is wrong. Errors go to standard error as one block each, without a traceback.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib.metadata
+import traceback
+
+import click
+
+from stagecoach.commands.demo import demo
+from stagecoach.commands.explain import explain
+from stagecoach.commands.gc import gc
+from stagecoach.commands.query import query
+from stagecoach.commands.tables import tables
+from stagecoach.commands.ui import ui
+from stagecoach.options import DEBUG_KEY
+from stagecoach.reporting import describe_error, exit_code
+from stagecoach.terminal import discard_log, log_path
+
+
+class _Cli(click.Group):
+    """Turns whatever a command raises into one readable block and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            result = super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.exceptions.Abort):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            # `query | head` is no failure; click ends the process quietly.
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise
+            if ctx.meta.get(DEBUG_KEY):
+                click.echo(traceback.format_exc().rstrip(), err=True)
+            click.echo(describe_error(error), err=True)
+            code = exit_code(error)
+            if code == 1 and (path := log_path()):
+                click.echo(f"Spark's log: {path}", err=True)
+            ctx.exit(code)
+        discard_log()
+        return result
+
+
+@click.group(
+    cls=_Cli,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(importlib.metadata.version("stagecoach"), prog_name="stagecoach")
+def cli() -> None:
+    """Run Spark SQL as a graph of stages: one Dagster asset, one Spark job, one shuffle each.
+
+    A query is a .sql file with one SELECT; tables are Parquet files that a catalog names. A failed
+    run goes on at the failed stage, and an unchanged stage is not run again.
+    """
+
+
+for _command in (demo, query, explain, tables, ui, gc):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    cli(prog_name="stagecoach")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+"""One command a module."""
+
+from __future__ import annotations

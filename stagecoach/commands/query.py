@@ -1,0 +1,245 @@
+"""`stagecoach query`: SQL files in; rows on standard output, or one Parquet file each."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stagecoach.options import (
+    FORMATS,
+    Format,
+    catalog_option,
+    debug_option,
+    open_session,
+    planning_options,
+    read_settings,
+    spark_options,
+    storage_option,
+)
+from stagecoach.progress import make_progress
+from stagecoach.reporting import EXIT_FAILED, Source, describe_error, exit_code
+from stagecoach.sources import check_names, query_name, read_source
+from stagecoach.terminal import configure_logging, discard_log, divert_noise, log_path
+
+if TYPE_CHECKING:
+    from stagecoach.session import Result, Session
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    """How each file is run and where its rows go."""
+
+    params: dict[str, str]
+    output: Path | None
+    output_dir: Path | None
+    output_format: Format
+    limit: int | None
+    fresh: bool
+    quiet: bool
+    debug: bool
+
+    def target(self, path: str) -> Path | None:
+        """The Parquet file of a query; None where its rows are printed."""
+        if self.output_dir is not None:
+            return self.output_dir / f"{query_name(path)}.parquet"
+        return self.output
+
+
+@click.command()
+@click.argument("files", metavar="FILE.sql…", nargs=-1, required=True, type=click.Path())
+@catalog_option
+@storage_option
+@planning_options
+@click.option(
+    "--output",
+    metavar="OUT.parquet",
+    type=click.Path(path_type=Path),
+    help="Write the rows of one query to a Parquet file instead of printing them.",
+)
+@click.option(
+    "--output-dir",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write each query's rows to DIR/NAME.parquet, NAME being that of its SQL file.",
+)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="How rows are printed; json is one object a line.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    help="Print at most this many rows.  [default: 100 of a table, else all]",
+)
+@click.option("--fresh", is_flag=True, help="Run every stage even where its output is there.")
+@spark_options
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@debug_option
+def query(
+    files: tuple[str, ...],
+    catalog: str,
+    storage: str | None,
+    params: tuple[str, ...],
+    engine: str | None,
+    time_zone: str | None,
+    assignments: tuple[str, ...],
+    output: Path | None,
+    output_dir: Path | None,
+    output_format: Format,
+    limit: int | None,
+    fresh: bool,
+    master: str | None,
+    remote: str | None,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Run SQL files, stage by stage, through Dagster and Spark.
+
+    Several files run one after the other over one Spark session; one that fails is reported and
+    does not stop the others. FILE may be - for standard input.
+    """
+    from stagecoach.parameters import parse_assignments
+
+    _check_outputs(files, output, output_dir)
+    configure_logging(debug=debug)
+    sources = {path: read_source(path) for path in files}
+    request = _Request(
+        params=parse_assignments(params),
+        output=output,
+        output_dir=output_dir,
+        output_format=output_format,
+        limit=limit,
+        fresh=fresh,
+        quiet=quiet,
+        debug=debug,
+    )
+    settings = read_settings(
+        assignments, engine=engine, time_zone=time_zone, master=master, remote=remote
+    )
+    _check_parameters(request.params, list(sources.values()))
+    if not debug:
+        divert_noise()
+    with open_session(catalog, storage, settings) as session:
+        codes = {path: _run_file(session, path, sources[path], request) for path in files}
+    _finish(codes)
+
+
+def _check_outputs(files: Sequence[str], output: Path | None, output_dir: Path | None) -> None:
+    if output is not None and output_dir is not None:
+        raise click.UsageError("--output and --output-dir cannot be used together; choose one")
+    if output is not None and len(files) > 1:
+        raise click.UsageError("--output is for one query; use --output-dir for several")
+    if output is not None and output.suffix in (".csv", ".json"):
+        raise click.UsageError(
+            f"--output writes Parquet; for {output.suffix[1:]} use "
+            f"--format {output.suffix[1:]} > {output}"
+        )
+    if output is not None and output.is_dir():
+        raise click.UsageError(f"--output {output} is a folder; name a file, or use --output-dir")
+    if output_dir is not None:
+        check_names(files)
+
+
+def _check_parameters(given: dict[str, str], sources: Sequence[Source]) -> None:
+    """Refuse a parameter that none of the files has."""
+    from assets.front_matter import FrontMatterError, parse_front_matter
+    from stagecoach.parameters import check_known
+    from stagecoach.session import used_parameters
+
+    known: set[str] = set()
+    for source in sources if given else ():
+        used = used_parameters(source.sql)
+        if used is None:
+            return  # a mistake in the SQL comes first
+        try:
+            known |= {*used, *parse_front_matter(source.sql).parameters}
+        except FrontMatterError:
+            return
+    if given:
+        check_known(given, known)
+
+
+def _run_file(session: Session, path: str, source: Source, request: _Request) -> int:
+    """Run one file and report a failure; return the exit code that it asks for."""
+    started = time.perf_counter()
+    try:
+        result = _run(session, path, source, request)
+        _emit(result, path, request, time.perf_counter() - started)
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # noqa: BLE001 - reported; the other files go on
+        if request.debug:
+            click.echo(traceback.format_exc().rstrip(), err=True)
+        click.echo(describe_error(error, source), err=True)
+        return exit_code(error)
+    return 0
+
+
+def _run(session: Session, path: str, source: Source, request: _Request) -> Result:
+    from stagecoach.session import used_parameters
+
+    used = used_parameters(source.sql)
+    # A parameter of another file is none of this one's; unknown ones were refused before.
+    mine = (
+        request.params
+        if used is None
+        else {name: value for name, value in request.params.items() if name in used}
+    )
+    planned = session.plan(source.sql, mine, name=query_name(path))
+    session.check_storage()
+    with make_progress(planned.graph, quiet=request.quiet) as progress:
+        return session.run(planned, fresh=request.fresh, progress=progress, debug=request.debug)
+
+
+def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
+    from stagecoach.output import render_rows, write_parquet
+
+    target = request.target(path)
+    rows = result.num_rows
+    place = ""
+    if target is not None:
+        write_parquet(target, result.schema, result.batches())
+        place = f" → {target}"
+    if not request.quiet:
+        reused = sum(1 for stage in result.stages if stage.reused)
+        count = len(result.stages)
+        again = f", {reused} reused" if reused else ""
+        click.echo(
+            f"{query_name(path)}: {rows:,} row{'' if rows == 1 else 's'} in {seconds:.2f} s "
+            f"({count} stage{'' if count == 1 else 's'}{again}){place}",
+            err=True,
+        )
+    if target is None:
+        lines = render_rows(
+            result.schema,
+            result.batches(),
+            request.output_format,
+            limit=request.limit,
+            num_rows=rows,
+        )
+        for line in lines:
+            click.echo(line)
+
+
+def _finish(codes: dict[str, int]) -> None:
+    failed = [path for path, code in codes.items() if code]
+    if not failed:
+        discard_log()
+        return
+    if len(codes) > 1:
+        names = ", ".join(query_name(path) for path in failed)
+        click.echo(f"{len(failed)} of {len(codes)} queries failed: {names}", err=True)
+    if EXIT_FAILED in codes.values() and (log := log_path()):
+        click.echo(f"Spark's log: {log}", err=True)
+    # Several queries: some may have run, so it is the run that failed.
+    raise click.exceptions.Exit(codes[failed[0]] if len(codes) == 1 else EXIT_FAILED)

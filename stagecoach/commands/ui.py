@@ -1,0 +1,101 @@
+"""`stagecoach ui`: Dagster's web UI and daemon over a code location."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import click
+
+from stagecoach.options import debug_option, storage_option
+from stagecoach.session import storage_root
+
+DAGSTER_HOME = Path(".stagecoach/dagster")
+_INSTANCE = """\
+# Written by `stagecoach ui`; yours to edit.
+telemetry:
+  enabled: false
+run_coordinator:
+  module: dagster._core.run_coordinator
+  class: QueuedRunCoordinator
+  config:
+    dequeue_interval_seconds: 1
+"""
+
+
+@click.command()
+@storage_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=3000, show_default=True, help="Port."
+)
+@click.option(
+    "--module",
+    metavar="NAME",
+    default=None,
+    help="Python module with the Dagster definitions.  "
+    "[default: workspace.yaml where there is one, else pipelines.definitions]",
+)
+@debug_option
+def ui(storage: str | None, host: str, port: int, module: str | None, debug: bool) -> None:
+    """Open the Dagster UI: every stage an asset, with its runs, lineage and metadata.
+
+    Keeps its state in $DAGSTER_HOME, by default .stagecoach/dagster. Ctrl-C ends it.
+    """
+    _check_port(host, port)
+    home = prepare_home()
+    command = dagster_command(host, port, module, debug=debug)
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    click.echo(f"Dagster UI: http://{shown}:{port}  (state in {home}; Ctrl-C ends it)", err=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    environment = {
+        **os.environ,
+        "DAGSTER_HOME": str(home),
+        "DAGSTER_DISABLE_TELEMETRY": "yes",
+        # The storage of the command line, so that each reuses what the other has computed.
+        "STAGECOACH_STORAGE_ROOT": storage_root(storage),
+    }
+    # A shell that starts us in the background ignores SIGINT for us; Dagster must hear it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.execve(command[0], command, environment)
+
+
+def prepare_home() -> Path:
+    """The folder of Dagster's state, with a `dagster.yaml` in it."""
+    home = Path(os.environ.get("DAGSTER_HOME") or DAGSTER_HOME).absolute()
+    home.mkdir(parents=True, exist_ok=True)
+    instance = home / "dagster.yaml"
+    if not instance.exists():
+        instance.write_text(_INSTANCE, encoding="utf-8")
+    return home
+
+
+def dagster_command(host: str, port: int, module: str | None, *, debug: bool) -> list[str]:
+    """The command line of Dagster's web server and daemon."""
+    command = [sys.executable, "-m", "dagster", "dev", "--host", host, "--port", str(port)]
+    if module is None and Path("workspace.yaml").exists():
+        command += ["--workspace", "workspace.yaml"]
+    else:
+        command += ["--module-name", module or "pipelines.definitions"]
+    return [*command, "--log-level", "debug" if debug else "warning"]
+
+
+def _check_port(host: str, port: int) -> None:
+    """Refuse a port that is taken: Dagster would start and not be reachable."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise click.UsageError(
+                    f"port {port} is taken; end what uses it, or choose another with --port"
+                ) from error
+            raise click.UsageError(f"cannot listen on {host}: {error.strerror}") from error

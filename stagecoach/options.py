@@ -1,0 +1,172 @@
+"""Options that several commands share: in, decorators on a command; out, plain values."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+
+from stagecoach.session import DEFAULT_CATALOG, DEFAULT_STORAGE, STORAGE_VARIABLE, connect
+
+if TYPE_CHECKING:
+    from stagecoach.session import Session
+
+Format = Literal["table", "csv", "json"]
+FORMATS: tuple[Format, ...] = ("table", "csv", "json")
+_F = TypeVar("_F", bound=Callable[..., Any])
+DEBUG_KEY = "stagecoach.debug"
+_PREFIXES = ("planner", "engine", "spark")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `--set` and its shorthands say, by receiver."""
+
+    planner: dict[str, object]
+    engine: dict[str, object]
+
+
+def debug_option(command: _F) -> _F:
+    """`--debug`, kept in the context's `meta`, where the error handler looks."""
+
+    def remember(context: click.Context, _: click.Parameter, value: bool) -> bool:
+        context.meta[DEBUG_KEY] = value
+        return value
+
+    return click.option(
+        "--debug",
+        is_flag=True,
+        is_eager=True,
+        callback=remember,
+        help="Show tracebacks and the logs of Spark and Dagster.",
+    )(command)
+
+
+def catalog_option(command: _F) -> _F:
+    """`--catalog`."""
+    return click.option(
+        "--catalog",
+        metavar="CATALOG.yaml",
+        default=DEFAULT_CATALOG,
+        show_default=True,
+        help="The catalog file: which tables there are, and where.",
+    )(command)
+
+
+def storage_option(command: _F) -> _F:
+    """`--storage`."""
+    return click.option(
+        "--storage",
+        metavar="URL",
+        envvar=STORAGE_VARIABLE,
+        help="Folder or s3:// URL of shuffles and runs "
+        f"[default: ${STORAGE_VARIABLE}, or {DEFAULT_STORAGE}]",
+    )(command)
+
+
+def planning_options(command: _F) -> _F:
+    """What decides about a plan: parameters, engine, time zone, `--set`."""
+    decorators = [
+        click.option(
+            "--param",
+            "params",
+            metavar="NAME=VALUE",
+            multiple=True,
+            help="Value of the parameter :NAME in the SQL; may be repeated.",
+        ),
+        click.option(
+            "--engine",
+            type=click.Choice(["auto", "duckdb", "spark"]),
+            default=None,
+            help="What runs the stages: DuckDB where it is proven equal to Spark (auto, the "
+            "default), DuckDB or an error, or Spark for all.",
+        ),
+        click.option(
+            "--time-zone",
+            metavar="ZONE",
+            callback=_check_zone,
+            help="Session time zone, an IANA name.  [default: UTC]",
+        ),
+        click.option(
+            "--set",
+            "assignments",
+            metavar="KEY=VALUE",
+            multiple=True,
+            help="Set an option: planner.NAME, engine.NAME or a Spark setting spark.…; "
+            "may be repeated.",
+        ),
+    ]
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
+def spark_options(command: _F) -> _F:
+    """Which Spark runs the stages."""
+    command = click.option(
+        "--remote", metavar="URL", help="Use a Spark Connect server, sc://host:port."
+    )(command)
+    return click.option(
+        "--master", metavar="MASTER", help="Spark master of this process.  [default: local[*]]"
+    )(command)
+
+
+def read_settings(
+    assignments: tuple[str, ...],
+    *,
+    engine: str | None = None,
+    time_zone: str | None = None,
+    master: str | None = None,
+    remote: str | None = None,
+) -> Settings:
+    """Sort `--set KEY=VALUE` and its shorthands by who reads them.
+
+    Raises:
+        click.BadParameter: An assignment has no `=` or an unknown prefix.
+    """
+    settings = Settings({}, {})
+    spark: dict[str, str] = {}
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        prefix, dot, name = key.strip().partition(".")
+        if not equals or not dot or not name or prefix not in _PREFIXES:
+            raise click.BadParameter(
+                f"'{assignment}' is not KEY=VALUE with KEY one of planner.NAME, engine.NAME, "
+                "spark.NAME; for example --set planner.broadcast_bytes=0",
+                param_hint="'--set'",
+            )
+        if prefix == "spark":
+            spark[key.strip()] = value
+        else:
+            receiver = settings.planner if prefix == "planner" else settings.engine
+            receiver[name] = value
+    if spark:
+        settings.engine["spark_conf"] = spark
+    if engine:
+        settings.planner["engine"] = engine
+    if time_zone:
+        settings.planner["time_zone"] = settings.engine["time_zone"] = time_zone
+    for name, given in (("master", master), ("remote", remote)):
+        if given:
+            settings.engine[name] = given
+    return settings
+
+
+def open_session(catalog: str, storage: str | None, settings: Settings) -> Session:
+    """A session for a command."""
+    return connect(catalog, storage, settings=settings.engine, options=settings.planner)
+
+
+def _check_zone(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        zoneinfo.ZoneInfo(value)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise click.BadParameter(
+            f"'{value}' is no time zone; give an IANA name such as UTC or Europe/Berlin"
+        ) from None
+    return value

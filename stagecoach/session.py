@@ -1,0 +1,437 @@
+"""The Python API: in, a catalog, a storage root and SQL; out, results as Arrow or pandas.
+
+    with stagecoach.connect(catalog="catalog.yaml") as session:
+        session.query("SELECT count(*) FROM lineitem").show()
+
+The command line stands on the same `Session`. Everything heavy (Spark, Dagster, Arrow) is imported
+when it is first needed.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]  # its stubs are another package
+    import pyarrow as pa
+
+    from assets.engine import RunListener
+    from assets.front_matter import FrontMatter
+    from assets.metadata import StageMetadata
+    from infra.catalog.catalog import FileCatalog
+    from infra.settings import EngineSettings
+    from infra.shuffle.manifest import Manifest
+    from infra.storage.object_store import ObjectStore
+    from planner.logical import LogicalPlan
+    from planner.options import PlannerOptions, PlanPhase
+    from planner.physical import PhysicalPlan
+    from planner.stages import ParameterSpec, StageGraph
+    from planner.types import Field
+    from stagecoach.parameters import ParameterInput, ParameterValue
+    from stagecoach.progress import StageProgress
+
+DEFAULT_CATALOG = "pipelines/catalog.yaml"
+DEFAULT_STORAGE = ".stagecoach/storage"
+STORAGE_VARIABLE = "STAGECOACH_STORAGE"
+
+
+def connect(
+    catalog: str | os.PathLike[str] = DEFAULT_CATALOG,
+    storage: str | os.PathLike[str] | None = None,
+    *,
+    settings: Mapping[str, object] | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Session:
+    """Return a session over the tables of a catalog; nothing is started yet.
+
+    Args:
+        catalog: The catalog file.
+        storage: Folder or URL of shuffles and results; `STAGECOACH_STORAGE` or
+            `.stagecoach/storage` by default.
+        settings: Values of `infra.settings.EngineSettings`, such as `master`, by name.
+        options: Values of `planner.options.PlannerOptions`, such as `num_partitions`, by name.
+
+    Raises:
+        CatalogError: The catalog file cannot be used.
+        ConfigError: For an unknown setting or a value that does not fit.
+        OptionError: For an unknown option or a value that does not fit.
+    """
+    from infra.catalog.catalog import load_catalog
+    from infra.settings import load_settings
+    from planner.options import PlannerOptions
+
+    engine = load_settings(overrides=_with_storage(settings or {}, storage))
+    texts = {name: _option_text(value) for name, value in (options or {}).items()}
+    texts.setdefault("time_zone", engine.time_zone)
+    return Session(
+        catalog=load_catalog(Path(catalog), engine.storage_options),
+        settings=engine,
+        options=PlannerOptions().updated(texts),
+    )
+
+
+def open_storage(storage: str | os.PathLike[str] | None = None) -> ObjectStore:
+    """Return the store of a storage root, found as `connect` finds it."""
+    from infra.settings import load_settings
+
+    return load_settings(overrides=_with_storage({}, storage)).open_store()
+
+
+def storage_root(storage: str | os.PathLike[str] | None = None) -> str:
+    """Return the storage root, found as `connect` finds it; a local one as an absolute path."""
+    from infra.settings import load_settings
+
+    root = load_settings(overrides=_with_storage({}, storage)).storage_root
+    return root if "://" in root else os.path.abspath(os.path.expanduser(root))
+
+
+def _with_storage(
+    settings: Mapping[str, object], storage: str | os.PathLike[str] | None
+) -> dict[str, object]:
+    given = dict(settings)
+    if root := os.fspath(storage or os.environ.get(STORAGE_VARIABLE) or ""):
+        given["storage_root"] = root
+    elif "storage_root" not in given and "STAGECOACH_STORAGE_ROOT" not in os.environ:
+        given["storage_root"] = DEFAULT_STORAGE
+    return given
+
+
+def _option_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class Session:
+    """Queries over one catalog, with one Spark session for all of them.
+
+    Args:
+        catalog: The tables.
+        settings: The knobs of a run.
+        options: The knobs of the planner.
+    """
+
+    def __init__(
+        self, *, catalog: FileCatalog, settings: EngineSettings, options: PlannerOptions
+    ) -> None:
+        self.catalog = catalog
+        self.settings = settings
+        self.options = options
+        self._storage_checked = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @cached_property
+    def store(self) -> ObjectStore:
+        """Where shuffles and runs are kept."""
+        return self.settings.open_store()
+
+    def check_storage(self) -> None:
+        """Write and remove a small object, once: a bad root is found before Spark starts.
+
+        Raises:
+            StorageError: The storage cannot be written.
+        """
+        if self._storage_checked:
+            return
+        from infra.storage.layout import run_prefix
+
+        key = f"{run_prefix(f'probe-{uuid.uuid4()}')}/probe"
+        self.store.write_bytes(key, b"")
+        self.store.delete([key])
+        self._storage_checked = True
+
+    def query(
+        self,
+        sql: str,
+        params: Mapping[str, ParameterInput] | None = None,
+        *,
+        name: str = "query",
+        fresh: bool = False,
+    ) -> Result:
+        """Run a query through Dagster and Spark, and return its result.
+
+        Args:
+            sql: One SELECT; front matter in its leading comment may declare parameters.
+            params: A value for each `:name` in it.
+            name: What the query is called in plans and messages.
+            fresh: Run every stage even where its output is there already.
+
+        Raises:
+            SqlError: A mistake in the SQL.
+            ParameterError: A parameter is missing, unknown or of the wrong type.
+            StagecoachError: The run failed.
+        """
+        planned = self.plan(sql, params, name=name)
+        self.check_storage()
+        return self.run(planned, fresh=fresh)
+
+    def explain(
+        self,
+        sql: str,
+        params: Mapping[str, ParameterInput] | None = None,
+        *,
+        plan: PlanPhase = "stages",
+        format: str = "text",
+        name: str = "query",
+    ) -> str:
+        """Return the plan of a query as text; nothing is run.
+
+        Args:
+            sql: One SELECT.
+            params: A value for each `:name` in it; only their types matter here.
+            plan: `logical`, `optimized`, `physical` or `stages`.
+            format: Of `stages`: `text`, `json`, `yaml`, `mermaid` or `dot`; else `text`.
+            name: What the query is called.
+
+        Raises:
+            SqlError: A mistake in the SQL.
+            OptionError: The plan cannot be had in that format.
+        """
+        from planner.display import render_graph, render_plan
+        from planner.errors import OptionError
+        from planner.stages import StageGraph
+
+        if plan != "stages" and format != "text":
+            raise OptionError(f"the {plan} plan is shown as text only; use --format text")
+        found = self._plan_until(sql, params or {}, plan, name)
+        return render_graph(found, format) if isinstance(found, StageGraph) else render_plan(found)
+
+    def plan(
+        self,
+        sql: str,
+        params: Mapping[str, ParameterInput] | None = None,
+        *,
+        name: str = "query",
+    ) -> PlannedRun:
+        """Plan a query and check its parameters; nothing is run."""
+        from assets.front_matter import parse_front_matter
+        from planner import plan_query
+
+        values = self._parameters(sql, params or {}, parse_front_matter(sql))
+        specs = _specs(values)
+        graph = plan_query(sql, self.catalog, self.options, name=name, parameters=specs)
+        return PlannedRun(graph=graph, parameters=values)
+
+    def run(
+        self,
+        planned: PlannedRun,
+        *,
+        fresh: bool = False,
+        progress: StageProgress | None = None,
+        debug: bool = False,
+    ) -> Result:
+        """Run a planned query.
+
+        Raises:
+            StagecoachError: The run failed.
+            KeyboardInterrupt: The run was interrupted; its jobs are cancelled.
+        """
+        from assets.resources import StageEngine
+        from assets.run import run_graph
+        from stagecoach.progress import StageProgress
+
+        listener: RunListener = progress or StageProgress()
+        engine = StageEngine(self.settings, self.catalog, fresh=fresh)
+        outcome = run_graph(
+            planned.graph,
+            runner=engine,
+            parameters={k: v.text for k, v in planned.parameters.items() if v.text is not None},
+            listener=listener,
+            store=self.store,
+            debug=debug,
+        )
+        if outcome.cancelled:
+            raise KeyboardInterrupt
+        if outcome.failures:
+            raise outcome.failures[min(outcome.failures)]
+        if not outcome.success:
+            from planner.errors import StagecoachError
+
+            raise StagecoachError(f"the run failed outside of any stage: {outcome.problem}")
+        stages = tuple(outcome.stages[s.stage_id] for s in planned.graph.stages)
+        return Result(graph=planned.graph, run_id=outcome.run_id, stages=stages, store=self.store)
+
+    def _plan_until(
+        self, sql: str, params: Mapping[str, ParameterInput], phase: PlanPhase, name: str
+    ) -> LogicalPlan | PhysicalPlan | StageGraph:
+        from assets.front_matter import parse_front_matter
+        from planner import plan_until
+
+        specs = _specs(self._parameters(sql, params, parse_front_matter(sql)))
+        return plan_until(sql, self.catalog, phase, self.options, name=name, parameters=specs)
+
+    def close(self) -> None:
+        """Stop Spark, if it was started."""
+        import sys
+
+        module = sys.modules.get("infra.runtime.spark_session")
+        if module is not None:
+            module.stop_sessions()
+
+    def _parameters(
+        self, sql: str, given: Mapping[str, ParameterInput], declared: FrontMatter
+    ) -> dict[str, ParameterValue]:
+        from stagecoach.parameters import check_known, resolve_parameters
+
+        used = used_parameters(sql)
+        if used is None:
+            # No query that we can parse: whoever reads it next says what is wrong with it.
+            used = tuple(dict.fromkeys([*given, *declared.parameters]))
+        check_known(given, set(used) | set(declared.parameters))
+        values = resolve_parameters(
+            used,
+            given,
+            types=declared.parameter_types,
+            defaults=declared.parameters,
+            time_zone=self.options.time_zone,
+        )
+        if empty := [name for name, value in values.items() if value.text is None]:
+            from planner.errors import ParameterError
+
+            raise ParameterError(
+                f"parameter '{empty[0]}' is NULL, which cannot be bound; write NULL in the SQL"
+            )
+        return values
+
+
+def _specs(values: Mapping[str, ParameterValue]) -> tuple[ParameterSpec, ...]:
+    from planner.stages import ParameterSpec
+
+    return tuple(ParameterSpec(name, value.dtype) for name, value in values.items())
+
+
+def used_parameters(sql: str) -> Sequence[str] | None:
+    """Names of the parameters in the SQL, in order; None where it is no query that we can parse."""
+    from sqlglot import exp
+
+    from planner.errors import SqlError
+    from planner.parse import parse_query
+
+    try:
+        tree = parse_query(sql)
+    except SqlError:
+        return None
+    return tuple(dict.fromkeys(p.name for p in tree.find_all(exp.Placeholder) if p.name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """A query that is ready to run.
+
+    Args:
+        graph: Its plan.
+        parameters: Its parameter values.
+    """
+
+    graph: StageGraph
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The result of a query, read from storage when it is asked for.
+
+    Args:
+        graph: The plan that was run.
+        run_id: Id of the run.
+        stages: What each stage tells about itself, leaves first, the head last.
+        store: Where the stages' outputs are.
+    """
+
+    graph: StageGraph
+    run_id: str
+    stages: tuple[StageMetadata, ...]
+    store: ObjectStore = field(repr=False)
+
+    @cached_property
+    def _columns(self) -> tuple[Field, ...]:
+        from infra.runtime.pointers import read_pointer
+
+        pointer = read_pointer(self.store, self.run_id, self.graph.head.stage_id)
+        return pointer.fields if pointer and pointer.columns else self.graph.result
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the result."""
+        return self.manifest(len(self.stages) - 1).num_rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the result, with Spark's names and types."""
+        from planner.types import arrow_schema
+
+        # Not the plan's: where Spark ran the whole query, Spark alone knew the columns.
+        return arrow_schema(self._columns)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, in the result's order."""
+        import pyarrow as pa
+
+        from infra.shuffle.reader import read_partitions
+
+        schema = self.schema
+        manifest = self.manifest(len(self.stages) - 1)
+        _, batches = read_partitions(self.store, manifest, 0, manifest.num_partitions)
+        for batch in batches:
+            columns = [
+                column if column.type == wanted.type else column.cast(wanted.type)
+                for column, wanted in zip(batch.columns, schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self.batches(), schema=self.schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return all rows as a pandas data frame; duplicate column names stay."""
+        table = self.to_arrow()
+        numbered = table.rename_columns([str(i) for i in range(table.num_columns)])
+        frame = numbered.to_pandas()
+        frame.columns = list(table.schema.names)
+        return frame
+
+    def show(self, limit: int | None = None) -> None:
+        """Print the rows as a table, 100 of them unless told otherwise."""
+        import click
+
+        from stagecoach.output import render_rows
+
+        lines = render_rows(
+            self.schema, self.batches(), "table", limit=limit, num_rows=self.num_rows
+        )
+        for line in lines:
+            click.echo(line)
+
+    def manifest(self, stage_id: int) -> Manifest:
+        """Return the commit of a stage.
+
+        Raises:
+            StorageError: It is gone: gc removed it after the run.
+        """
+        from infra.errors import StorageError
+        from infra.shuffle.manifest import load_manifest
+
+        fingerprint = self.stages[stage_id].fingerprint
+        stage = f"{self.graph.query}/stage_{stage_id}"
+        manifest = load_manifest(self.store, fingerprint, stage=stage) if fingerprint else None
+        if manifest is None:
+            raise StorageError(f"the output of {stage} is gone from storage; run the query again")
+        return manifest

@@ -1,0 +1,65 @@
+"""A code location for tests: one query whose stages only pretend to work.
+
+`STAGECOACH_TEST_LOG` names a file that gets a line for each stage that starts and ends,
+`STAGECOACH_TEST_FAIL` the numbers of stages that fail, `STAGECOACH_TEST_SECONDS` how long each takes.
+"""
+
+import os
+import time
+from pathlib import Path
+
+import dagster as dg
+
+from assets.engine import StageRequest
+from assets.factory import ENGINE_RESOURCE, build_assets, build_job
+from assets.metadata import StageMetadata
+from assets.project import Query
+from assets.specs import PlannedQuery, build_stage_specs, build_table_specs, read_tables
+from assets.translator import StageTranslator
+from planner.errors import AnalysisError
+from tests.assets.fakes import make_graph
+
+
+class LoggingRunner:
+    """Writes what it does to a file, so that another process can see it."""
+
+    def __init__(self) -> None:
+        self._stopped: set[int] = set()
+
+    def run_stage(self, request: StageRequest) -> StageMetadata:
+        stage_id = request.stage_id
+        self._log(f"start {stage_id} {request.root_run_id}")
+        end = time.monotonic() + float(os.environ.get("STAGECOACH_TEST_SECONDS", "0"))
+        while time.monotonic() < end and stage_id not in self._stopped:
+            time.sleep(0.02)
+        if stage_id in self._stopped:
+            self._log(f"cancel {stage_id}")
+            raise AnalysisError(f"stage {stage_id} was cancelled")
+        if str(stage_id) in os.environ.get("STAGECOACH_TEST_FAIL", "").split():
+            raise AnalysisError(f"stage {stage_id} is broken")
+        self._log(f"end {stage_id}")
+        return StageMetadata(rows=7, fingerprint=f"fingerprint-{stage_id}")
+
+    def cancel_stage(self, request: StageRequest) -> None:
+        self._stopped.add(request.stage_id)
+
+    def _log(self, line: str) -> None:
+        with Path(os.environ["STAGECOACH_TEST_LOG"]).open("a") as log:
+            log.write(f"{line}\n")
+
+
+def make_definitions() -> dg.Definitions:
+    planned = PlannedQuery(query=Query(name="sales", sql="SELECT 1"), graph=make_graph("sales"))
+    assets = build_assets(planned, build_stage_specs(planned, StageTranslator()))
+    return dg.Definitions(
+        assets=[*assets, *build_table_specs(read_tables([planned]), StageTranslator())],
+        jobs=[build_job(planned, assets)],
+        resources={ENGINE_RESOURCE: dg.ResourceDefinition.hardcoded_resource(LoggingRunner())},
+    )
+
+
+def sales_job() -> dg.JobDefinition:
+    return make_definitions().resolve_job_def("run_sales")
+
+
+defs = make_definitions()

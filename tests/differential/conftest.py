@@ -1,0 +1,34 @@
+"""Edge tables, once a test run, in a Spark session with views of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.differential.edge_tables import EdgeTables, write_edge_tables
+from tests.differential.inprocess import InProcessRunner
+
+
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> EdgeTables:
+    """The edge tables."""
+    return write_edge_tables(tmp_path_factory.mktemp("edges"))
+
+
+@pytest.fixture(scope="session")
+def oracle(spark: SparkSession, tables: EdgeTables) -> Iterator[SparkSession]:
+    """Plain Spark over the edge tables, with views of its own."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    for name, paths in tables.files.items():
+        session.read.parquet(*paths).createOrReplaceTempView(name)
+    yield session
+
+
+@pytest.fixture(scope="session")
+def runner(oracle: SparkSession, tables: EdgeTables) -> InProcessRunner:
+    """Runs stage graphs in this process."""
+    return InProcessRunner(tables, oracle)

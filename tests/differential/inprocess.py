@@ -1,0 +1,251 @@
+"""Stage graphs without a cluster: in, a graph and Parquet tables; out, the result as Arrow.
+
+Every stage runs task by task in this process, DuckDB stages on the real worker code with the real
+partitioner, Spark stages as Spark SQL over the same inputs. Also here: the exact comparison of two
+results.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from infra.engines.duckdb import DuckDbSettings, run_fragment
+from infra.engines.inputs import ArrowInput, EngineInput, FileRows, LeafColumn, ParquetInput
+from infra.runtime.task import output_schema
+from infra.shuffle.partitioner import partition_ids
+from planner.fragment_sql import render_fragment
+from planner.physical import ScanExec, StageInputExec
+from planner.stages import Branch, Stage, StageGraph
+from planner.types import DataType, Field, from_arrow, to_arrow
+from tests.differential.edge_tables import EdgeTables
+
+
+def settings_for(tables: EdgeTables, time_zone: str = "UTC") -> DuckDbSettings:
+    """Settings of the database that all in-process tasks share."""
+    return DuckDbSettings(
+        time_zone=time_zone,
+        memory_bytes=512 << 20,
+        spill_dir=str(tables.folder / "spill"),
+        directories=tuple(sorted(str(tables.folder / name) for name in tables.files)),
+    )
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """Rows of a stage by partition."""
+
+    partitions: list[list[pa.RecordBatch]]
+
+
+class InProcessRunner:
+    """Runs stage graphs over the tables.
+
+    Args:
+        tables: What scans read.
+        spark: Runs the Spark stages.
+    """
+
+    def __init__(self, tables: EdgeTables, spark: SparkSession | None = None) -> None:
+        self._tables = tables
+        self._spark = spark
+        self._settings = settings_for(tables)
+
+    def run(self, graph: StageGraph) -> pa.Table:
+        """The result, its columns named by position.
+
+        Raises:
+            QueryError: DuckDB fails.
+        """
+        done: dict[int, StageResult] = {}
+        for stage in graph.stages:
+            done[stage.stage_id] = self._stage(stage, done)
+        schema = output_schema(tuple(f.dtype for f in graph.head.schema))
+        batches = [b for part in done[graph.head.stage_id].partitions for b in part]
+        return pa.Table.from_batches(batches, schema=schema)
+
+    def _stage(self, stage: Stage, done: dict[int, StageResult]) -> StageResult:
+        count = max(stage.output.num_partitions, 1)
+        result = StageResult([[] for _ in range(count)])
+        schema = output_schema(tuple(f.dtype for f in stage.schema))
+        runs = self._on_spark(stage, done) if stage.engine == "spark" else self._tasks(stage, done, schema)  # fmt: skip
+        for batch in runs:
+            if stage.output.kind != "shuffle" or count == 1 or not stage.output.keys:
+                result.partitions[0].append(batch)
+                continue
+            ids = partition_ids(batch, stage.output.keys, count)
+            for partition in range(count):
+                result.partitions[partition].append(batch.filter(pa.array(ids == partition)))
+        return result
+
+    def _tasks(
+        self, stage: Stage, done: dict[int, StageResult], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        sql = render_fragment(stage, "duckdb", {})
+        for branch in stage.branches:
+            for part in self._parts(stage, branch, done):
+                inputs = [
+                    self._input(stage, position, branch, part, done)
+                    for position in range(len(stage.leaves))
+                ]
+                with run_fragment(sql, inputs, schema, self._settings) as batches:
+                    yield from batches
+
+    def _parts(
+        self, stage: Stage, branch: Branch, done: dict[int, StageResult]
+    ) -> Sequence[int | None]:
+        if branch.kind == "single":
+            return [None]
+        leaf = stage.leaves[branch.leaves[0]]
+        if isinstance(leaf, ScanExec):
+            return range(len(self._tables.files[leaf.table]))
+        sizes = {
+            len(done[x.stage_id].partitions)
+            for x in (stage.leaves[p] for p in branch.leaves)
+            if isinstance(x, StageInputExec)
+        }
+        assert len(sizes) == 1, "inputs of one branch differ in their number of partitions"
+        return range(sizes.pop())
+
+    def _input(
+        self,
+        stage: Stage,
+        position: int,
+        branch: Branch,
+        part: int | None,
+        done: dict[int, StageResult],
+    ) -> EngineInput:
+        leaf = stage.leaves[position]
+        elsewhere = any(position in b.leaves for b in stage.branches if b is not branch)
+        mine = position in branch.leaves
+        if isinstance(leaf, ScanExec):
+            columns = tuple(
+                LeafColumn(f"c{c.id}", s, c.dtype)
+                for c, s in zip(leaf.outputs, leaf.source, strict=True)
+            )
+            paths = self._tables.files[leaf.table]
+            if elsewhere:
+                paths = ()
+            elif mine and part is not None:
+                paths = paths[part : part + 1]
+            sizes = [(p, pq.read_metadata(p).num_rows) for p in paths]
+            return ParquetInput(columns, tuple(FileRows(p, 0, n, n) for p, n in sizes if n))
+        columns = tuple(LeafColumn(f"c{c.id}", "", c.dtype) for c in leaf.outputs)
+        partitions = done[leaf.stage_id].partitions
+        if elsewhere:
+            partitions = []
+        elif mine and part is not None:
+            partitions = partitions[part : part + 1]
+        batches = [b for p in partitions for b in p]
+        return ArrowInput(columns, functools.partial(_renamed, batches, columns))
+
+    def _on_spark(self, stage: Stage, done: dict[int, StageResult]) -> Iterator[pa.RecordBatch]:
+        assert self._spark is not None
+        if stage.sql is not None:
+            raise AssertionError(f"the whole query runs on Spark: {stage.engine_reason}")
+        whole = Branch("single", tuple(range(len(stage.leaves))))
+        for position in range(len(stage.leaves)):
+            leaf = self._input(stage, position, whole, None, done)
+            register_view(self._spark, f"in_{position}", leaf)
+        frame = self._spark.sql(render_fragment(stage, "spark", {}))
+        types = tuple(f.dtype for f in stage.schema)
+        assert spark_types(frame) == types
+        yield from collect(frame).cast(output_schema(types)).to_batches()
+
+
+def _renamed(
+    batches: list[pa.RecordBatch], columns: tuple[LeafColumn, ...]
+) -> Iterator[pa.RecordBatch]:
+    schema = pa.schema([pa.field(c.name, to_arrow(c.dtype)) for c in columns])
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def register_view(spark: SparkSession, name: str, leaf: EngineInput) -> None:
+    """A temporary view of an input."""
+    if isinstance(leaf, ParquetInput) and leaf.files and leaf.columns:
+        frame = spark.read.parquet(*(f.uri for f in leaf.files))
+        frame = frame.select(*(frame[f"`{c.source}`"].alias(c.name) for c in leaf.columns))
+    elif isinstance(leaf, ParquetInput) and leaf.files:
+        frame = spark.read.parquet(*(f.uri for f in leaf.files)).selectExpr("1 AS no_column")
+    else:
+        batches = list(leaf.batches()) if isinstance(leaf, ArrowInput) else []
+        schema = pa.schema([pa.field(c.name, to_arrow(c.dtype)) for c in leaf.columns])
+        frame = spark.createDataFrame(pa.Table.from_batches(batches, schema=schema))
+    frame.createOrReplaceTempView(name)
+
+
+# ---------------------------------------------------------------- results of Spark
+
+
+def spark_types(frame: DataFrame) -> tuple[DataType, ...]:
+    """Our names of the types of a DataFrame."""
+    from planner.types import parse_type
+
+    return tuple(parse_type(f.dataType.simpleString()) for f in frame.schema.fields)
+
+
+def spark_fields(frame: DataFrame) -> tuple[Field, ...]:
+    """Names and types of a DataFrame."""
+    pairs = zip(frame.schema.names, spark_types(frame), strict=True)
+    return tuple(Field(name, dtype) for name, dtype in pairs)
+
+
+def collect(frame: DataFrame) -> pa.Table:
+    """The rows with columns `c0`, `c1`, …: a result may use a name twice."""
+    return frame.toDF(*(f"c{i}" for i in range(len(frame.columns)))).toArrow()
+
+
+# ---------------------------------------------------------------- comparison
+
+
+def canonical(array: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """Values that are equal exactly if the SQL values are: NaN = NaN, -0.0 ≠ 0.0."""
+    values = array.to_pylist() if not _is_time(array.type) else array.cast(pa.int64()).to_pylist()
+    if pa.types.is_date(array.type):
+        values = array.cast(pa.int32()).to_pylist()
+    if pa.types.is_floating(array.type):
+        return [_bits(v) for v in values]
+    return values
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind)
+
+
+def _bits(value: float | None) -> Any:
+    if value is None:
+        return None
+    return "NaN" if math.isnan(value) else struct.pack("<d", value)
+
+
+def close(left: float | None, right: float | None, magnitude: float) -> bool:
+    """Whether two sums of floats differ by rounding only."""
+    if left is None or right is None or math.isnan(left) or math.isnan(right):
+        return left is right or (left is not None and right is not None and left != left and right != right)  # fmt: skip
+    return left == right or abs(left - right) <= 1e-12 * magnitude
+
+
+def multiset(table: pa.Table) -> Counter[tuple[Any, ...]]:
+    """The rows without their order."""
+    return Counter(rows_of(table))
+
+
+def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows in canonical values."""
+    columns = [canonical(c) for c in table.columns]
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
+
+
+def planner_types(table: pa.Table) -> tuple[DataType, ...]:
+    """Our names of the types of an Arrow table."""
+    return tuple(from_arrow(t) for t in table.schema.types)

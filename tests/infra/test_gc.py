@@ -1,0 +1,203 @@
+"""Garbage collection: what goes, and above all what stays."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from infra.errors import StorageError
+from infra.shuffle.gc import collect_garbage
+from infra.shuffle.manifest import Manifest, commit_manifest
+from infra.shuffle.map_file import OutputPartitioning
+from infra.shuffle.writer import ShuffleWriter
+from infra.storage import layout
+from infra.storage.local_store import LocalStore
+from infra.storage.object_store import ObjectStore, open_store
+
+NOW = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
+WEEK = datetime.timedelta(days=7)
+HOUR = datetime.timedelta(hours=1)
+SCHEMA = pa.schema([pa.field("a", pa.int64())])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    return LocalStore(str(tmp_path))
+
+
+def fingerprint(number: int) -> str:
+    return f"{number:064x}"
+
+
+def commit(store: ObjectStore, number: int, age: datetime.timedelta) -> Manifest:
+    """A committed stage with one map file, last written `age` before NOW."""
+    key = fingerprint(number)
+    map_file = layout.map_file(key, 0, layout.new_attempt())
+    with ShuffleWriter(store, map_file, SCHEMA, OutputPartitioning()) as writer:
+        writer.write(pa.RecordBatch.from_arrays([pa.array([1, 2])], schema=SCHEMA))
+        file = writer.close()
+    manifest = commit_manifest(
+        store,
+        key,
+        [file],
+        plan_hash="0" * 64,
+        query="q",
+        stage_id=number,
+        engine="duckdb",
+        schema=SCHEMA,
+        partitioning=OutputPartitioning(),
+        codec="lz4",
+        created_at="2026-01-01T00:00:00+00:00",
+    )
+    set_age(store, layout.shuffle_prefix(key), age)
+    return manifest
+
+
+def set_age(store: ObjectStore, prefix: str, age: datetime.timedelta) -> None:
+    moment = (NOW - age).timestamp()
+    for key in list(store.list(prefix)):
+        os.utime(store.uri(key), (moment, moment))
+
+
+def add_run(
+    store: ObjectStore,
+    run_id: str,
+    pins: list[int],
+    age: datetime.timedelta,
+    *,
+    ended: bool,
+) -> None:
+    store.write_bytes(layout.run_snapshot(run_id), b"{}")
+    for stage_id, number in enumerate(pins):
+        pointer = {"fingerprint": fingerprint(number), "manifest_hash": "f" * 64}
+        key = layout.run_stage(run_id, f"stage_{stage_id}")
+        store.write_bytes(key, json.dumps(pointer).encode())
+    if ended:
+        store.write_bytes(f"{layout.run_prefix(run_id)}/events.jsonl", b"")
+    set_age(store, layout.run_prefix(run_id), age)
+
+
+def shuffles(store: ObjectStore) -> set[str]:
+    return {key.split("/")[2] for key in store.list("shuffle")}
+
+
+def test_expired_shuffle_goes_whole_and_a_recent_one_stays(store: LocalStore) -> None:
+    commit(store, 1, 8 * WEEK)
+    commit(store, 2, HOUR)
+    report = collect_garbage(store, older_than=WEEK, now=NOW)
+    assert [s.fingerprint for s in report.expired] == [fingerprint(1)]
+    assert report.expired[0].stage == "q/stage_1"
+    assert report.num_objects == 3
+    assert report.num_kept == 1
+    assert shuffles(store) == {fingerprint(2)}
+
+
+def test_dry_run_says_the_same_and_removes_nothing(store: LocalStore) -> None:
+    commit(store, 1, 8 * WEEK)
+    before = list(store.list("shuffle"))
+    planned = collect_garbage(store, older_than=WEEK, now=NOW, dry_run=True)
+    assert list(store.list("shuffle")) == before
+    assert collect_garbage(store, older_than=WEEK, now=NOW) == planned
+
+
+def test_run_of_late_keeps_old_shuffles_that_it_reused(store: LocalStore) -> None:
+    commit(store, 1, 8 * WEEK)
+    commit(store, 2, 8 * WEEK)
+    add_run(store, "run-1", [1], HOUR, ended=True)
+    collect_garbage(store, older_than=WEEK, now=NOW)
+    assert shuffles(store) == {fingerprint(1)}
+
+
+def test_old_run_keeps_nothing(store: LocalStore) -> None:
+    commit(store, 1, 8 * WEEK)
+    add_run(store, "run-1", [1], 7 * WEEK, ended=True)
+    collect_garbage(store, older_than=WEEK, now=NOW)
+    assert shuffles(store) == set()
+
+
+def test_run_in_progress_keeps_what_it_pinned_at_any_age(store: LocalStore) -> None:
+    commit(store, 1, 8 * WEEK)
+    add_run(store, "run-1", [1], HOUR, ended=False)
+    collect_garbage(store, older_than=datetime.timedelta(0), now=NOW)
+    assert shuffles(store) == {fingerprint(1)}
+
+
+def test_published_result_keeps_its_shuffle(store: LocalStore) -> None:
+    commit(store, 1, 8 * WEEK)
+    pointer = json.dumps({"version": "v1", "inputs": [{"fingerprint": fingerprint(1)}]})
+    store.write_bytes(layout.result_current("q"), pointer.encode())
+    collect_garbage(store, older_than=WEEK, now=NOW)
+    assert shuffles(store) == {fingerprint(1)}
+
+
+def test_orphans_go_and_the_committed_attempt_stays(store: LocalStore) -> None:
+    manifest = commit(store, 1, HOUR)
+    loser = layout.map_file(fingerprint(1), 0, layout.new_attempt(1))
+    never = layout.map_file(fingerprint(2), 0, layout.new_attempt())
+    for key in (loser, never):
+        store.write_bytes(key, b"left behind")
+        os.utime(store.uri(key), ((NOW - 2 * WEEK).timestamp(),) * 2)
+    report = collect_garbage(store, older_than=WEEK, now=NOW)
+    assert set(report.orphans) == {loser, never}
+    assert report.orphan_bytes == 22
+    assert set(store.list("shuffle")) == set(manifest.file_keys())
+
+
+def test_attempts_of_a_run_in_progress_stay(store: LocalStore) -> None:
+    add_run(store, "run-1", [], 2 * HOUR, ended=False)
+    before, during = (layout.map_file(fingerprint(2), n, layout.new_attempt()) for n in (0, 1))
+    for key, age in ((before, 3 * HOUR), (during, HOUR)):
+        store.write_bytes(key, b"x")
+        os.utime(store.uri(key), ((NOW - age).timestamp(),) * 2)
+    report = collect_garbage(store, older_than=datetime.timedelta(0), now=NOW)
+    assert report.orphans == (before,)
+
+
+def test_run_that_died_long_ago_protects_no_attempts(store: LocalStore) -> None:
+    add_run(store, "run-1", [], 2 * WEEK, ended=False)
+    key = layout.map_file(fingerprint(2), 0, layout.new_attempt())
+    store.write_bytes(key, b"x")
+    os.utime(store.uri(key), ((NOW - 2 * WEEK).timestamp(),) * 2)
+    assert collect_garbage(store, older_than=WEEK, now=NOW).orphans == (key,)
+
+
+def test_damaged_pointer_stops_everything(store: LocalStore) -> None:
+    commit(store, 1, 8 * WEEK)
+    add_run(store, "run-1", [1], HOUR, ended=True)
+    key = layout.run_stage("run-1", "stage_0")
+    store.write_bytes(key, b"{")
+    os.utime(store.uri(key), ((NOW - HOUR).timestamp(),) * 2)
+    with pytest.raises(StorageError, match=r"stage_0.json is damaged .* nothing was removed"):
+        collect_garbage(store, older_than=WEEK, now=NOW)
+    assert shuffles(store) == {fingerprint(1)}
+
+
+def test_damaged_manifest_keeps_its_files_until_it_expires(store: LocalStore) -> None:
+    commit(store, 1, HOUR)
+    key = layout.manifest(fingerprint(1))
+    store.write_bytes(key, b"{")
+    os.utime(store.uri(key), ((NOW - HOUR).timestamp(),) * 2)
+    report = collect_garbage(store, older_than=datetime.timedelta(minutes=1), now=NOW, dry_run=True)
+    assert not report.orphans
+    assert report.expired[0].stage == "unreadable manifest"
+
+
+def test_empty_store(store: LocalStore) -> None:
+    assert collect_garbage(store, older_than=WEEK, now=NOW).num_objects == 0
+
+
+def test_remote_store_by_its_own_times() -> None:
+    remote = open_store("memory://gc-test")
+    commit_remote = layout.map_file(fingerprint(1), 0, layout.new_attempt())
+    remote.write_bytes(commit_remote, b"abc")
+    future = datetime.datetime.now(datetime.UTC) + 2 * WEEK
+    assert not collect_garbage(remote, older_than=WEEK, dry_run=True).orphans
+    report = collect_garbage(remote, older_than=WEEK, now=future)
+    assert report.orphans == (commit_remote,)
+    assert report.orphan_bytes == 3
+    assert not remote.exists(commit_remote)
