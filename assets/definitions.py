@@ -52,6 +52,7 @@ def build_definitions(
     options: PlannerOptions | None = None,
     engine: "EngineResource | dg.ResourceDefinition | None" = None,
     plan: PlanQuery | None = None,
+    missing_data_hint: str = "",
 ) -> dg.Definitions:
     """Everything that Dagster needs to know of a project.
 
@@ -63,6 +64,7 @@ def build_definitions(
         options: Knobs of the planner.
         engine: What runs stages; by default an `EngineResource` for this catalog and storage.
         plan: How a query gets its plan; plans it anew by default.
+        missing_data_hint: What to do where a table's data cannot be had, for the message.
 
     Raises:
         ProjectError: Names clash, or SQL or front matter has mistakes; all are listed.
@@ -80,6 +82,11 @@ def build_definitions(
     plans, blocked = _plan_all(
         project, tables, plan or _planner(options or PlannerOptions(time_zone=settings.time_zone))
     )
+    if blocked:
+        hint = f" {missing_data_hint}" if missing_data_hint else ""
+        names = ", ".join(query.name for query, _ in blocked)
+        logger.error("no stages for %s: %s.%s", names, blocked[0][1].rstrip("."), hint)
+        blocked = [(query, f"{reason.rstrip('.')}.{hint}") for query, reason in blocked]
     return _definitions(plans, blocked, tables, translator, engine)
 
 
@@ -153,7 +160,6 @@ def _with_statistics(table: TableInfo, catalog: Catalog) -> TableInfo:
 
 
 def _blocked_spec(query: Query, reason: str) -> dg.AssetSpec:
-    logger.error("query '%s' has no stages: %s", query.name, reason)
     return dg.AssetSpec(
         key=dg.AssetKey([query.name]),
         group_name=query.name,

@@ -5,7 +5,7 @@ Nothing is planned and no table is looked at here.
 
 import keyword
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,11 +51,6 @@ class Query:
     def job_name(self) -> str:
         """Name of the job that runs it."""
         return f"{JOB_PREFIX}{self.name}"
-
-    @property
-    def defaults(self) -> Mapping[str, str]:
-        """Parameter values that hold where a run gives no other."""
-        return {k: v for k, v in self.front_matter.parameters.items() if v is not None}
 
 
 @dataclass(frozen=True, kw_only=True)

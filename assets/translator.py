@@ -10,8 +10,12 @@ from typing import Any
 import dagster as dg
 
 from assets.metadata import NAMESPACE, column_schema
+from assets.parameters import RUN_BOUND_PREFIX
 from assets.project import Query
 from planner.catalog import TableInfo
+from planner.display import exchange_text, render_graph
+from planner.fragment_sql import render_fragment
+from planner.plan_text import plan_lines
 from planner.stages import Stage, StageGraph
 
 MAX_SQL_CHARACTERS = 20_000
@@ -68,16 +72,19 @@ class StageTranslator:
 
     def get_description(self, props: StageProps) -> str:
         """Markdown whose first line, which the asset graph shows, says what the stage does."""
-        stage, query = props.stage, props.query
+        stage, graph = props.stage, props.graph
         parts = [stage.title]
-        if props.is_head and query.front_matter.description:
-            parts.append(query.front_matter.description)
+        if props.is_head and (text := props.query.front_matter.description):
+            parts.append(text)
         parts.append(f"Runs on **{stage.engine}**: {stage.engine_reason}")
-        if props.graph.fallback_reason:
-            parts.append(f"The query is one Spark stage: {props.graph.fallback_reason}")
-        parts.append(_fenced("text", describe_plan(stage)))
+        if graph.fallback_reason:
+            parts.append(f"The query is one Spark stage: {graph.fallback_reason}")
         if props.is_head:
-            parts.append(_fenced("sql", props.graph.sql))
+            parts.append(_fenced("sql", graph.sql))
+        if stage.sql is None:
+            inputs = {i: exchange_text(graph.stages[i]) for i in stage.inputs}
+            parts.append(_fenced("text", "\n".join(plan_lines(stage.fragment, inputs))))
+            parts.append(_fenced("sql", render_fragment(stage, stage.engine, None)))
         return "\n\n".join(parts)
 
     def get_metadata(self, props: StageProps) -> Mapping[str, Any]:
@@ -93,10 +100,14 @@ class StageTranslator:
             f"{NAMESPACE}/estimated_rows": stage.estimated_rows,
             f"{NAMESPACE}/estimated_bytes": stage.estimated_bytes,
         }
+        if props.is_head:
+            plan = _fenced("text", render_graph(graph))
+            metadata[f"{NAMESPACE}/plan"] = dg.MetadataValue.md(plan)
         if props.is_head and graph.parameters:
             metadata[f"{NAMESPACE}/parameters"] = {
-                p.name: {"type": str(p.dtype), "default": props.query.defaults.get(p.name, "")}
+                p.name: {"type": str(p.dtype), "default": p.default}
                 for p in graph.parameters
+                if not p.name.startswith(RUN_BOUND_PREFIX)
             }
         return metadata
 
@@ -104,19 +115,6 @@ class StageTranslator:
         """One line: what the table is, and its rows."""
         rows = f", {table.stats.num_rows:,} rows" if table.stats else ""
         return f"Base table `{table.name}`: {len(table.columns)} columns{rows}"
-
-
-def describe_plan(stage: Stage) -> str:
-    """The operators of a stage, head first, one a line."""
-    lines: list[str] = []
-    stack = [(stage.fragment, 0)]
-    while stack:
-        node, depth = stack.pop()
-        name = type(node).__name__.removesuffix("Exec")
-        columns = ", ".join(column.name for column in node.columns)
-        lines.append(f"{'  ' * depth}{name} → {columns}"[:200])
-        stack.extend((child, depth + 1) for child in reversed(node.children))
-    return "\n".join(lines)
 
 
 def _fenced(language: str, text: str) -> str:

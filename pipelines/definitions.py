@@ -16,4 +16,5 @@ defs = build_definitions(
     queries=HERE / "queries",
     catalog=os.environ.get("STAGECOACH_CATALOG", HERE / "catalog.yaml"),
     storage=os.environ.get("STAGECOACH_STORAGE_ROOT", HERE.parent / ".stagecoach"),
+    missing_data_hint="`make demo` generates the TPC-H tables; reload the code location after it.",
 )

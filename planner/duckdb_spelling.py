@@ -134,7 +134,7 @@ def substring(node: Call) -> str:
     position = "1" if start.value == 0 else "{1}"
     if len(node.args) == 2:
         return f"substring({{0}}, {position})"
-    return f"substring({{0}}, {position}, greatest({{2}}, 0))"
+    return f"substring({{0}}, {position}, CASE WHEN {{2}} < 0 THEN 0 ELSE {{2}} END)"
 
 
 def refuse_substring(node: Call) -> str | None:
@@ -173,10 +173,16 @@ def atomic(node: Call) -> str | None:
     return None if wrong is None else f"{node.function} of {wrong} is not proven"
 
 
+def refuse_abs(node: Call) -> str | None:
+    """Spark's ABS rounds decimals to 34 digits (Scala's `BigDecimal.abs`)."""
+    dtype = node.dtype
+    return f"abs of {dtype} is not proven" if dtype.precision > 34 else None
+
+
 def date_unit(node: Call) -> str | None:
     """Only units that both engines spell alike."""
     unit = node.args[-1]
-    ok = isinstance(unit, Literal) and str(unit.value).upper() in ("YEAR", "MONTH", "DAY")
+    ok = isinstance(unit, Literal) and str(unit.value).upper() in ("YEAR", "MONTH")
     return None if ok else "the unit is not proven"
 
 

@@ -73,6 +73,8 @@ def _expression(node: Expression) -> str | None:
         return cast_reason(node.arg.dtype, node.dtype, safe=node.safe)
     if isinstance(node, Literal | Parameter) and node.dtype.kind == "interval":
         return "interval values are not proven"
+    if isinstance(node, Literal) and "\x00" in str(node.value):
+        return "DuckDB text cannot hold a NUL"
     return None
 
 

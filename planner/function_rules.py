@@ -90,6 +90,12 @@ def comparison(args: Args) -> Args:
     return comparable(args[0], args[1])
 
 
+def value_and_comparison(args: Args) -> Args:
+    """Operands of NULLIF: its value keeps its type, so a widened one is compared beside it."""
+    left, right = comparable(args[0], args[1])
+    return (left, right) if left == args[0] else (args[0], left, right)
+
+
 def membership(args: Args) -> Args:
     """Operands of IN in one type."""
     return unified(args, "IN")

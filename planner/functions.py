@@ -105,6 +105,12 @@ def _case_text(node: Call) -> str:
     return f"CASE {whens} ELSE {{{len(node.args) - 1}}} END"
 
 
+def _nullif(node: Call) -> str:
+    if len(node.args) == 2:
+        return "nullif({0}, {1})"
+    return "CASE WHEN {1} = {2} THEN NULL ELSE {0} END"
+
+
 def _field(name: str, duckdb: str, proof: str = "date_fields") -> Function:
     return Function(
         name,
@@ -131,7 +137,7 @@ _TABLE: tuple[Function, ...] = (
     Function("div", (2, 2), rule.integral_division, rule.fixed(BIGINT), "({0} div {1})", duck.int_divide, proof="division"),
     Function("mod", (2, 2), rule.arithmetic, rule.mod_type, "({0} % {1})", duck.mod, duck.only("int", "bigint", "smallint", "tinyint"), "division"),
     Function("negate", (1, 1), rule.numeric, rule.first_type, "(- {0})", "(- {0})", proof="arithmetic"),
-    Function("abs", (1, 1), rule.numeric, rule.first_type, "abs({0})", "abs({0})", proof="arithmetic"),
+    Function("abs", (1, 1), rule.numeric, rule.first_type, "abs({0})", "abs({0})", duck.refuse_abs, "arithmetic"),
     _infix("eq", "="), _infix("ne", "<>"), _infix("lt", "<"), _infix("le", "<="), _infix("gt", ">"), _infix("ge", ">="),
     Function("eq_null_safe", (2, 2), rule.comparison, rule.fixed(BOOLEAN), "({0} <=> {1})", "({0} IS NOT DISTINCT FROM {1})", duck.atomic, "comparison"),
     _nary("and", "AND"), _nary("or", "OR"),
@@ -141,7 +147,7 @@ _TABLE: tuple[Function, ...] = (
     Function("in", (2, 1 << 20), rule.membership, rule.fixed(BOOLEAN), _in_list, _in_list, duck.atomic, "comparison"),
     Function("case", (3, 1 << 20), rule.case_branches, rule.last_type, _case_text, _case_text, proof="conditional"),
     Function("coalesce", (1, 1 << 20), rule.unified_for("COALESCE"), rule.first_type, _listed("coalesce({*})"), _listed("coalesce({*})"), proof="conditional"),
-    Function("nullif", (2, 2), rule.comparison, rule.first_type, "nullif({0}, {1})", "nullif({0}, {1})", duck.atomic, "conditional"),
+    Function("nullif", (2, 2), rule.value_and_comparison, rule.first_type, _nullif, _nullif, duck.atomic, "conditional"),
     Function("greatest", (2, 1 << 20), rule.unified_for("GREATEST"), rule.first_type, _listed("greatest({*})"), _listed("greatest({*})"), duck.only("int", "bigint", "smallint", "tinyint", "decimal", "date", "timestamp", "timestamp_ntz", "string"), "conditional"),
     Function("least", (2, 1 << 20), rule.unified_for("LEAST"), rule.first_type, _listed("least({*})"), _listed("least({*})"), duck.only("int", "bigint", "smallint", "tinyint", "decimal", "date", "timestamp", "timestamp_ntz", "string"), "conditional"),
     Function("like", (2, 2), rule.strings, rule.fixed(BOOLEAN), "({0} LIKE {1})", "({0} LIKE {1})", duck.pattern_is_plain, "like"),
@@ -159,8 +165,8 @@ _TABLE: tuple[Function, ...] = (
     Function("trim", (1, 1), rule.strings, rule.fixed(STRING), "trim({0})", None),
     Function("ltrim", (1, 1), rule.strings, rule.fixed(STRING), "ltrim({0})", None),
     Function("rtrim", (1, 1), rule.strings, rule.fixed(STRING), "rtrim({0})", None),
-    Function("left", (2, 2), rule.string_ints, rule.fixed(STRING), "left({0}, {1})", "left({0}, greatest({1}, 0))", proof="strings"),
-    Function("right", (2, 2), rule.string_ints, rule.fixed(STRING), "right({0}, {1})", "right({0}, greatest({1}, 0))", proof="strings"),
+    Function("left", (2, 2), rule.string_ints, rule.fixed(STRING), "left({0}, {1})", "left({0}, CASE WHEN {1} < 0 THEN 0 ELSE {1} END)", proof="strings"),
+    Function("right", (2, 2), rule.string_ints, rule.fixed(STRING), "right({0}, {1})", "right({0}, CASE WHEN {1} < 0 THEN 0 ELSE {1} END)", proof="strings"),
     Function("lpad", (3, 3), rule.string_int_string, rule.fixed(STRING), _listed("lpad({*})"), None),
     Function("rpad", (3, 3), rule.string_int_string, rule.fixed(STRING), _listed("rpad({*})"), None),
     Function("regexp_replace", (3, 3), rule.strings, rule.fixed(STRING), _listed("regexp_replace({*})"), None),

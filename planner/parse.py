@@ -91,6 +91,8 @@ def parse_query(sql: str) -> exp.Query:
         raise ParseError(
             f"syntax error{near}: {text}", line=first.get("line"), column=first.get("col")
         ) from error
+    except RecursionError as error:
+        raise ParseError("the query is nested too deeply for the parser") from error
     except TokenError as error:
         raise ParseError(f"syntax error: {error}", line=1, column=1) from error
     if not statements:

@@ -23,12 +23,16 @@ from planner.options import PlannerOptions, PlanPhase
 from planner.parse import parse_query, table_names
 from planner.physical import OneRowExec, PhysicalPlan
 from planner.stages import Branch, ParameterSpec, Stage, StageGraph, StageOutput
+from planner.tree import depth, walk
 from planner.types import DATE, TIMESTAMP, Field, to_arrow
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
 DEFAULT_OPTIONS = PlannerOptions()
+# Writing a stage takes five Python frames a level, of the thousand that there are by default.
+MAX_DEPTH = 120
+_TOO_DEEP = "the query is nested too deeply to be staged"
 _CLOCK = (ParameterSpec("@now", TIMESTAMP), ParameterSpec("@date", DATE))
 
 
@@ -73,10 +77,14 @@ def plan_query(
         tables = {t.name: t for t in planned.built.tables}
         distributed = distribute(planned.physical, planned.lowering, planned.lowering.context)
         stages = cut_into_stages(distributed, tables, options, planned.lowering.size)
-    except UnsupportedSqlError as error:
+        _check_depth(stages)
+    except (UnsupportedSqlError, RecursionError) as error:
         if options.engine == "duckdb":
-            raise
-        return _whole_query(sql, query, catalog, options, name, parameters, error.message)
+            if isinstance(error, UnsupportedSqlError):
+                raise
+            raise UnsupportedSqlError(_TOO_DEEP) from error
+        reason = error.message if isinstance(error, UnsupportedSqlError) else _TOO_DEEP
+        return _whole_query(sql, query, catalog, options, name, parameters, reason)
     if options.engine == "duckdb":
         _require_duckdb(stages)
     used = {p for stage in stages for p in stage.parameters}
@@ -129,6 +137,15 @@ def _plan(
     optimized = optimize(built.plan, context)
     lowering = Lowering(context)
     return _Planned(built, optimized, lowering.lower(optimized), lowering)
+
+
+def _check_depth(stages: tuple[Stage, ...]) -> None:
+    """Refuse what rendering or loading, on whatever stack they run, might not get to the end of."""
+    for stage in stages:
+        operators = depth(stage.fragment)
+        expressions = (e for node in walk(stage.fragment) for e in node.expressions)
+        if operators + max((depth(e) for e in expressions), default=0) > MAX_DEPTH:
+            raise UnsupportedSqlError(_TOO_DEEP)
 
 
 def _require_duckdb(stages: tuple[Stage, ...]) -> None:

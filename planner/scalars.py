@@ -450,6 +450,8 @@ def _aggregate(name: str, *keys: str) -> Callable[[exp.AggFunc, Names], Expressi
             if isinstance(operand, exp.Order | exp.Limit | exp.IgnoreNulls | exp.RespectNulls):
                 raise UnsupportedSqlError(f"{name} with {operand.key.upper()}")
         if len(operands) == 1 and isinstance(operands[0], exp.Star):
+            if distinct:
+                raise UnsupportedSqlError(f"{name}(DISTINCT *)")
             operands = []
         return _aggregate_call(name, tuple(build_scalar(o, names) for o in operands), distinct)
 
@@ -471,13 +473,15 @@ def _filter(node: exp.Filter, names: Names) -> Expression:
     if not isinstance(inner, AggregateCall):
         raise AnalysisError("FILTER stands behind an aggregate only")
     where = build_scalar(node.expression.this, names)
+    if where.dtype not in (BOOLEAN, NULL):
+        raise AnalysisError(f"FILTER needs a boolean, found {where.dtype}")
     if inner.where is not None:
         where = make_call("and", inner.where, where)
     return AggregateCall(inner.dtype, inner.function, inner.args, inner.distinct, where)
 
 
 def _placeholder(node: exp.Placeholder, names: Names) -> Expression:
-    if not node.name:
+    if node.name in ("", "?"):
         raise AnalysisError("positional parameters are not supported; use :name")
     return names.parameter(node.name)
 

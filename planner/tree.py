@@ -40,6 +40,17 @@ def walk(root: N) -> Iterator[N]:
         stack.extend(reversed(node.children))
 
 
+def depth(root: N) -> int:
+    """Number of nodes on the longest path from the root to a leaf."""
+    deepest = 0
+    stack = [(root, 1)]
+    while stack:
+        node, level = stack.pop()
+        deepest = max(deepest, level)
+        stack.extend((child, level + 1) for child in node.children)
+    return deepest
+
+
 def transform_up(root: N, fn: Callable[[N], N]) -> N:
     """Rebuild the tree from the leaves; `fn` sees a node whose children are already rebuilt."""
     results: list[N] = []

@@ -39,7 +39,8 @@ class _Cli(click.Group):
                 click.echo(traceback.format_exc().rstrip(), err=True)
             click.echo(describe_error(error), err=True)
             code = exit_code(error)
-            if code == 1 and (path := log_path()):
+            interrupted = isinstance(error, KeyboardInterrupt)
+            if code == 1 and not interrupted and (path := log_path()):
                 click.echo(f"Spark's log: {path}", err=True)
             ctx.exit(code)
         discard_log()

@@ -71,6 +71,7 @@ def render_rows(
     *,
     limit: int | None = None,
     num_rows: int | None = None,
+    time_zone: str = "UTC",
 ) -> Iterator[str]:
     """Yield the lines of a result.
 
@@ -80,7 +81,9 @@ def render_rows(
         output_format: `table` is drawn whole, the others are streamed.
         limit: Most rows shown; None for all (of a table: `DEFAULT_TABLE_ROWS`).
         num_rows: Rows of the result, for the note below a table.
+        time_zone: Zone that timestamps are shown in: the session's, as Spark does.
     """
+    batches = _in_zone(batches, time_zone)
     if output_format == "table":
         shown = DEFAULT_TABLE_ROWS if limit is None else limit
         yield from _table(schema, list(take_rows(batches, shown)), num_rows)
@@ -94,6 +97,19 @@ def render_rows(
             pairs = zip(names, row, strict=True)
             # Built by hand: names may repeat, and decimals keep all of their digits.
             yield "{" + ", ".join(f"{name}: {_json_text(value)}" for name, value in pairs) + "}"
+
+
+def _in_zone(batches: Iterable[pa.RecordBatch], zone: str) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for batch in batches:
+        columns = [
+            column.cast(pa.timestamp("us", tz=zone))
+            if pa.types.is_timestamp(column.type) and column.type.tz
+            else column
+            for column in batch.columns
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def take_rows(

@@ -59,7 +59,6 @@ class PlainProgress(StageProgress):
 
     def __init__(self, graph: StageGraph) -> None:
         self._query = graph.query
-        self._num_stages = len(graph.stages)
         self._lock = threading.Lock()
 
     def stage_started(self, stage: Stage) -> None:
@@ -72,10 +71,10 @@ class PlainProgress(StageProgress):
 
     def stage_failed(self, stage: Stage, error: BaseException) -> None:
         """Print the first line of the error."""
-        self._print(stage, f"failed: {first_line(error)}")
+        self._print(stage, f"failed: {_clip(first_line(error), _LINE_WIDTH)}")
 
     def _print(self, stage: Stage, text: str) -> None:
-        line = f"{self._query}: stage {stage.stage_id} of {self._num_stages}: {text}\n"
+        line = f"{self._query}, stage {stage.stage_id}: {text}\n"
         with self._lock:
             sys.stderr.write(line)
             sys.stderr.flush()
@@ -130,7 +129,7 @@ class LiveProgress(StageProgress):
 
     def stage_failed(self, stage: Stage, error: BaseException) -> None:
         """Leave the bar where it is."""
-        self._end(stage, "✗", first_line(error), full=False)
+        self._end(stage, "✗", _clip(first_line(error)), full=False)
 
     def _end(self, stage: Stage, mark: str, note: str, *, full: bool = True) -> None:
         with self._lock:
@@ -146,12 +145,19 @@ class LiveProgress(StageProgress):
 def _make_bars() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
 
+    # On a narrow terminal the title gives way, never the numbers.
+    title = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    fixed = Column(no_wrap=True, overflow="ignore")
     return Progress(
-        TextColumn("{task.fields[mark]} stage {task.fields[number]}", markup=False),
-        TextColumn("{task.description}", markup=False),
+        TextColumn(
+            "{task.fields[mark]} stage {task.fields[number]}", markup=False, table_column=fixed
+        ),
+        TextColumn("{task.description}", markup=False, table_column=title),
         BarColumn(bar_width=16),
-        TextColumn("{task.fields[note]}", markup=False),
+        TextColumn("{task.fields[note]}", markup=False, table_column=fixed.copy()),
+        expand=True,
         console=Console(file=sys.stderr, highlight=False),
         refresh_per_second=8,
     )

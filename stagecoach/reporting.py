@@ -24,6 +24,7 @@ EXIT_USAGE = 2
 
 _STACK_LINE = re.compile(r"^\s*(at [\w.$/<>]+\(|Caused by: |\.\.\. \d+ more|JVM stacktrace:)")
 _SQLSTATE = re.compile(r"SQLSTATE: (\w\w)\w{3}")
+_SPARK_POSITION = re.compile(r";? ?\bline (\d+),? pos (\d+);?")
 _SPARK_PLACE = re.compile(r"== SQL.*?\(line (\d+), position (\d+)\) ==")
 
 
@@ -70,13 +71,11 @@ def describe_error(error: BaseException, source: Source | None = None) -> str:
         error: What was raised.
         source: The query that it is about, if any.
     """
-    from planner.errors import SqlError, StagecoachError, UnsupportedSqlError
+    from planner.errors import SqlError, StagecoachError
 
     line, column = None, None
     if isinstance(error, SqlError):
         message, line, column = error.message, error.line, error.column
-        if isinstance(error, UnsupportedSqlError):
-            message += "\nit cannot be staged; with --engine auto Spark runs the query as one stage"
     elif isinstance(error, StagecoachError):
         message = clean_message(str(error))
         if type(error).__name__ == "QueryFailedError":
@@ -110,16 +109,21 @@ def clean_message(text: str) -> str:
         # The plan that Spark appends to analysis errors is not for the author of the SQL.
         if re.match(r"^(;?\s*'?[A-Z]\w+.*\[|[+:]- )", line) and kept:
             break
-        kept.append(line.rstrip())
+        kept.append(_SPARK_POSITION.sub("", line).rstrip())
     while kept and not kept[-1].strip(";"):
         kept.pop()
     return "\n".join(kept).rstrip(";")
 
 
 def _spark_place(text: str, source: Source | None) -> tuple[int | None, int | None]:
-    if source is None or not (match := _SPARK_PLACE.search(text)):
+    if source is None:
         return None, None
-    return int(match[1]), int(match[2])
+    if match := _SPARK_PLACE.search(text):
+        return int(match[1]), int(match[2])
+    if match := _SPARK_POSITION.search(text):
+        # This form counts positions from 0, the other one from 1.
+        return int(match[1]), int(match[2]) + 1
+    return None, None
 
 
 def _excerpt(source: Source | None, line: int | None, column: int | None) -> Iterable[str]:

@@ -203,12 +203,20 @@ class Session:
             OptionError: The plan cannot be had in that format.
         """
         from planner.display import render_graph, render_plan
-        from planner.errors import OptionError
+        from planner.errors import OptionError, UnsupportedSqlError
         from planner.stages import StageGraph
 
         if plan != "stages" and format != "text":
             raise OptionError(f"the {plan} plan is shown as text only; use --format text")
-        found = self._plan_until(sql, params or {}, plan, name)
+        try:
+            found = self._plan_until(sql, params or {}, plan, name)
+        except UnsupportedSqlError as error:
+            raise UnsupportedSqlError(
+                f"{error.message}, so Spark runs the query as one stage and there is no {plan} "
+                "plan; explain its stages instead",
+                line=error.line,
+                column=error.column,
+            ) from error
         return render_graph(found, format) if isinstance(found, StageGraph) else render_plan(found)
 
     def plan(
@@ -221,10 +229,19 @@ class Session:
         """Plan a query and check its parameters; nothing is run."""
         from assets.front_matter import parse_front_matter
         from planner import plan_query
+        from planner.errors import UnsupportedSqlError
 
         values = self._parameters(sql, params or {}, parse_front_matter(sql))
         specs = _specs(values)
-        graph = plan_query(sql, self.catalog, self.options, name=name, parameters=specs)
+        name = self._free_name(name)
+        try:
+            graph = plan_query(sql, self.catalog, self.options, name=name, parameters=specs)
+        except UnsupportedSqlError as error:
+            raise UnsupportedSqlError(
+                f"{error.message}; the engine 'duckdb' was asked for, 'auto' lets Spark run it",
+                line=error.line,
+                column=error.column,
+            ) from error
         return PlannedRun(graph=graph, parameters=values)
 
     def run(
@@ -265,6 +282,13 @@ class Session:
             raise StagecoachError(f"the run failed outside of any stage: {outcome.problem}")
         stages = tuple(outcome.stages[s.stage_id] for s in planned.graph.stages)
         return Result(graph=planned.graph, run_id=outcome.run_id, stages=stages, store=self.store)
+
+    def _free_name(self, name: str) -> str:
+        """The name, changed where a table has it: query and table would be the same asset."""
+        taken = {table.lower() for table in self.catalog.table_names()}
+        while name.lower() in taken:
+            name = f"{name}_query"
+        return name
 
     def _plan_until(
         self, sql: str, params: Mapping[str, ParameterInput], phase: PlanPhase, name: str
@@ -415,7 +439,12 @@ class Result:
         from stagecoach.output import render_rows
 
         lines = render_rows(
-            self.schema, self.batches(), "table", limit=limit, num_rows=self.num_rows
+            self.schema,
+            self.batches(),
+            "table",
+            limit=limit,
+            num_rows=self.num_rows,
+            time_zone=self.graph.time_zone,
         )
         for line in lines:
             click.echo(line)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 _LOG_FOLDER = Path(".stagecoach/logs")
+_MAX_WARNING = 160
 _OURS = ("stagecoach", "infra", "planner", "assets")
 
 _log_path: Path | None = None
@@ -86,10 +87,12 @@ class _LateStderr(logging.Handler):
 
 
 class _Plain(logging.Formatter):
-    """`warning: text`, without a traceback."""
+    """`warning: text`, in one line of bounded length and without a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return f"{record.levelname.lower()}: {record.getMessage()}"
+        text = " ".join(record.getMessage().split())
+        clipped = text if len(text) <= _MAX_WARNING else f"{text[: _MAX_WARNING - 1]}…"
+        return f"{record.levelname.lower()}: {clipped}"
 
 
 def _is_own(stream: TextIO, descriptor: int) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -103,8 +104,14 @@ def run_fragment(
         cursor = _database(settings, os.getpid()).cursor()
     try:
         with _translate_errors(input_errors):
+            probe = next((i for i, leaf in enumerate(inputs) if not _is_empty(leaf)), None)
             for position, leaf in enumerate(inputs):
-                _bind(cursor, f"in_{position}", leaf, sql, settings, input_errors)
+                name = f"in_{position}"
+                # A reader can be read once, so only where the SQL names it once. And DuckDB knows
+                # nothing of its size, so it must be the side that is streamed: the first leaf, or
+                # the first of the union's branch that this task is of.
+                once = position == probe and len(re.findall(rf"\b{name}\b", sql)) == 1
+                _bind(cursor, name, leaf, settings, input_errors, streamed=once)
             # `sql` and not `execute`, which would hold the whole result.
             result = cursor.sql(sql)
             if len(result.columns) != len(schema):
@@ -142,6 +149,7 @@ def duckdb_type(dtype: DataType) -> str:
 @functools.lru_cache(maxsize=_MAX_DATABASES)
 def _database(settings: DuckDbSettings, pid: int) -> duckdb.DuckDBPyConnection:
     # `pid` is part of the key: a database must not be used on both sides of a fork.
+    _sweep_spills(settings.spill_dir)
     spill = os.path.join(settings.spill_dir, f"duckdb-{pid}")
     os.makedirs(spill, exist_ok=True)
     connection = duckdb.connect(":memory:")
@@ -169,6 +177,27 @@ def _database(settings: DuckDbSettings, pid: int) -> duckdb.DuckDBPyConnection:
         # GLOBAL: a cursor is a session of its own, and would have the process's time zone.
         connection.execute(f"SET GLOBAL {name} = {value}")
     return connection
+
+
+def _sweep_spills(folder: str) -> None:
+    """Remove what killed workers of this machine have spilled: nobody else will."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return
+    for name in names:
+        if (match := re.fullmatch(r"duckdb-(\d+)", name)) and not _is_running(int(match[1])):
+            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 @contextmanager
@@ -201,9 +230,10 @@ def _bind(
     cursor: duckdb.DuckDBPyConnection,
     name: str,
     leaf: EngineInput,
-    sql: str,
     settings: DuckDbSettings,
     input_errors: list[BaseException],
+    *,
+    streamed: bool,
 ) -> None:
     """Make `name` a relation of the cursor."""
     if isinstance(leaf, ParquetInput):
@@ -219,9 +249,7 @@ def _bind(
     reader = pa.RecordBatchReader.from_batches(
         leaf_schema(leaf.columns), watched(leaf.batches(), input_errors)
     )
-    # A reader can be read once, so only where the SQL names it once; it must also be the side that
-    # is streamed, because DuckDB knows nothing of its size: by construction that is the first leaf.
-    if name == "in_0" and len(re.findall(rf"\b{name}\b", sql)) == 1:
+    if streamed:
         cursor.register(name, reader)
     elif leaf.num_bytes > settings.memory_bytes // 4:
         # Beyond what should be held outside DuckDB's memory limit: a table of its own can spill.
@@ -230,6 +258,10 @@ def _bind(
         cursor.unregister(f"stream_{name}")
     else:
         cursor.register(name, reader.read_all())
+
+
+def _is_empty(leaf: EngineInput) -> bool:
+    return isinstance(leaf, ParquetInput) and not leaf.files
 
 
 def parquet_select(cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput) -> str:

@@ -84,20 +84,21 @@ def _convert(node: LogicalPlan) -> LogicalPlan:
     return node
 
 
-def null_rejected(expr: Expression) -> set[int]:
-    """Columns whose NULL makes the expression NULL (or, as a predicate, not true)."""
+def null_rejected(conjunct: Expression) -> set[int]:
+    """Columns whose NULL keeps the predicate from being true."""
+    if isinstance(conjunct, Call) and conjunct.function == "is_not_null":
+        return _null_makers(conjunct.args[0])
+    return _null_makers(conjunct)
+
+
+def _null_makers(expr: Expression) -> set[int]:
+    """Columns whose NULL makes the expression NULL; IS NOT NULL itself never is."""
     if isinstance(expr, ColumnRef):
         return {expr.id}
     if isinstance(expr, Cast):
-        return null_rejected(expr.arg)
+        return _null_makers(expr.arg)
     if isinstance(expr, Call) and expr.function == "in":
-        return null_rejected(expr.args[0])
-    if isinstance(expr, Call) and expr.function == "is_not_null":
-        return null_rejected(expr.args[0])
+        return _null_makers(expr.args[0])
     if isinstance(expr, Call) and expr.function in _STRICT:
-        found: set[int] = set()
-        for arg in expr.args:
-            if not (isinstance(arg, Call) and arg.function == "is_not_null"):
-                found |= null_rejected(arg)
-        return found
+        return {i for arg in expr.args for i in _null_makers(arg)}
     return set()

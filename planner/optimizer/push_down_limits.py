@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.logical import Limit, LogicalPlan, Project, Sort, Union
+from planner.logical import Limit, LogicalPlan, Project, Union
 from planner.optimizer.context import RuleContext
 from planner.tree import transform_down
 
@@ -28,7 +28,13 @@ def _push(node: LogicalPlan) -> LogicalPlan:
         return replace(child, child=_push(replace(node, child=child.child)))
     if isinstance(child, Union) and node.limit is not None:
         each = node.limit + node.offset
-        if any(not isinstance(i, Limit | Sort) for i in child.inputs):
-            limited = tuple(i if isinstance(i, Limit) else Limit(i, each) for i in child.inputs)
+        if any(not _is_limited(i) for i in child.inputs):
+            limited = tuple(i if _is_limited(i) else Limit(i, each) for i in child.inputs)
             return replace(node, child=replace(child, inputs=limited))
     return node
+
+
+def _is_limited(plan: LogicalPlan) -> bool:
+    while isinstance(plan, Project):
+        plan = plan.child
+    return isinstance(plan, Limit)

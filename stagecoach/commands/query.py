@@ -226,6 +226,7 @@ def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
             request.output_format,
             limit=request.limit,
             num_rows=rows,
+            time_zone=result.graph.time_zone,
         )
         for line in lines:
             click.echo(line)

@@ -57,6 +57,8 @@ def ui(storage: str | None, host: str, port: int, module: str | None, debug: boo
         **os.environ,
         "DAGSTER_HOME": str(home),
         "DAGSTER_DISABLE_TELEMETRY": "yes",
+        # `dagster dev` says at every start that another package should be used instead.
+        "PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS", "default" if debug else "ignore"),
         # The storage of the command line, so that each reuses what the other has computed.
         "STAGECOACH_STORAGE_ROOT": storage_root(storage),
     }

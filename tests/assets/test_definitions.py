@@ -92,8 +92,9 @@ def test_what_a_stage_tells_about_itself(project: Path) -> None:
     assert leaf.description is not None
     assert leaf.description.splitlines()[0] == "step 0 → hash(k)"
     assert "**duckdb**: every expression is proven" in leaf.description
-    assert "Filter → k, v\n  Scan → k, v" in leaf.description
-    assert "```sql" not in leaf.description
+    assert "```text\nFilterExec: true\n  ScanExec: table=t" in leaf.description
+    assert "```sql\nSELECT CAST(" in leaf.description
+    assert "sales" not in leaf.description
     assert head.description is not None
     assert "Sales of the month" in head.description
     assert "```sql\n-- description: Sales" in head.description
@@ -147,15 +148,21 @@ def test_missing_data_blocks_its_queries_only(
 ) -> None:
     def plan(query: Query, catalog: Catalog) -> StageGraph:
         if query.name == "stock":
-            raise CatalogError("table 'u': no files at /data/u; run `make demo`")
+            raise CatalogError("table 'u': no files at /data/u")
         return make_graph(query.name)
 
-    definitions = build(project, plan)
+    definitions = build_definitions(
+        queries=project / "queries",
+        catalog=project / "catalog.yaml",
+        engine=ENGINE,
+        plan=plan,
+        missing_data_hint="Run `make demo`.",
+    )
     dg.Definitions.validate_loadable(definitions)
     blocked = node(definitions, "stock")
     assert blocked.description is not None
-    assert "run `make demo`" in blocked.description
-    assert "query 'stock' has no stages" in caplog.text
+    assert "no files at /data/u. Run `make demo`." in blocked.description
+    assert "no stages for stock: table 'u': no files at /data/u. Run `make demo`." in caplog.text
     jobs = {job.name for job in definitions.resolve_all_job_defs()}
     assert "run_sales" in jobs
     assert "run_stock" not in jobs

@@ -23,6 +23,9 @@ def oracle(spark: SparkSession, tables: EdgeTables) -> Iterator[SparkSession]:
     session = spark.newSession()
     session.conf.set("spark.sql.ansi.enabled", "true")
     session.conf.set("spark.sql.session.timeZone", "UTC")
+    # A query of hundreds of expressions runs once: compiling it costs more than running it.
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     for name, paths in tables.files.items():
         session.read.parquet(*paths).createOrReplaceTempView(name)
     yield session

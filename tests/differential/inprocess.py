@@ -210,16 +210,13 @@ def collect(frame: DataFrame) -> pa.Table:
 
 def canonical(array: pa.ChunkedArray | pa.Array) -> list[Any]:
     """Values that are equal exactly if the SQL values are: NaN = NaN, -0.0 ≠ 0.0."""
-    values = array.to_pylist() if not _is_time(array.type) else array.cast(pa.int64()).to_pylist()
-    if pa.types.is_date(array.type):
-        values = array.cast(pa.int32()).to_pylist()
-    if pa.types.is_floating(array.type):
-        return [_bits(v) for v in values]
-    return values
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    return pa.types.is_timestamp(kind)
+    # As numbers, because Python's dates end with the year 9999.
+    if pa.types.is_timestamp(array.type):
+        array = array.cast(pa.int64())
+    elif pa.types.is_date(array.type):
+        array = array.cast(pa.int32())
+    values = array.to_pylist()
+    return [_bits(v) for v in values] if pa.types.is_floating(array.type) else values
 
 
 def _bits(value: float | None) -> Any:

@@ -28,7 +28,7 @@ SALES = MappingCatalog(
         table(
             "lines",
             "order_id bigint; line int; product bigint; price double; note string",
-            4_000_000,
+            40_000_000,
             distinct={"order_id": 1_000_000, "product": 20_000, "line": 7},
         ),
         table(
@@ -37,7 +37,9 @@ SALES = MappingCatalog(
             50_000,
             distinct={"id": 50_000, "city": 300, "rating": 5},
         ),
-        table("products", "id bigint; label string; weight double", 20_000, distinct={"id": 20_000}),
+        table(
+            "products", "id bigint; label string; weight double", 20_000, distinct={"id": 20_000}
+        ),
         table("odd", "flag boolean; tags array<string>; moment timestamp", 1_000),
     ]
 )

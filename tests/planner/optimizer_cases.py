@@ -18,8 +18,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "optimizer"
 _CASE = re.compile(
-    r"-- (?P<title>[^\n]+)\n(?P<sql>.+?);\n(?:before\n(?P<before>(?:  .*\n)+))?(?:after\n(?P<after>(?:  .*\n)+))?",
-    re.S,
+    r"-- (?P<title>.+)\n(?P<sql>[^;]+);\n"
+    r"(?:before\n(?P<before>(?:  .*\n)+))?(?:after\n(?P<after>(?:  .*\n)+))?"
 )
 
 

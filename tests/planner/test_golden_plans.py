@@ -29,9 +29,7 @@ from tests.planner.tpch import DEFAULT, FORCED, NAMES, query_text, sf10_catalog,
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PHASES = ("optimized", "stages", "stages-forced")
-WEATHER_SQL = (
-    "SELECT count(*), `RainToday` FROM weather GROUP BY `RainToday` ORDER BY count(*)"
-)
+WEATHER_SQL = "SELECT count(*), `RainToday` FROM weather GROUP BY `RainToday` ORDER BY count(*)"
 OTHERS = ("weather.stages.txt",)
 
 Golden = Callable[[str, str], None]

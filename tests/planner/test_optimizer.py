@@ -78,10 +78,11 @@ def test_rule_leaves_its_own_result_alone(case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_optimizing_twice_changes_nothing_more(name: str) -> None:
+def test_every_rule_is_idempotent_on_tpch(name: str) -> None:
     plan, context = built(query_text(name), sf10_catalog())
-    once = optimize(plan, context)
-    assert render_plan(optimize(once, context)) == render_plan(once)
+    for rule in RULES:
+        plan = rule(plan, context)
+        assert render_plan(rule(plan, context)) == render_plan(plan), rule.__name__
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -91,7 +92,7 @@ def test_rules_keep_the_columns_of_the_result(name: str) -> None:
     for rule in RULES:
         plan = rule(plan, context)
         assert [(c.name, c.dtype) for c in plan.columns] == wanted, rule.__name__
-        assert not plan.free_ids - plan.column_ids or rule.__name__ == "fold_constants"
+        assert not plan.free_ids, rule.__name__
 
 
 def test_a_plan_that_needs_nothing_is_the_same_object() -> None:

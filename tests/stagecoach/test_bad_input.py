@@ -117,7 +117,9 @@ CASES = {
     ),
     "front matter": Case("/*---\nowner: me\n---*/ SELECT 1", ("unknown key 'owner'", "owners")),
     "duckdb cannot": Case(
-        "SELECT percentile_approx(id, 0.5) FROM pets", ("--engine auto",), ("--engine", "duckdb")
+        "SELECT percentile_approx(id, 0.5) FROM pets",
+        ("'auto' lets Spark run it",),
+        ("--engine", "duckdb"),
     ),
 }
 

@@ -85,6 +85,18 @@ def test_json_keeps_duplicate_names_and_all_digits() -> None:
     assert json.loads(line)["d"] == "2024-01-31"
 
 
+def test_timestamps_are_shown_in_the_zone_of_the_session() -> None:
+    moment = datetime.datetime(2024, 7, 1, 10, tzinfo=datetime.UTC)
+    batch = make_batch(
+        [("t", pa.timestamp("us", tz="UTC"), [moment]), ("n", pa.timestamp("us"), [moment])]
+    )
+    zone = "Europe/Berlin"
+    (_, line) = render_rows(batch.schema, [batch], "csv", time_zone=zone)
+    assert line == "2024-07-01 12:00:00,2024-07-01 10:00:00"
+    (line,) = render_rows(batch.schema, [batch], "json", time_zone=zone)
+    assert json.loads(line)["t"] == "2024-07-01T12:00:00+02:00"
+
+
 @pytest.mark.parametrize("output_format", ["csv", "json"])
 def test_limit_of_streams(output_format: str) -> None:
     lines = list(render_rows(BATCH.schema, [BATCH, BATCH], output_format, limit=4))  # type: ignore[arg-type]

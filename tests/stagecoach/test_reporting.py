@@ -57,8 +57,13 @@ def test_spark_message_loses_trace_and_plan_and_gets_our_excerpt() -> None:
 
 
 def test_spark_refusal_of_the_sql_is_a_usage_error() -> None:
-    error = QueryFailedError("q", "UNRESOLVED_ROUTINE", "[UNRESOLVED_ROUTINE] f. SQLSTATE: 42883")
+    text = "[UNRESOLVED_ROUTINE] f. SQLSTATE: 42883; line 3 pos 6"
+    error = QueryFailedError("q", "UNRESOLVED_ROUTINE", text)
     assert exit_code(error) == 2
+    assert describe_error(error, SOURCE).splitlines()[:2] == [
+        "error: [UNRESOLVED_ROUTINE] f. SQLSTATE: 42883",
+        "  --> q.sql:3:7",
+    ]
 
 
 def test_bug_is_named_as_one_without_a_traceback() -> None:

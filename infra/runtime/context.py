@@ -1,0 +1,122 @@
+"""What a stage is run for and how it ended: in, a run's identity; out, what follows from it, once.
+
+The snapshot, the parameter values and the fingerprints follow from the graph and the root run, so
+every process that runs a stage of the run derives the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from infra.catalog.snapshot import Snapshot, SnapshotSource, load_or_take
+from infra.runtime.fingerprint import stage_fingerprints
+from infra.runtime.jobs import ProgressListener
+from infra.runtime.parameters import bind_parameters
+from infra.runtime.plan_tasks import check_tables
+from infra.runtime.spark_session import get_session
+from infra.runtime.task_spec import TaskReport
+from infra.settings import EngineSettings
+from infra.shuffle.manifest import Manifest
+from infra.storage.object_store import ObjectStore
+from planner.expressions import Literal
+from planner.stages import StageGraph
+from planner.types import Field
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageContext:
+    """What a stage is run for and with.
+
+    Args:
+        graph: The planned query.
+        run_id: The run.
+        root_run_id: The first of the runs that this one re-executes; itself if it is the first.
+        settings: The knobs.
+        store: The storage root.
+        catalog: Where the run's first process looks the tables up.
+        parameters: Values by name; defaults and the run's clock fill in what is missing.
+        spark: Gives the Spark session, started when it is first needed.
+        progress: Told of completed tasks, from another thread.
+        fresh: Whether nothing that other runs have computed may be reused.
+    """
+
+    graph: StageGraph
+    run_id: str
+    root_run_id: str
+    settings: EngineSettings
+    store: ObjectStore
+    catalog: SnapshotSource
+    parameters: Mapping[str, Literal] = field(default_factory=dict)
+    spark: Callable[[], SparkSession] | None = None
+    progress: ProgressListener | None = None
+    fresh: bool = False
+
+    def stage_name(self, stage_id: int) -> str:
+        """Name of a stage as messages show it."""
+        return f"{self.graph.query}/stage_{stage_id}"
+
+    @cached_property
+    def session(self) -> Callable[[], SparkSession]:
+        """What gives the Spark session."""
+        return self.spark or (lambda: get_session(self.settings))
+
+    @cached_property
+    def values(self) -> Mapping[str, Literal]:
+        """A value for every parameter of the graph."""
+        return bind_parameters(self.graph, self.parameters, self.store, self.root_run_id)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The files that all stages of the run read."""
+        names = {name for name, _ in self.graph.tables}
+        for stage in self.graph.stages:
+            names.update(stage.tables)
+        snapshot = load_or_take(self.store, self.root_run_id, self.catalog, sorted(names))
+        check_tables(self.graph, snapshot)
+        return snapshot
+
+    @cached_property
+    def fingerprints(self) -> tuple[str, ...]:
+        """The fingerprint of every stage."""
+        return stage_fingerprints(
+            self.graph,
+            self.snapshot,
+            self.values,
+            root_run_id=self.root_run_id,
+            fresh=self.fresh,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageResult:
+    """How a stage ended.
+
+    Args:
+        stage_id: Which stage.
+        fingerprint: Identity of its output.
+        manifest: Its commit; None where it was deferred.
+        reused: Whether it was committed already.
+        deferred: Why it left its work to the head stage, or None.
+        engine: What ran it (or had run it): `duckdb` or `spark`.
+        fallback_reason: Why that is not the engine of the plan, or None.
+        columns: The result's columns with Spark's names; empty but for the head stage.
+        reports: What its tasks reported; empty where it was reused or deferred.
+        seconds: Time that it took.
+    """
+
+    stage_id: int
+    fingerprint: str
+    manifest: Manifest | None = None
+    reused: bool = False
+    deferred: str | None = None
+    engine: str = ""
+    fallback_reason: str | None = None
+    columns: tuple[Field, ...] = ()
+    reports: tuple[TaskReport, ...] = ()
+    seconds: float = 0.0

@@ -1,0 +1,155 @@
+"""The whole way with the real runtime: queries → assets → Spark tasks → results in the store."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from assets import EngineResource, StageMetadata, build_definitions
+from assets.executor import execute_in_process
+from assets.resources import skew
+from infra.settings import EngineSettings
+from infra.shuffle.manifest import load_manifest
+from infra.shuffle.reader import read_table
+from infra.storage.object_store import open_store
+from planner.options import PlannerOptions
+
+SALES = """/*
+description: Sales by shop
+parameters: {since: 2024-01-02, shop: {type: int}}
+*/
+SELECT s.shop, p.name, sum(s.amount) AS total
+FROM sales s JOIN products p ON s.product = p.product
+WHERE s.day >= :since AND s.shop <> :shop
+GROUP BY s.shop, p.name
+ORDER BY s.shop, p.name
+"""
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Two tables of two files each, and two queries over them."""
+    days = pa.array([19723, 19724, 19725, 19725] * 25, pa.date32())
+    for part in range(2):
+        for folder in ("sales", "products"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+        shops = pa.array([part, part + 1, 1, 2] * 25, pa.int32())
+        products = pa.array([1, 2, 3, 4] * 25, pa.int32())
+        sales = pa.table({"shop": shops, "product": products, "day": days, "amount": [1] * 100})
+        pq.write_table(sales, tmp_path / "sales" / f"{part}.parquet")
+        numbers = pa.array([2 * part + 1, 2 * part + 2], pa.int32())
+        names = pa.table({"product": numbers, "name": [f"p{2 * part + 1}", f"p{2 * part + 2}"]})
+        pq.write_table(names, tmp_path / "products" / f"{part}.parquet")
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / "by_shop.sql").write_text(SALES)
+    (tmp_path / "queries" / "how_many.sql").write_text("SELECT count(*) AS n FROM sales")
+    (tmp_path / "catalog.yaml").write_text(
+        "tables: {sales: {location: sales}, products: {location: products}}"
+    )
+    return tmp_path
+
+
+@pytest.fixture
+def definitions(
+    project: Path, spark: SparkSession, spark_settings: EngineSettings
+) -> dg.Definitions:
+    names = ("master", "parallelism", "memory_bytes", "writer_memory_bytes", "spill_dir")
+    engine = EngineResource(
+        catalog=str(project / "catalog.yaml"),
+        storage_root=str(project / "store"),
+        settings={name: str(getattr(spark_settings, name)) for name in names},
+    )
+    return build_definitions(
+        queries=project / "queries",
+        catalog=project / "catalog.yaml",
+        engine=engine,
+        options=PlannerOptions(force_distribution=True, num_partitions=3),
+    )
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+def metadata_of(result: dg.ExecuteInProcessResult, step: str) -> StageMetadata:
+    (event,) = result.asset_materializations_for_node(step)
+    return StageMetadata.from_dagster(event.metadata)
+
+
+def rows_of(project: Path, metadata: StageMetadata) -> list[list[object]]:
+    assert metadata.fingerprint is not None
+    store = open_store(project / "store")
+    manifest = load_manifest(store, metadata.fingerprint, stage="head")
+    assert manifest is not None
+    columns = read_table(store, manifest).columns
+    return [list(row) for row in zip(*(c.to_pylist() for c in columns), strict=True)]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_query_runs_and_runs_again_by_reuse(
+    definitions: dg.Definitions, project: Path, instance: dg.DagsterInstance
+) -> None:
+    job = definitions.resolve_job_def("run_by_shop")
+    steps = [node.name for node in job.nodes]
+    assert len(steps) > 2
+    tags = {"stagecoach/parameter/shop": "0"}
+    first = execute_in_process(job, instance=instance, run_config=QUIET, tags=tags)
+    assert first.success
+    head = metadata_of(first, "by_shop")
+    assert head.engine == "duckdb"
+    # Shop 0 is left out, and so is the first of the three days.
+    expected = [[1, "p2", 25], [1, "p3", 50], [2, "p2", 25], [2, "p4", 50]]
+    assert rows_of(project, head) == expected
+    assert not any(metadata_of(first, step).reused for step in steps)
+
+    second = execute_in_process(job, instance=instance, run_config=QUIET, tags=tags)
+    assert second.success
+    assert all(metadata_of(second, step).reused for step in steps)
+
+    tags = {"stagecoach/parameter/shop": "0", "stagecoach/parameter/since": "2024-01-03"}
+    third = execute_in_process(job, instance=instance, run_config=QUIET, tags=tags)
+    assert rows_of(project, metadata_of(third, "by_shop")) == [[1, "p3", 50], [2, "p4", 50]]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_run_may_span_queries(
+    definitions: dg.Definitions, project: Path, instance: dg.DagsterInstance
+) -> None:
+    job = definitions.resolve_implicit_global_asset_job_def()
+    tags = {"stagecoach/parameter/shop": "0"}
+    result = execute_in_process(job, instance=instance, run_config=QUIET, tags=tags)
+    assert result.success
+    assert rows_of(project, metadata_of(result, "how_many")) == [[200]]
+    assert len(rows_of(project, metadata_of(result, "by_shop"))) == 4
+    runs = {path.name for path in (project / "store" / "runs").iterdir()}
+    assert runs == {f"{result.run_id}.by_shop", f"{result.run_id}.how_many"}
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_missing_parameter_fails_every_leaf_once(
+    definitions: dg.Definitions, instance: dg.DagsterInstance
+) -> None:
+    job = definitions.resolve_job_def("run_by_shop")
+    result = execute_in_process(job, instance=instance, run_config=QUIET)
+    assert not result.success
+    failures = [e for e in result.all_events if e.is_step_failure]
+    assert failures
+    assert "parameter 'shop' has no value" in str(failures[0].step_failure_data.error)
+    assert not any(e.is_step_up_for_retry for e in result.all_events)
+
+
+def test_skew_is_the_largest_partition_by_the_median() -> None:
+    assert skew((10, 20, 90)) == pytest.approx(4.5)
+    assert skew((0, 0, 7)) == pytest.approx(1.0)
+    assert skew((0, 0)) is None
+    assert skew(()) is None

@@ -1,0 +1,130 @@
+"""One query, planned and run in this process, against plain Spark SQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from infra.engines.errors import QueryError
+from planner import StageGraph, plan_query
+from planner.catalog import MappingCatalog
+from planner.errors import SqlError
+from planner.options import PlannerOptions
+from tests.differential.inprocess import (
+    InProcessRunner,
+    collect,
+    multiset,
+    rows_of,
+    spark_fields,
+)
+
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+
+SINGLE = PlannerOptions(single_task_bytes=1 << 60)
+BROADCAST = PlannerOptions(force_distribution=True, num_partitions=3, broadcast_bytes=1 << 60)
+SHUFFLED = {
+    n: PlannerOptions(force_distribution=True, num_partitions=n, broadcast_bytes=0)
+    for n in (1, 3, 7)
+}
+ALL_OPTIONS = {"single": SINGLE, "broadcast": BROADCAST, **{f"shuffle-{n}": o for n, o in SHUFFLED.items()}}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Spark's answer: rows, or that it raises."""
+
+    rows: pa.Table | None
+    fields: tuple[object, ...] = ()
+    error: str = ""
+
+
+def ask_spark(spark: SparkSession, sql: str) -> Expected:
+    """Plain Spark's answer to the query."""
+    try:
+        frame = spark.sql(sql)
+        return Expected(collect(frame), spark_fields(frame))
+    except SPARK_ERRORS as error:
+        return Expected(None, error=str(error).split("\n")[0][:160])
+
+
+def differences(
+    sql: str,
+    catalog: MappingCatalog,
+    runner: InProcessRunner,
+    expected: Expected,
+    options: PlannerOptions,
+    *,
+    native: bool = True,
+    rounded: tuple[int, ...] = (),
+) -> list[str]:
+    """What is wrong with the planned query; an empty list if nothing.
+
+    Args:
+        sql: The query.
+        catalog: Its tables.
+        runner: Runs the stages.
+        expected: Spark's answer.
+        options: How to plan it.
+        native: Whether every stage must run on DuckDB.
+        rounded: Columns with sums of floats, which may differ by rounding.
+    """
+    try:
+        graph = plan_query(sql, catalog, options)
+    except SqlError as error:
+        return [] if expected.rows is None else [f"only the planner refuses: {error}"]
+    if graph.fallback_reason is not None:
+        return [f"is not staged: {graph.fallback_reason}"] if native else []
+    reasons = [s.engine_reason for s in graph.stages if s.engine != "duckdb"]
+    wrong = [f"a stage is not native: {reasons[0]}"] if native and reasons else []
+    if expected.rows is None:
+        try:
+            runner.run(graph)
+        except (QueryError, *SPARK_ERRORS):
+            return wrong
+        return [*wrong, f"Spark raises, the plan does not: {expected.error}"]
+    if graph.result != expected.fields:
+        return [*wrong, f"Spark's columns are {_show(expected.fields)}, ours {_show(graph.result)}"]
+    try:
+        found = runner.run(graph)
+    except (QueryError, *SPARK_ERRORS) as error:
+        return [*wrong, f"only the plan raises: {str(error)[:200]}"]
+    return [*wrong, *_values(graph, expected.rows, found, rounded)]
+
+
+def _show(fields: tuple[object, ...]) -> str:
+    return ", ".join(f"{f.name} {f.dtype}" for f in fields)  # type: ignore[attr-defined]
+
+
+def _values(
+    graph: StageGraph, expected: pa.Table, found: pa.Table, rounded: tuple[int, ...]
+) -> list[str]:
+    expected = expected.cast(found.schema)
+    if rounded:
+        expected, found = _rounded(expected, rounded), _rounded(found, rounded)
+    if graph.ordered:
+        left, right = rows_of(expected), rows_of(found)
+        if left == right:
+            return []
+        if len(left) == len(right):
+            row = next(i for i, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1])  # fmt: skip
+            return [f"row {row}: Spark {left[row]}, ours {right[row]}"]
+        return [f"Spark has {len(left)} rows, ours {len(right)}"]
+    left_bag, right_bag = multiset(expected), multiset(found)
+    if left_bag == right_bag:
+        return []
+    missing, extra = list((left_bag - right_bag).items())[:3], list((right_bag - left_bag).items())[:3]  # fmt: skip
+    return [f"missing {missing}, not Spark's {extra}"]
+
+
+def _rounded(table: pa.Table, columns: tuple[int, ...]) -> pa.Table:
+    """Sums to ten significant digits of what they can be here (some hundred values below 100)."""
+    for position in columns:
+        values = [v if v is None or v != v else round(v, 9) + 0.0 for v in table.column(position).to_pylist()]  # fmt: skip
+        table = table.set_column(position, f"c{position}", pa.array(values, pa.float64()))
+    return table
+
+

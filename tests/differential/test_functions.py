@@ -1,0 +1,368 @@
+"""Every function and cast that runs on DuckDB equals Spark, value for value and type for type.
+
+Expressions run in batches over the edge table: each once on DuckDB as planned, once as plain Spark
+SQL, once as our Spark text. Rows in which DuckDB raises are found one by one and left out of the
+comparison; Spark runs such a stage again, so an error too many is slow but never wrong. An error
+too few, or another value, fails.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import SparkSession
+
+from infra.engines.duckdb import _database, parquet_select
+from infra.engines.inputs import FileRows, LeafColumn, ParquetInput
+from planner import plan_query
+from planner.aggregates import AGGREGATES
+from planner.engines import cast_reason
+from planner.errors import SqlError, UnsupportedSqlError
+from planner.expressions import Call, Cast
+from planner.fragment_sql import _Renderer, render_fragment, type_name
+from planner.functions import REGISTRY
+from planner.options import PlannerOptions
+from planner.physical import ProjectionExec, ScanExec
+from planner.stages import Stage
+from planner.tree import walk
+from planner.types import DataType, decimal, parse_type, to_arrow
+from tests.differential.edge_tables import EdgeTables
+from tests.differential.function_cases import EITHER, INTERNAL, NATIVE, REFUSED
+from tests.differential.inprocess import canonical, collect, settings_for, spark_types
+
+pytestmark = pytest.mark.spark
+
+OPTIONS = PlannerOptions(single_task_bytes=1 << 60)
+BATCH = 40
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+
+
+@dataclass
+class Case:
+    """One expression and what came of it."""
+
+    expr: str
+    stage: Stage | None = None
+    refusal: str = ""
+    bad_rows: list[int] = field(default_factory=list)
+    native: pa.Array | None = None
+
+    @property
+    def is_native(self) -> bool:
+        return self.stage is not None and self.stage.engine == "duckdb"
+
+    @property
+    def dtype(self) -> DataType:
+        assert self.stage is not None
+        return self.stage.schema[1].dtype
+
+    @property
+    def guarded(self) -> str:
+        """The expression in all rows but those in which DuckDB raised."""
+        if not self.bad_rows:
+            return self.expr
+        return f"CASE WHEN id NOT IN ({', '.join(map(str, self.bad_rows))}) THEN {self.expr} END"
+
+
+class Proof:
+    """Compares expressions, and remembers which functions and casts have been proven."""
+
+    def __init__(self, tables: EdgeTables, oracle: SparkSession) -> None:
+        self.tables = tables
+        self.spark = oracle
+        self.functions: set[str] = set()
+        self.casts: set[tuple[str, str]] = set()
+        self.loud: list[str] = []
+        self._rows = pq.read_metadata(tables.files["e"][0]).num_rows
+        self._cursor = _database(settings_for(tables), 0).cursor()
+
+    # ------------------------------------------------------------ planning and DuckDB
+
+    def plan(self, expr: str) -> Case:
+        """The planned case, run on DuckDB if it is native."""
+        case = Case(expr)
+        graph = plan_query(f"SELECT id, {expr} AS v FROM e", self.tables.catalog, OPTIONS)
+        if graph.fallback_reason is not None:
+            case.refusal = graph.fallback_reason
+            return case
+        assert len(graph.stages) == 1
+        case.stage = graph.head
+        case.refusal = "" if case.is_native else graph.head.engine_reason
+        if case.is_native:
+            self._run_native(case)
+            self._note(graph.head)
+        return case
+
+    def _note(self, stage: Stage) -> None:
+        for node in walk(stage.fragment):
+            for expr in node.expressions:
+                for part in walk(expr):
+                    if isinstance(part, Call):
+                        self.functions.add(part.function)
+                    if isinstance(part, Cast):
+                        self.casts.add((part.arg.dtype.kind, part.dtype.kind))
+
+    def _bind(self, stage: Stage) -> None:
+        for position, leaf in enumerate(stage.leaves):
+            assert isinstance(leaf, ScanExec)
+            columns = tuple(
+                LeafColumn(f"c{c.id}", s, c.dtype)
+                for c, s in zip(leaf.outputs, leaf.source, strict=True)
+            )
+            file = FileRows(self.tables.files["e"][0], 0, self._rows, self._rows)
+            select = parquet_select(self._cursor, ParquetInput(columns, (file,)))
+            self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW in_{position} AS {select}")
+
+    def _run_native(self, case: Case) -> None:
+        assert case.stage is not None
+        self._bind(case.stage)
+        sql = render_fragment(case.stage, "duckdb", {})
+        try:
+            case.native = self._column(sql, case.dtype)
+        except duckdb.Error as error:
+            if isinstance(error, duckdb.BinderException | duckdb.ParserException | duckdb.CatalogException):  # fmt: skip
+                raise AssertionError(f"DuckDB cannot run it: {error}\n{sql}") from error
+            case.bad_rows = self._rows_that_raise(case)
+            text, source = self._item(case)
+            bad = ", ".join(map(str, case.bad_rows))
+            guarded = (
+                f"SELECT c0, CASE WHEN c0 IN ({bad}) THEN NULL ELSE {text} END "
+                f"FROM {source}"
+            )
+            case.native = self._column(guarded, case.dtype)
+
+    def _item(self, case: Case) -> tuple[str, str]:
+        """The DuckDB text of the expression, pinned, and of its FROM."""
+        assert case.stage is not None
+        node = case.stage.fragment
+        assert isinstance(node, ProjectionExec), node
+        renderer = _Renderer("duckdb", {})
+        source = renderer.relation(renderer.plan(node.child, {id(x): i for i, x in enumerate(case.stage.leaves)}))  # fmt: skip
+        text = renderer.scalar(node.items[1][1])
+        return f"CAST({text} AS {type_name(case.dtype, 'duckdb')})", source
+
+    def _rows_that_raise(self, case: Case) -> list[int]:
+        text, source = self._item(case)
+        # TRY refuses the volatile error(), so something else raises in its place.
+        text = re.sub(r"CAST\(error\('(\w+)'\) AS", r"CAST(CAST(CAST('\1' AS INTEGER) AS VARCHAR) AS", text)  # fmt: skip
+        sql = f"SELECT c0 FROM {source} WHERE TRY([{text}]) IS NULL ORDER BY 1"
+        rows = [row[0] for row in self._cursor.execute(sql).fetchall()]
+        assert rows, f"DuckDB raises for no row of {case.expr}"
+        return rows
+
+    def _column(self, sql: str, dtype: DataType) -> pa.Array:
+        table = self._cursor.sql(f"FROM ({sql}) ORDER BY 1").to_arrow_table()
+        column = table.column(1)
+        kind = to_arrow(dtype)
+        return pa.nulls(len(column)) if pa.types.is_null(kind) else column.cast(kind)
+
+    # ------------------------------------------------------------ Spark
+
+    def compare(self, cases: Sequence[Case]) -> list[str]:
+        """What differs between Spark and the planned cases; Spark-only ones are checked too."""
+        try:
+            return self._compare(cases)
+        except SPARK_ERRORS as error:
+            if len(cases) > 1:
+                middle = len(cases) // 2
+                return self.compare(cases[:middle]) + self.compare(cases[middle:])
+            return self._explain(cases[0], error)
+
+    def _explain(self, case: Case, error: Exception) -> list[str]:
+        text = str(error).split("\n")[0][:120]
+        if not case.is_native:
+            return []  # Spark runs it, and raises
+        if isinstance(error, AnalysisException | ParseException):
+            return [f"{case.expr}: native, but Spark refuses it: {text}"]
+        return [f"{case.expr}: Spark raises in rows in which DuckDB does not: {text}"]
+
+    def _compare(self, cases: Sequence[Case]) -> list[str]:
+        items = ", ".join(f"{case.guarded} AS v{i}" for i, case in enumerate(cases))
+        sql = f"SELECT id, {items} FROM e"
+        frame = self.spark.sql(sql)
+        types = spark_types(frame)[1:]
+        wrong = [
+            f"{case.expr}: Spark's type is {dtype}, ours {case.dtype}"
+            for case, dtype in zip(cases, types, strict=True)
+            if dtype != case.dtype
+        ]
+        rows = collect(frame).sort_by("c0")
+        graph = plan_query(sql, self.tables.catalog, OPTIONS)
+        assert graph.fallback_reason is None, graph.fallback_reason
+        text = render_fragment(graph.head, "spark", {})
+        self._spark_view(graph.head)
+        ours = collect(self.spark.sql(text)).sort_by("c0")
+        for number, (case, dtype) in enumerate(zip(cases, types, strict=True)):
+            expected = rows.column(f"c{number + 1}")
+            wrong += _differences(case.expr, "our Spark text", expected, ours.column(f"c{number + 1}"))  # fmt: skip
+            if case.native is not None and dtype == case.dtype:
+                wrong += _differences(case.expr, "DuckDB", expected, case.native)
+        return wrong
+
+    def compare_types(self, cases: Sequence[Case]) -> list[str]:
+        """Which types of cases that run on Spark are not what Spark says; no values."""
+        try:
+            items = ", ".join(f"{case.expr} AS v{i}" for i, case in enumerate(cases))
+            types = spark_types(self.spark.sql(f"SELECT {items} FROM e"))
+        except SPARK_ERRORS:
+            if len(cases) == 1:
+                return []  # Spark refuses it, and it is Spark that runs it
+            middle = len(cases) // 2
+            return self.compare_types(cases[:middle]) + self.compare_types(cases[middle:])
+        return [
+            f"{case.expr}: Spark's type is {dtype}, ours {case.dtype}"
+            for case, dtype in zip(cases, types, strict=True)
+            if dtype != case.dtype
+        ]
+
+    def _spark_view(self, stage: Stage) -> None:
+        (leaf,) = stage.leaves
+        assert isinstance(leaf, ScanExec)
+        frame = self.spark.table("e")
+        pairs = zip(leaf.outputs, leaf.source, strict=True)
+        frame.select(*(frame[s].alias(f"c{c.id}") for c, s in pairs)).createOrReplaceTempView("in_0")
+
+    def count_loud(self, cases: Iterable[Case]) -> None:
+        """Remember expressions in which DuckDB raises and Spark never does."""
+        for case in cases:
+            if not case.bad_rows:
+                continue
+            bad = ", ".join(map(str, case.bad_rows))
+            try:
+                collect(self.spark.sql(f"SELECT CASE WHEN id IN ({bad}) THEN {case.expr} END FROM e"))  # fmt: skip
+            except SPARK_ERRORS:
+                continue
+            self.loud.append(case.expr)
+
+
+def _differences(
+    expr: str, what: str, expected: pa.ChunkedArray, found: pa.Array | pa.ChunkedArray
+) -> list[str]:
+    left, right = canonical(expected), canonical(found)
+    rows = [i for i, (a, b) in enumerate(zip(left, right, strict=True)) if a != b]
+    if not rows:
+        return []
+    first = rows[0]
+    pair = (_shown(expected[first]), _shown(found[first]))
+    values = f"Spark {pair[0]}, {what} {pair[1]}"
+    return [f"{expr}: {len(rows)} rows differ, first id={first}: {values}"]
+
+
+def _shown(value: pa.Scalar) -> str:
+    return str(value.value) if pa.types.is_temporal(value.type) else repr(value.as_py())
+
+
+def _batches(cases: Sequence[Case]) -> Iterator[Sequence[Case]]:
+    for start in range(0, len(cases), BATCH):
+        yield cases[start : start + BATCH]
+
+
+@pytest.fixture(scope="module")
+def proof(tables: EdgeTables, oracle: SparkSession) -> Proof:
+    return Proof(tables, oracle)
+
+
+def check(
+    proof: Proof, expressions: Sequence[str], *, values_of_refused: bool = False
+) -> tuple[list[str], list[Case]]:
+    """What is wrong with the expressions, and the cases that could be planned."""
+    wrong: list[str] = []
+    cases: list[Case] = []
+    for expr in expressions:
+        try:
+            case = proof.plan(expr)
+        except SqlError as error:
+            if not _refused_by_spark(proof.spark, expr):
+                wrong.append(f"{expr}: only the planner refuses it: {error}")
+            continue
+        except AssertionError as error:
+            wrong.append(f"{expr}: {error}")
+            continue
+        cases.append(case)
+    planned = [c for c in cases if c.stage is not None and (c.is_native or values_of_refused)]
+    for batch in _batches(planned):
+        wrong += proof.compare(batch)
+    for batch in _batches([c for c in cases if c.stage is not None and c not in planned]):
+        wrong += proof.compare_types(batch)
+    proof.count_loud(cases)
+    return wrong, cases
+
+
+def _refused_by_spark(spark: SparkSession, expr: str) -> bool:
+    try:
+        spark.sql(f"SELECT {expr} FROM e").schema  # noqa: B018
+    except SPARK_ERRORS:
+        return True
+    return False
+
+
+def report(wrong: list[str]) -> str:
+    return f"{len(wrong)} differences:\n" + "\n".join(wrong)
+
+
+def test_native_cases_run_on_duckdb_and_equal_spark(proof: Proof) -> None:
+    wrong, cases = check(proof, [e for group in NATIVE.values() for e in group])
+    wrong += [f"{c.expr}: is not native: {c.refusal}" for c in cases if not c.is_native]
+    assert not wrong, report(wrong)
+
+
+def test_refused_cases_run_on_spark_with_our_types(proof: Proof) -> None:
+    wrong, cases = check(proof, [e for group in REFUSED.values() for e in group], values_of_refused=True)
+    wrong += [f"{c.expr}: is native" for c in cases if c.is_native]
+    assert not wrong, report(wrong)
+
+
+@pytest.mark.parametrize("family", list(EITHER))
+def test_combinations_of_types_are_equal_where_they_are_native(proof: Proof, family: str) -> None:
+    wrong, cases = check(proof, EITHER[family])
+    assert any(c.is_native for c in cases) or family == "try_casts"
+    assert not wrong, report(wrong)
+
+
+def test_every_native_entry_has_a_case_and_names_its_proof(proof: Proof) -> None:
+    native = {name for name, f in REGISTRY.items() if f.duckdb is not None}
+    assert not native - set(NATIVE) - INTERNAL, "native entries without a case"
+    assert not set(NATIVE) - native, "cases of entries that are not native"
+    assert not [name for name in native if not REGISTRY[name].proof], "entries without a proof"
+    assert not [n for n, f in AGGREGATES.items() if f.duckdb and not f.proof]
+    assert set(REGISTRY) == set(NATIVE) | set(REFUSED) | INTERNAL, "entries without any case"
+
+
+def test_every_native_entry_was_run_by_its_own_cases(proof: Proof) -> None:
+    for name, expressions in NATIVE.items():
+        proof.functions.clear()
+        for expr in expressions:
+            proof.plan(expr)
+        assert name in proof.functions, f"no case of '{name}' has it in its plan"
+
+
+def test_every_native_cast_has_a_case(proof: Proof) -> None:
+    kinds = ["tinyint", "smallint", "int", "bigint", "float", "double", "string", "boolean", "date", "timestamp", "timestamp_ntz", "binary"]  # fmt: skip
+    types = [*(parse_type(k) for k in kinds), decimal(15, 4)]
+    native = {
+        (a.kind, b.kind)
+        for a in types
+        for b in types
+        if a != b and cast_reason(a, b) is None
+    }
+    proof.casts.clear()
+    for expr in EITHER["casts"]:
+        try:
+            proof.plan(expr)
+        except (SqlError, AssertionError):
+            continue
+    assert not native - proof.casts
+
+
+def test_errors_of_duckdb_alone_are_few(proof: Proof) -> None:
+    if proof.loud:
+        warnings.warn(f"DuckDB alone raises in: {'; '.join(proof.loud)}", stacklevel=1)

@@ -1,0 +1,184 @@
+"""What the planner says of wrong SQL: the class, the text, the place."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.catalog import MappingCatalog, TableInfo
+from planner.errors import (
+    AnalysisError,
+    CatalogError,
+    ForbiddenSqlError,
+    OptionError,
+    ParseError,
+    SqlError,
+    StagecoachError,
+    UnsupportedSqlError,
+)
+from planner.options import PlannerOptions
+from planner.planning import plan_query
+from planner.stages import ParameterSpec
+from planner.types import INT
+from tests.planner.catalogs import SALES
+
+NAMES = {
+    "SELECT nme FROM customers": "column 'nme' not found; did you mean 'name'? (available: id, name, city, rating) (line 1, column 8)",
+    "SELECT c.nme FROM customers c": "column 'nme' in 'c' not found; did you mean 'name'? (available: id, name, city, rating)",
+    "SELECT id\nFROM orders\nWHERE  totl > 5": "column 'totl' not found; did you mean 'total'? (available: id, customer, total, status, day) (line 3, column 8)",
+    "SELECT k.name FROM customers c": "table or alias 'k.name' not found (available: c)",
+    "SELECT x.* FROM orders": "table or alias 'x' not found",
+    "SELECT *": "* without FROM",
+    "SELECT id FROM orders o JOIN customers c ON o.customer = c.id": "column 'id' is ambiguous; it could be o.id, c.id (line 1, column 8)",
+    "SELECT * FROM custmers": "table 'custmers' is not in the catalog; did you mean 'customers'? (tables: orders, lines, customers, products, odd) (line 1, column 15)",
+    "SELECT id FROM orders JOIN customers USING (city)": "column 'city' not found (available: id, customer, total, status, day)",
+    "SELECT id FROM orders ORDER BY nope": "column 'nope' not found",
+    "SELECT t.a FROM (SELECT id FROM orders) AS t(a, b)": "alias 't' names 2 of 1 columns",
+    "SELECT :least FROM orders": "parameter ':least' has no value; given are: :most",
+    "SELECT ? FROM orders": "positional parameters are not supported; use :name",
+}
+GROUPS = {
+    "SELECT id FROM orders WHERE sum(total) > 5": "an aggregate in WHERE; use HAVING",
+    "SELECT id, sum(total) FROM orders": "column 'id' is neither aggregated nor in GROUP BY",
+    "SELECT customer, status FROM orders GROUP BY customer": "column 'status' is neither aggregated nor in GROUP BY",
+    "SELECT customer FROM orders GROUP BY customer ORDER BY total": "column 'total' is neither aggregated nor in GROUP BY",
+    "SELECT name FROM customers HAVING rating > 3": "is neither aggregated nor in GROUP BY",
+    "SELECT customer FROM orders GROUP BY sum(total)": "an aggregate in GROUP BY",
+    "SELECT customer FROM orders GROUP BY 3": "GROUP BY position 3 is not in the select list",
+    "SELECT customer FROM orders ORDER BY 0": "ORDER BY position 0 is not in the select list",
+    "SELECT sum(total) FROM orders GROUP BY 1": "GROUP BY position 1 is an aggregate",
+    "SELECT sum(max(total)) FROM orders": "an aggregate inside the aggregate 'sum' (line 1, column 8)",
+    "SELECT DISTINCT id FROM orders ORDER BY total": "ORDER BY of a DISTINCT query must use its select items",
+}
+TYPES = {
+    "SELECT id FROM orders WHERE total": "WHERE needs a boolean, found decimal(12,2)",
+    "SELECT id FROM orders JOIN lines ON id": "ON needs a boolean, found bigint",
+    "SELECT count(*) FROM orders HAVING count(*)": "HAVING needs a boolean, found bigint",
+    "SELECT max(id) FILTER (WHERE total) FROM orders": "FILTER needs a boolean, found decimal(12,2)",
+    "SELECT id FROM orders WHERE status AND true": "and: expected a boolean, found string (line 1, column 29)",
+    "SELECT NOT id FROM orders": "not: expected a boolean, found bigint",
+    "SELECT CASE WHEN id THEN 1 END FROM orders": "case: expected a boolean, found bigint",
+    "SELECT flag + 1 FROM odd": "add: arithmetic on boolean and int",
+    "SELECT sum(flag) FROM odd": "sum of boolean",
+    "SELECT id FROM orders WHERE day > 5": "gt: cannot compare date with int",
+    "SELECT tags = 5 FROM odd": "eq: cannot compare array<string> with int",
+    "SELECT year(id) FROM orders": "year: expected a date or timestamp, found bigint",
+    "SELECT coalesce(day, 5) FROM orders": "COALESCE mixes date and int",
+    "SELECT substring(status) FROM orders": "function 'substring' takes 2 to 3 arguments, not 1",
+    "SELECT id FROM orders UNION ALL SELECT id, name FROM customers": "UNION of 1 columns with 2 columns",
+    "SELECT id FROM orders UNION ALL SELECT day FROM orders": "UNION mixes bigint and date",
+    "SELECT id FROM orders WHERE customer IN (SELECT id, name FROM customers)": "IN compares 1 values with 2 columns",
+    "SELECT (SELECT id, name FROM customers) FROM orders": "a scalar subquery has one column, not 2",
+}
+SYNTAX = {
+    "": "there is no statement in the text",
+    "-- only a comment": "there is no statement in the text",
+    "SELECT 1; SELECT 2": "found 2 statements; a query file holds exactly one SELECT",
+    "SELEC id FROM orders": "syntax error near 'FROM'",
+    "SELECT id FROM": "syntax error near 'FROM'",
+    "SELECT 'open FROM orders": "syntax error",
+    "SELECT sum(id, total) FROM orders": "syntax error near ')'",
+    "SELECT " + "(" * 500 + "1" + ")" * 500: "the query is nested too deeply for the parser",
+}
+FORBIDDEN = {
+    "INSERT INTO orders VALUES (1)": "INSERT is not a query; only a SELECT can be planned",
+    "DROP TABLE orders": "DROP is not a query",
+    "CREATE TABLE t AS SELECT 1": "CREATE is not a query",
+    "SET spark.x = 1": "SET is not a query",
+    "SELECT * FROM parquet.`/etc/x`": "'parquet.`/etc/x`' reads a path; add the files to the catalog and name the table",
+    "SELECT * FROM `s3://bucket/x`": "reads a path",
+    "SELECT id FROM orders WHERE id IN (SELECT * FROM csv.`/etc/passwd`)": "reads a path",
+    "SELECT reflect('java.lang.System', 'exit') FROM orders": "function 'reflect' reaches outside the query and is not allowed (line 1, column 8)",
+    "SELECT * FROM read_files('/x')": "table function 'read_files' is not allowed; name a table of the catalog",
+}
+CASES = [
+    (kind, sql, text)
+    for kind, cases in (
+        (AnalysisError, NAMES),
+        (AnalysisError, GROUPS),
+        (AnalysisError, TYPES),
+        (ParseError, SYNTAX),
+        (ForbiddenSqlError, FORBIDDEN),
+    )
+    for sql, text in cases.items()
+]
+PARAMETERS = (ParameterSpec("most", INT),)
+
+
+@pytest.mark.parametrize(("kind", "sql", "text"), CASES, ids=[s[:60] for _, s, _ in CASES])
+def test_wrong_sql_is_refused_with_what_to_do(kind: type[SqlError], sql: str, text: str) -> None:
+    with pytest.raises(StagecoachError) as caught:
+        plan_query(sql, SALES, parameters=PARAMETERS)
+    assert type(caught.value) is kind
+    assert text in str(caught.value)
+    assert not caught.value.retryable
+    assert "\n" not in str(caught.value)
+
+
+UNSTAGED = {
+    "SELECT rank() OVER (ORDER BY id) FROM orders": "window functions are not staged yet",
+    "SELECT customer, count(*) FROM orders GROUP BY ROLLUP (customer)": "ROLLUP",
+    "SELECT id FROM orders INTERSECT SELECT id FROM customers": "INTERSECT is not staged yet",
+    "SELECT explode(tags) FROM odd": "is not known to the planner",
+    "SELECT frobnicate(id) FROM orders": "function 'frobnicate' is not known to the planner",
+    "SELECT count(DISTINCT *) FROM orders": "count(DISTINCT *)",
+    "SELECT id FROM orders WHERE id = 1 OR EXISTS (SELECT 1 FROM customers)": "EXISTS or IN with a subquery under OR",
+    "SELECT INTERVAL 1 DAY AS i FROM orders": "interval",
+}
+
+
+@pytest.mark.parametrize(("sql", "reason"), UNSTAGED.items(), ids=UNSTAGED)
+def test_valid_sql_that_is_not_staged_is_one_spark_stage(sql: str, reason: str) -> None:
+    graph = plan_query(sql, SALES, name="q")
+    (stage,) = graph.stages
+    assert graph.fallback_reason is not None
+    assert reason in graph.fallback_reason
+    assert (stage.engine, stage.engine_reason, stage.sql) == ("spark", graph.fallback_reason, sql)
+    assert stage.tables == tuple(sorted(t for t, _ in graph.tables))
+    with pytest.raises(UnsupportedSqlError):
+        plan_query(sql, SALES, PlannerOptions(engine="duckdb"))
+
+
+def test_a_stage_that_duckdb_must_not_run_is_an_error_with_engine_duckdb() -> None:
+    with pytest.raises(UnsupportedSqlError, match="stage 0 cannot run on DuckDB: function 'upper'"):
+        plan_query("SELECT upper(name) FROM customers", SALES, PlannerOptions(engine="duckdb"))
+
+
+def test_a_query_that_is_too_deep_is_an_error_with_engine_duckdb() -> None:
+    sql = "SELECT " + " + ".join(["id"] * 1000) + " AS s FROM orders"
+    with pytest.raises(UnsupportedSqlError, match="nested too deeply to be staged"):
+        plan_query(sql, SALES, PlannerOptions(engine="duckdb"))
+
+
+def test_a_table_without_columns_is_the_catalogs_fault() -> None:
+    with pytest.raises(CatalogError, match="table 'empty' has no columns"):
+        plan_query("SELECT 1 FROM empty", MappingCatalog([TableInfo("empty", ())]))
+
+
+def test_an_unknown_table_of_an_unstaged_query_is_named_too() -> None:
+    with pytest.raises(AnalysisError, match="table 'nope' is not in the catalog"):
+        plan_query("SELECT rank() OVER (ORDER BY id) FROM orders JOIN nope", SALES)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"partitions": "4"}, "unknown option planner.partitions; there are num_partitions"),
+        ({"num_partitions": "many"}, "planner.num_partitions must be a whole number, not 'many'"),
+        ({"num_partitions": "-1"}, "planner.num_partitions must not be negative"),
+        ({"num_partitions": "70000"}, "planner.num_partitions must not exceed 65535"),
+        ({"partition_bytes": "0"}, "planner.partition_bytes must be positive"),
+        ({"force_distribution": "yes"}, "planner.force_distribution must be true or false"),
+        ({"engine": "ray"}, "planner.engine is 'ray'; use auto, duckdb or spark"),
+    ],
+)
+def test_wrong_options_are_refused(settings: dict[str, str], text: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        PlannerOptions().updated(settings)
+    assert text in str(caught.value)
+
+
+def test_options_are_read_from_text() -> None:
+    settings = {"num_partitions": "7", "force_distribution": "TRUE", "engine": "spark"}
+    assert PlannerOptions().updated(settings) == PlannerOptions(
+        num_partitions=7, force_distribution=True, engine="spark"
+    )

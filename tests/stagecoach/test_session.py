@@ -1,0 +1,133 @@
+"""The Python API in a process of its own: one Spark session, several queries."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import stagecoach
+from planner.errors import AnalysisError, CatalogError, OptionError, ParameterError
+
+SCRIPT = """
+import datetime, decimal, json, sys
+import stagecoach
+from infra.engines.errors import QueryFailedError
+
+found = {}
+settings = {"master": "local[2]", "memory_bytes": 512 << 20}
+options = {"force_distribution": True, "num_partitions": 2}
+with stagecoach.connect("catalog.yaml", "storage", settings=settings, options=options) as session:
+    sql = "SELECT kind, count(*), count(*) FROM pets WHERE born < :day GROUP BY kind ORDER BY kind"
+    first = session.query(sql, {"day": datetime.date(2024, 1, 3)}, name="kinds")
+    table = first.to_arrow()
+    found["names"] = table.schema.names
+    found["types"] = [str(t) for t in table.schema.types]
+    found["rows"] = [list(c.to_pylist()) for c in table.columns]
+    found["pandas"] = [list(first.to_pandas().columns), len(first.to_pandas())]
+    found["reused"] = [s.reused for s in first.stages]
+    again = session.query(sql, {"day": datetime.date(2024, 1, 3)}, name="other_name")
+    found["again"] = [s.reused for s in again.stages]
+    fresh = session.query(sql, {"day": datetime.date(2024, 1, 3)}, fresh=True)
+    found["fresh"] = [s.reused for s in fresh.stages]
+    other = session.query(sql, {"day": datetime.date(2024, 1, 1)})
+    found["other"] = other.num_rows
+    found["table"] = session.query("SELECT count(*) AS n FROM pets", name="pets").num_rows
+    whole = session.query("SELECT percentile_approx(id, 0.5), 1 AS a, 2 AS a FROM pets")
+    found["whole"] = [whole.schema.names, [s.engine for s in whole.stages]]
+    values = session.query(
+        "SELECT :a AS a, :b AS b, :c AS c, :t AS t",
+        {"a": "it's", "b": decimal.Decimal("1.50"), "c": True,
+         "t": datetime.datetime(2024, 1, 1, 10)},
+    )
+    found["values"] = [str(v) for v in values.to_arrow().to_pylist()[0].values()]
+    values.show()
+    try:
+        session.query("SELECT 1 / (id - id) FROM pets")
+    except QueryFailedError as error:
+        found["error"] = str(error)
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pets").mkdir()
+    for part in range(2):
+        table = pa.table(
+            {
+                "id": pa.array([1, 2, 3], pa.int32()),
+                "kind": ["cat", "dog", "cat"],
+                "born": pa.array([19722, 19723, 19724 + part], pa.date32()),
+            }
+        )
+        pq.write_table(table, tmp_path / "pets" / f"{part}.parquet")
+    (tmp_path / "catalog.yaml").write_text("tables:\n  pets: {location: pets}\n")
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_queries_of_one_session(project: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    *shown, last = done.stdout.splitlines()
+    found = json.loads(last)
+    assert found["names"] == ["kind", "count(1)", "count(1)"]
+    assert found["types"] == ["string", "int64", "int64"]
+    assert found["rows"] == [["cat", "dog"], [3, 2], [3, 2]]
+    assert found["pandas"] == [["kind", "count(1)", "count(1)"], 2]
+    assert len(found["reused"]) >= 2
+    assert not any(found["reused"])
+    assert all(found["again"])
+    assert not any(found["fresh"])
+    assert found["other"] == 1
+    assert found["table"] == 1
+    assert found["whole"] == [["percentile_approx(id, 0.5, 10000)", "a", "a"], ["spark"]]
+    assert found["values"] == ["it's", "1.50", "True", "2024-01-01 10:00:00+00:00"]
+    assert "it's │ 1.50 │ true │ 2024-01-01 10:00:00" in shown
+    assert "DIVIDE_BY_ZERO" in found["error"]
+
+
+def test_explain_starts_nothing(project: Path) -> None:
+    session = stagecoach.connect("catalog.yaml")
+    stages = json.loads(session.explain("SELECT kind FROM pets", format="json"))["stages"]
+    assert stages[0]["engine"] in ("duckdb", "spark")
+    assert "Scan" in session.explain("SELECT kind FROM pets", plan="logical")
+    assert not (project / ".stagecoach").exists()
+    with pytest.raises(OptionError, match="logical plan is shown as text only"):
+        session.explain("SELECT kind FROM pets", plan="logical", format="json")
+
+
+def test_mistakes_are_typed(project: Path) -> None:
+    with pytest.raises(CatalogError, match="does not exist"):
+        stagecoach.connect("nothing.yaml")
+    with pytest.raises(OptionError, match=r"unknown option planner\.nothing"):
+        stagecoach.connect("catalog.yaml", options={"nothing": 1})
+    session = stagecoach.connect("catalog.yaml")
+    with pytest.raises(AnalysisError, match="knd"):
+        session.query("SELECT knd FROM pets")
+    with pytest.raises(ParameterError, match="'day' has no value"):
+        session.query("SELECT :day")
+
+
+def test_storage_root_is_found(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STAGECOACH_STORAGE", raising=False)
+    monkeypatch.delenv("STAGECOACH_STORAGE_ROOT", raising=False)
+    assert stagecoach.connect("catalog.yaml").settings.storage_root == ".stagecoach/storage"
+    monkeypatch.setenv("STAGECOACH_STORAGE", "elsewhere")
+    assert stagecoach.connect("catalog.yaml").settings.storage_root == "elsewhere"
+    assert stagecoach.connect("catalog.yaml", "here").settings.storage_root == "here"
+
+
+def test_time_zone_is_one_for_planner_and_engine(project: Path) -> None:
+    session = stagecoach.connect("catalog.yaml", settings={"time_zone": "Europe/Berlin"})
+    assert session.options.time_zone == "Europe/Berlin"
