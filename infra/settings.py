@@ -58,7 +58,7 @@ class EngineSettings:
     codec: Codec = "lz4"
     spill_dir: str = ""
     max_spill_bytes: int = 0
-    target_task_bytes: int = 512 * _MB
+    target_task_bytes: int = 1024 * _MB
     min_task_bytes: int = 4 * _MB
     progress_seconds: float = 0.2
     spark_conf: Mapping[str, str] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from planner.expressions import AggregateCall, Column, Expression, call, cast
 from planner.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, DataType, array_of, bounded_decimal
 
 Args = tuple[Expression, ...]
+_SMALL_INTEGERS = ("tinyint", "smallint", "int")
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,9 @@ def _avg_type(args: Args) -> DataType:
 
 def _avg_states(node: AggregateCall) -> tuple[State, ...]:
     (arg,) = node.args
-    summed = arg if arg.dtype.is_decimal else cast(arg, DOUBLE)
+    # Distinct doubles are not proven; sums of integers of up to 32 bits are as exact either way.
+    exact = arg.dtype.is_decimal or (node.distinct and arg.dtype.kind in _SMALL_INTEGERS)
+    summed = arg if exact else cast(arg, DOUBLE)
     total = AggregateCall(_sum_type((summed,)), "sum", (summed,), where=node.where)
     count = AggregateCall(BIGINT, "count", (arg,), where=node.where)
     return State(total, "sum"), State(count, "sum")

@@ -14,6 +14,7 @@ from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import Expression, Literal, cast
 from planner.types import (
     BIGINT,
+    BINARY,
     DATE,
     DOUBLE,
     INT,
@@ -166,6 +167,8 @@ def as_timestamp_like(expr: Expression) -> Expression:
 
 def as_string(expr: Expression) -> Expression:
     """The operand of a string function; atomic values are cast as Spark does."""
+    if expr.dtype == BINARY:
+        raise UnsupportedSqlError("a string function of binary")
     if expr.dtype.is_atomic:
         return cast_literal(expr, STRING)
     raise AnalysisError(f"expected a string, found {expr.dtype}")

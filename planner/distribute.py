@@ -18,7 +18,8 @@ from typing import Literal as OneOf
 
 from planner.aggregates import AGGREGATES, splits
 from planner.errors import InternalPlanError
-from planner.expressions import AggregateCall, Column, ColumnRef, Expression
+from planner.estimates import default_width
+from planner.expressions import TRUE, AggregateCall, Column, ColumnRef, Expression
 from planner.logical import NamedExpression
 from planner.lower import Lowering
 from planner.optimizer.context import RuleContext
@@ -50,10 +51,26 @@ class Distribution:
     num_partitions: int = 1
 
 
+@dataclass(frozen=True)
+class _Sides:
+    """The inputs of a partitioned join and the columns that they are hashed by."""
+
+    plan: HashJoinExec
+    left: PhysicalPlan
+    right: PhysicalPlan
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    num_partitions: int
+
+
 SINGLE = Distribution("single")
 ANY = Distribution("any")
 REPLICATED = Distribution("replicated")
 Distributed = tuple[PhysicalPlan, Distribution]
+
+_DROPS_RIGHT = ("inner", "left", "semi", "anti")
+_FILTER_SHARE = 0.5  # a filter that keeps more than half of the rows costs more than it saves
+_FILTER_GAIN = 2.0  # how many times larger than its source a filtered side must be
 
 
 def distribute(plan: PhysicalPlan, lowering: Lowering, context: RuleContext) -> PhysicalPlan:
@@ -272,30 +289,95 @@ class _Distributor:
         self, plan: HashJoinExec, left: Distributed, right: Distributed
     ) -> Distributed:
         """Both sides by key hash; a side that already is keeps its partitions if they fit."""
+        shares = self._lowering.match_shares(plan)
         plan, left_plan, right_plan = self._key_columns(plan, left[0], right[0])
         left_ids = tuple(k.id for k in plan.left_keys if isinstance(k, ColumnRef))
         right_ids = tuple(k.id for k in plan.right_keys if isinstance(k, ColumnRef))
-        order = _alignment(left[1], left_ids)
-        if order is not None:
-            count = left[1].num_partitions
+        moves_left = moves_right = True
+        if (order := _alignment(left[1], left_ids)) is not None:
+            count, moves_left = left[1].num_partitions, False
             wanted = tuple(right_ids[i] for i in order)
-            if not (_alignment(right[1], wanted, exact=True) and right[1].num_partitions == count):
-                right_plan = self._shuffle(right_plan, wanted, count)
-            keys = tuple(left_ids[i] for i in order)
+            aligned = _alignment(right[1], wanted, exact=True) is not None
+            moves_right = not (aligned and right[1].num_partitions == count)
         elif (order := _alignment(right[1], right_ids)) is not None:
-            count = right[1].num_partitions
-            keys = tuple(left_ids[i] for i in order)
-            left_plan = self._shuffle(left_plan, keys, count)
-            wanted = tuple(right_ids[i] for i in order)
+            count, moves_right = right[1].num_partitions, False
         else:
+            order = tuple(range(len(left_ids)))
             count = self._partitions(left_plan, right_plan)
-            keys, wanted = left_ids, right_ids
-            left_plan = self._shuffle(left_plan, keys, count)
-            right_plan = self._shuffle(right_plan, wanted, count)
+        keys, wanted = (tuple(ids[i] for i in order) for ids in (left_ids, right_ids))
+        sides = _Sides(plan, left_plan, right_plan, keys, wanted, count)
+        left_plan, right_plan = self._moved(sides, shares, moves_left, moves_right)
         joined = replace(plan, left=left_plan, right=right_plan)
         if plan.kind == "full":
             return joined, ANY
         return joined, _kept(Distribution("hash", _sets(keys), count), plan)
+
+    def _moved(
+        self, sides: _Sides, shares: tuple[float, float], moves_left: bool, moves_right: bool
+    ) -> tuple[PhysicalPlan, PhysicalPlan]:
+        """The sides of a partitioned join behind their exchanges, the larger one filtered first."""
+        plan, left, right = sides.plan, sides.left, sides.right
+        count = sides.num_partitions
+        left_bytes, right_bytes = (self._lowering.size(side)[1] for side in (left, right))
+        if moves_left and left_bytes >= right_bytes and plan.kind in ("inner", "semi"):
+            right = self._shuffle(right, sides.right_keys, count) if moves_right else right
+            if self._filter_pays(right, sides.right_keys, shares[0], left_bytes):
+                left = self._key_filter(left, sides.left_keys, right, sides.right_keys)
+            return self._shuffle(left, sides.left_keys, count), right
+        if moves_right and right_bytes >= left_bytes and plan.kind in _DROPS_RIGHT:
+            left = self._shuffle(left, sides.left_keys, count) if moves_left else left
+            if self._filter_pays(left, sides.left_keys, shares[1], right_bytes):
+                right = self._key_filter(right, sides.right_keys, left, sides.left_keys)
+            return left, self._shuffle(right, sides.right_keys, count)
+        left = self._shuffle(left, sides.left_keys, count) if moves_left else left
+        right = self._shuffle(right, sides.right_keys, count) if moves_right else right
+        return left, right
+
+    def _filter_pays(
+        self, source: PhysicalPlan, keys: tuple[int, ...], share: float, filtered_bytes: float
+    ) -> bool:
+        """Whether to send one side's keys to the tasks that scan the other, larger side."""
+        rows, source_bytes = self._lowering.size(source)
+        dtypes = {c.id: c.dtype for c in source.columns}
+        key_bytes = rows * (1 + sum(default_width(dtypes[k]) for k in keys))
+        return (
+            isinstance(source, ExchangeExec)
+            and share <= _FILTER_SHARE
+            and key_bytes <= self._options.broadcast_bytes
+            and filtered_bytes >= _FILTER_GAIN * source_bytes
+        )
+
+    def _key_filter(
+        self,
+        side: PhysicalPlan,
+        keys: tuple[int, ...],
+        source: PhysicalPlan,
+        source_keys: tuple[int, ...],
+    ) -> PhysicalPlan:
+        """A runtime filter: only rows whose key the other side has are shuffled at all.
+
+        The key list is a stage of its own that reads the other side's shuffle; it is part of the
+        graph and always applied, so the filtered stage computes the same in every run.
+        """
+        columns = {c.id: c for c in source.columns}
+        groups = tuple(
+            (self._context.column(columns[k].name, columns[k].dtype), columns[k].ref)
+            for k in source_keys
+        )
+        distinct = AggregateExec(source, "single", groups, ())
+        self._lowering.note_size(distinct, source)
+        listed = self._lowering.note_size(ExchangeExec(distinct, "broadcast"), distinct)
+        mine = {c.id: c for c in side.columns}
+        filtered = HashJoinExec(
+            left=side,
+            right=listed,
+            kind="semi",
+            left_keys=tuple(mine[k].ref for k in keys),
+            right_keys=tuple(c.ref for c, _ in groups),
+            residual=TRUE,
+            broadcast=True,
+        )
+        return self._lowering.note_size(filtered, source)
 
     def _key_columns(
         self, plan: HashJoinExec, left: PhysicalPlan, right: PhysicalPlan

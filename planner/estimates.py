@@ -39,12 +39,14 @@ class ColumnEstimate:
 
     Args:
         distinct: Number of distinct values.
+        domain: Number of distinct values before any filter: what a foreign key ranges over.
         low: Smallest value as a number (dates as days), where known.
         high: Largest value, likewise.
         width: Mean bytes of a value.
     """
 
     distinct: float
+    domain: float = 0.0
     low: float | None = None
     high: float | None = None
     width: float = 8.0
@@ -140,7 +142,8 @@ class Estimator:
             width = default_width(column.dtype)
             if known and known.avg_bytes and column.dtype.kind in ("string", "binary"):
                 width = max(known.avg_bytes, 4.0)
-            columns[column.id] = ColumnEstimate(max(distinct, 1.0), low, high, width)
+            distinct = max(distinct, 1.0)
+            columns[column.id] = ColumnEstimate(distinct, distinct, low, high, width)
         return Estimate(rows, columns)
 
     def _aggregate(self, plan: Aggregate) -> Estimate:
@@ -302,7 +305,7 @@ def _literal_number(expr: Expression) -> float | None:
 def joined(left: Estimate, right: Estimate, kind: str, condition: Expression) -> Estimate:
     """The output of a join of two estimates.
 
-    A key's domain is taken as the smaller of both distinct counts, which is the referenced side's
+    A key's domain is taken as the smaller of both sides' domains, which is the referenced side's
     for foreign keys whose range overstates their distinct values.
     """
     both = {**left.columns, **right.columns}
@@ -312,10 +315,10 @@ def joined(left: Estimate, right: Estimate, kind: str, condition: Expression) ->
     for part in conjuncts(condition):
         if isinstance(part, Call) and part.function == "eq" and _across(part, left, right):
             first, second = (_of(a, product) for a in part.args)
-            rows /= max(min(first.distinct, second.distinct), 1.0)
+            domain = max(min(_domain(first), _domain(second)), 1.0)
+            rows /= domain
             inner = second if part.args[0].column_ids <= left.columns.keys() else first
-            outer = first if inner is second else second
-            matched *= min(inner.distinct / max(outer.distinct, 1.0), 1.0)
+            matched *= min(inner.distinct / domain, 1.0)
         else:
             rows *= _selectivity(part, product)
     match kind:
@@ -330,6 +333,17 @@ def joined(left: Estimate, right: Estimate, kind: str, condition: Expression) ->
         case "full":
             rows = max(rows, left.rows + right.rows)
     return product.scaled(rows)
+
+
+def match_shares(left: Estimate, right: Estimate, condition: Expression) -> tuple[float, float]:
+    """The expected shares of left and right rows that find a partner, each from 0 to 1."""
+    kept_left = joined(left, right, "semi", condition).rows / max(left.rows, 1.0)
+    kept_right = joined(right, left, "semi", condition).rows / max(right.rows, 1.0)
+    return min(kept_left, 1.0), min(kept_right, 1.0)
+
+
+def _domain(column: ColumnEstimate) -> float:
+    return column.domain or column.distinct
 
 
 def _across(part: Call, left: Estimate, right: Estimate) -> bool:

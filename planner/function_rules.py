@@ -62,8 +62,15 @@ def dates(args: Args) -> Args:
     return tuple(as_date(a) for a in args)
 
 
+def replacement(args: Args) -> Args:
+    """Strings; what REPLACE puts in is nothing where it is left out."""
+    return (*strings(args), Literal(STRING, "")) if len(args) == 2 else strings(args)
+
+
 def date_int(args: Args) -> Args:
-    """A date and a whole number."""
+    """A date and a whole number of at most 32 bits."""
+    if args[1].dtype.kind not in ("tinyint", "smallint", "int", "void"):
+        raise UnsupportedSqlError(f"a date is moved by a {args[1].dtype}")
     return (as_date(args[0]), as_int(args[1]))
 
 
@@ -120,6 +127,8 @@ def arithmetic(args: Args) -> Args:
     for side in (left, right):
         if side.dtype == STRING:
             raise UnsupportedSqlError("arithmetic on a string")
+        if side.dtype.is_datetime:
+            raise UnsupportedSqlError(f"arithmetic on {left.dtype} and {right.dtype}")
         if not (side.dtype.is_numeric or side.dtype == NULL):
             raise AnalysisError(f"arithmetic on {left.dtype} and {right.dtype}")
     if left.dtype.is_floating or right.dtype.is_floating:
@@ -152,7 +161,9 @@ def numeric(args: Args) -> Args:
     """One number, as it is."""
     if args[0].dtype == STRING:
         raise UnsupportedSqlError("arithmetic on a string")
-    if not (args[0].dtype.is_numeric or args[0].dtype == NULL):
+    if args[0].dtype == NULL:
+        return (cast_literal(args[0], DOUBLE), *args[1:])
+    if not args[0].dtype.is_numeric:
         raise AnalysisError(f"expected a number, found {args[0].dtype}")
     return args
 

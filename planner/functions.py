@@ -159,7 +159,7 @@ _TABLE: tuple[Function, ...] = (
     Function("concat", (1, 1 << 20), rule.strings, rule.fixed(STRING), _listed("concat({*})"), lambda n: "(" + " || ".join(f"{{{i}}}" for i in range(len(n.args))) + ")", proof="strings"),
     Function("substring", (2, 3), rule.string_ints, rule.fixed(STRING), _listed("substring({*})"), duck.substring, duck.refuse_substring, "strings"),
     Function("length", (1, 1), rule.strings, rule.fixed(INT), "length({0})", "CAST(length({0}) AS INTEGER)", proof="strings"),
-    Function("replace", (3, 3), rule.strings, rule.fixed(STRING), _listed("replace({*})"), _listed("replace({*})"), proof="strings"),
+    Function("replace", (2, 3), rule.replacement, rule.fixed(STRING), _listed("replace({*})"), _listed("replace({*})"), proof="strings"),
     Function("upper", (1, 1), rule.strings, rule.fixed(STRING), "upper({0})", None),
     Function("lower", (1, 1), rule.strings, rule.fixed(STRING), "lower({0})", None),
     Function("trim", (1, 1), rule.strings, rule.fixed(STRING), "trim({0})", None),
@@ -196,6 +196,7 @@ _TABLE: tuple[Function, ...] = (
     _spark_only("md5", (1, 1), rule.unchanged, STRING),
     # Internal: what the planner itself puts into plans, typed by it.
     Function("average", (2, 2), rule.unchanged, rule.fixed(DOUBLE), duck.spark_average, duck.average, proof="aggregates"),
+    Function("multiply_narrow", (2, 2), rule.unchanged, rule.first_type, "CAST({0} * {1} AS {type})", "CAST({0} * {1} AS {type})", proof="arithmetic"),
     Function("single_value", (2, 2), rule.unchanged, rule.first_type, "CASE WHEN {1} > 1 THEN CAST(raise_error('SCALAR_SUBQUERY_TOO_MANY_ROWS') AS {type}) ELSE {0} END", "CASE WHEN {1} > 1 THEN CAST(error('SCALAR_SUBQUERY_TOO_MANY_ROWS') AS {type}) ELSE {0} END", proof="subqueries"),
 )  # fmt: skip
 

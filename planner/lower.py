@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from planner.aggregates import AGGREGATES
 from planner.errors import InternalPlanError
+from planner.estimates import match_shares
 from planner.expressions import (
     AggregateCall,
     Call,
@@ -54,6 +55,7 @@ class Lowering:
     def __init__(self, context: RuleContext) -> None:
         self.context = context
         self._sizes: dict[int, tuple[PhysicalPlan, float, float]] = {}
+        self._shares: dict[int, tuple[PhysicalPlan, tuple[float, float]]] = {}
 
     def lower(self, plan: LogicalPlan) -> PhysicalPlan:
         """The physical form of one operator and all below it."""
@@ -69,6 +71,11 @@ class Lowering:
             if known is not None and known[0] is node:
                 return known[1], known[2]
         return 1.0, 1.0
+
+    def match_shares(self, plan: HashJoinExec) -> tuple[float, float]:
+        """Expected shares of a join's left and right rows that find a partner."""
+        known = self._shares.get(id(plan))
+        return known[1] if known is not None and known[0] is plan else (1.0, 1.0)
 
     def note_size(self, plan: PhysicalPlan, like: PhysicalPlan) -> PhysicalPlan:
         """Remember that a rewritten operator is as large as the original."""
@@ -141,10 +148,10 @@ class Lowering:
         if plan.kind == "right":
             plan = Join(plan.right, plan.left, "left", plan.condition)
         left_keys, right_keys, residual = _split_condition(plan)
-        size = self.context.estimator.estimate(plan.right).num_bytes
-        small = size <= self.context.options.broadcast_bytes
+        estimate = self.context.estimator.estimate
+        small = estimate(plan.right).num_bytes <= self.context.options.broadcast_bytes
         broadcast = plan.kind != "full" and (not left_keys or small)
-        return HashJoinExec(
+        join = HashJoinExec(
             left=self.lower(plan.left),
             right=self.lower(plan.right),
             kind="inner" if plan.kind == "cross" else plan.kind,
@@ -153,6 +160,9 @@ class Lowering:
             residual=residual,
             broadcast=broadcast,
         )
+        shares = match_shares(estimate(plan.left), estimate(plan.right), plan.condition)
+        self._shares[id(join)] = (join, shares)
+        return join
 
 
 def _split_condition(

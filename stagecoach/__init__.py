@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from stagecoach.session import Result as Result
+from stagecoach.result import Result as Result
 from stagecoach.session import Session as Session
 from stagecoach.session import connect as connect

@@ -105,7 +105,9 @@ class LiveProgress(StageProgress):
         """Show a bar that waits for its first task."""
         with self._lock:
             if stage.stage_id in self._bars:  # a retry
-                self._progress.reset(self._bars[stage.stage_id], mark="·", note="again")
+                bar = self._bars[stage.stage_id]
+                self._progress.reset(bar)
+                self._progress.update(bar, mark="·", note="again")
                 return
             self._bars[stage.stage_id] = self._progress.add_task(
                 _clip(stage.title),

@@ -11,29 +11,25 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]  # its stubs are another package
-    import pyarrow as pa
+from stagecoach.result import Result
 
+if TYPE_CHECKING:
     from assets.engine import RunListener
     from assets.front_matter import FrontMatter
-    from assets.metadata import StageMetadata
     from infra.catalog.catalog import FileCatalog
     from infra.settings import EngineSettings
-    from infra.shuffle.manifest import Manifest
     from infra.storage.object_store import ObjectStore
     from planner.logical import LogicalPlan
     from planner.options import PlannerOptions, PlanPhase
     from planner.physical import PhysicalPlan
     from planner.stages import ParameterSpec, StageGraph
-    from planner.types import Field
     from stagecoach.parameters import ParameterInput, ParameterValue
     from stagecoach.progress import StageProgress
 
@@ -364,103 +360,3 @@ class PlannedRun:
 
     graph: StageGraph
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """The result of a query, read from storage when it is asked for.
-
-    Args:
-        graph: The plan that was run.
-        run_id: Id of the run.
-        stages: What each stage tells about itself, leaves first, the head last.
-        store: Where the stages' outputs are.
-    """
-
-    graph: StageGraph
-    run_id: str
-    stages: tuple[StageMetadata, ...]
-    store: ObjectStore = field(repr=False)
-
-    @cached_property
-    def _columns(self) -> tuple[Field, ...]:
-        from infra.runtime.pointers import read_pointer
-
-        pointer = read_pointer(self.store, self.run_id, self.graph.head.stage_id)
-        return pointer.fields if pointer and pointer.columns else self.graph.result
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of the result."""
-        return self.manifest(len(self.stages) - 1).num_rows
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the result, with Spark's names and types."""
-        from planner.types import arrow_schema
-
-        # Not the plan's: where Spark ran the whole query, Spark alone knew the columns.
-        return arrow_schema(self._columns)
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, in the result's order."""
-        import pyarrow as pa
-
-        from infra.shuffle.reader import read_partitions
-
-        schema = self.schema
-        manifest = self.manifest(len(self.stages) - 1)
-        _, batches = read_partitions(self.store, manifest, 0, manifest.num_partitions)
-        for batch in batches:
-            columns = [
-                column if column.type == wanted.type else column.cast(wanted.type)
-                for column, wanted in zip(batch.columns, schema, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-    def to_arrow(self) -> pa.Table:
-        """Return all rows as an Arrow table."""
-        import pyarrow as pa
-
-        return pa.Table.from_batches(self.batches(), schema=self.schema)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return all rows as a pandas data frame; duplicate column names stay."""
-        table = self.to_arrow()
-        numbered = table.rename_columns([str(i) for i in range(table.num_columns)])
-        frame = numbered.to_pandas()
-        frame.columns = list(table.schema.names)
-        return frame
-
-    def show(self, limit: int | None = None) -> None:
-        """Print the rows as a table, 100 of them unless told otherwise."""
-        import click
-
-        from stagecoach.output import render_rows
-
-        lines = render_rows(
-            self.schema,
-            self.batches(),
-            "table",
-            limit=limit,
-            num_rows=self.num_rows,
-            time_zone=self.graph.time_zone,
-        )
-        for line in lines:
-            click.echo(line)
-
-    def manifest(self, stage_id: int) -> Manifest:
-        """Return the commit of a stage.
-
-        Raises:
-            StorageError: It is gone: gc removed it after the run.
-        """
-        from infra.errors import StorageError
-        from infra.shuffle.manifest import load_manifest
-
-        fingerprint = self.stages[stage_id].fingerprint
-        stage = f"{self.graph.query}/stage_{stage_id}"
-        manifest = load_manifest(self.store, fingerprint, stage=stage) if fingerprint else None
-        if manifest is None:
-            raise StorageError(f"the output of {stage} is gone from storage; run the query again")
-        return manifest

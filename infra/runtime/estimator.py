@@ -162,7 +162,8 @@ def assign_tasks(
 def _num_tasks(total: int, parallelism: int, target: int, minimum: int) -> int:
     if total < minimum:
         return 1
-    wanted = max(parallelism, math.ceil(total / target))
+    rounds = max(math.ceil(total / target / parallelism), 1)
+    wanted = rounds * parallelism  # no slot idles in the last round
     return max(1, min(wanted, math.ceil(total / minimum)) if minimum else wanted)
 
 

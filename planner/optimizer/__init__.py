@@ -13,6 +13,7 @@ from planner.optimizer.context import RuleContext as RuleContext
 from planner.optimizer.convert_outer_joins import convert_outer_joins
 from planner.optimizer.factor_disjunctions import factor_disjunctions
 from planner.optimizer.fold_constants import fold_constants
+from planner.optimizer.narrow_decimals import narrow_decimals
 from planner.optimizer.prune_columns import prune_columns
 from planner.optimizer.push_down_filters import push_down_filters
 from planner.optimizer.push_down_limits import push_down_limits
@@ -31,7 +32,8 @@ RULES: tuple[Rule, ...] = (
     push_down_semi_joins,
     reorder_joins,  # needs filters at their relations, for the estimates
     push_down_limits,
-    prune_columns,  # last: removes what the others made superfluous
+    prune_columns,  # removes what the others made superfluous
+    narrow_decimals,  # last: about the cost of expressions, not the shape of the plan
 )
 
 

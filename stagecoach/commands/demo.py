@@ -14,7 +14,7 @@ from stagecoach.session import DEFAULT_CATALOG
 from stagecoach.terminal import configure_logging, discard_log, divert_noise
 
 if TYPE_CHECKING:
-    from stagecoach.session import Result
+    from stagecoach.result import Result
 
 QUERY = "q03"
 SCALE_FACTOR = 0.1

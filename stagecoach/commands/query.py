@@ -28,7 +28,8 @@ from stagecoach.sources import check_names, query_name, read_source
 from stagecoach.terminal import configure_logging, discard_log, divert_noise, log_path
 
 if TYPE_CHECKING:
-    from stagecoach.session import Result, Session
+    from stagecoach.result import Result
+    from stagecoach.session import Session
 
 
 @dataclass(frozen=True, kw_only=True)

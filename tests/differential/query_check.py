@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from infra.engines.errors import QueryError
 from planner import StageGraph, plan_query
@@ -21,6 +21,9 @@ from tests.differential.inprocess import (
     rows_of,
     spark_fields,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 
@@ -126,5 +129,3 @@ def _rounded(table: pa.Table, columns: tuple[int, ...]) -> pa.Table:
         values = [v if v is None or v != v else round(v, 9) + 0.0 for v in table.column(position).to_pylist()]  # fmt: skip
         table = table.set_column(position, f"c{position}", pa.array(values, pa.float64()))
     return table
-
-

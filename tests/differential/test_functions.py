@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -19,14 +20,13 @@ import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
-from pyspark.sql import SparkSession
 
 from infra.engines.duckdb import _database, parquet_select
 from infra.engines.inputs import FileRows, LeafColumn, ParquetInput
 from planner import plan_query
 from planner.aggregates import AGGREGATES
 from planner.engines import cast_reason
-from planner.errors import SqlError, UnsupportedSqlError
+from planner.errors import SqlError
 from planner.expressions import Call, Cast
 from planner.fragment_sql import _Renderer, render_fragment, type_name
 from planner.functions import REGISTRY
@@ -38,6 +38,9 @@ from planner.types import DataType, decimal, parse_type, to_arrow
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.function_cases import EITHER, INTERNAL, NATIVE, REFUSED
 from tests.differential.inprocess import canonical, collect, settings_for, spark_types
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -134,10 +137,7 @@ class Proof:
             case.bad_rows = self._rows_that_raise(case)
             text, source = self._item(case)
             bad = ", ".join(map(str, case.bad_rows))
-            guarded = (
-                f"SELECT c0, CASE WHEN c0 IN ({bad}) THEN NULL ELSE {text} END "
-                f"FROM {source}"
-            )
+            guarded = f"SELECT c0, CASE WHEN c0 IN ({bad}) THEN NULL ELSE {text} END FROM {source}"
             case.native = self._column(guarded, case.dtype)
 
     def _item(self, case: Case) -> tuple[str, str]:
@@ -229,7 +229,9 @@ class Proof:
         assert isinstance(leaf, ScanExec)
         frame = self.spark.table("e")
         pairs = zip(leaf.outputs, leaf.source, strict=True)
-        frame.select(*(frame[s].alias(f"c{c.id}") for c, s in pairs)).createOrReplaceTempView("in_0")
+        frame.select(*(frame[s].alias(f"c{c.id}") for c, s in pairs)).createOrReplaceTempView(
+            "in_0"
+        )
 
     def count_loud(self, cases: Iterable[Case]) -> None:
         """Remember expressions in which DuckDB raises and Spark never does."""
@@ -299,7 +301,7 @@ def check(
 
 def _refused_by_spark(spark: SparkSession, expr: str) -> bool:
     try:
-        spark.sql(f"SELECT {expr} FROM e").schema  # noqa: B018
+        spark.sql(f"SELECT id, {expr} FROM e").schema  # noqa: B018
     except SPARK_ERRORS:
         return True
     return False
@@ -316,7 +318,9 @@ def test_native_cases_run_on_duckdb_and_equal_spark(proof: Proof) -> None:
 
 
 def test_refused_cases_run_on_spark_with_our_types(proof: Proof) -> None:
-    wrong, cases = check(proof, [e for group in REFUSED.values() for e in group], values_of_refused=True)
+    wrong, cases = check(
+        proof, [e for group in REFUSED.values() for e in group], values_of_refused=True
+    )
     wrong += [f"{c.expr}: is native" for c in cases if c.is_native]
     assert not wrong, report(wrong)
 
@@ -349,10 +353,7 @@ def test_every_native_cast_has_a_case(proof: Proof) -> None:
     kinds = ["tinyint", "smallint", "int", "bigint", "float", "double", "string", "boolean", "date", "timestamp", "timestamp_ntz", "binary"]  # fmt: skip
     types = [*(parse_type(k) for k in kinds), decimal(15, 4)]
     native = {
-        (a.kind, b.kind)
-        for a in types
-        for b in types
-        if a != b and cast_reason(a, b) is None
+        (a.kind, b.kind) for a in types for b in types if a != b and cast_reason(a, b) is None
     }
     proof.casts.clear()
     for expr in EITHER["casts"]:

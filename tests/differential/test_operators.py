@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
+import pytest
+
+from planner import plan_query
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
-from tests.differential.operator_cases import FAMILIES
+from tests.differential.operator_cases import FAMILIES, NOT_STAGED, ON_SPARK
 from tests.differential.query_check import ALL_OPTIONS, ask_spark, differences
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -27,3 +32,23 @@ def test_queries_equal_spark(
                 found = [f"{type(error).__name__}: {str(error)[:300]}"]
             wrong += [f"{sql} [{name}]: {line}" for line in found]
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("sql", ON_SPARK)
+def test_spark_stages_among_others_equal_spark(
+    oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner, sql: str
+) -> None:
+    expected = ask_spark(oracle, sql)
+    for name, options in ALL_OPTIONS.items():
+        graph = plan_query(sql, tables.catalog, options)
+        assert "spark" in {stage.engine for stage in graph.stages}
+        assert graph.fallback_reason is None
+        wrong = differences(sql, tables.catalog, runner, expected, options, native=False)
+        assert not wrong, f"{name}: {wrong}"
+
+
+@pytest.mark.parametrize("sql", NOT_STAGED)
+def test_what_is_not_staged_is_handed_over_whole(tables: EdgeTables, sql: str) -> None:
+    graph = plan_query(sql, tables.catalog)
+    assert graph.fallback_reason
+    assert graph.head.sql == sql

@@ -13,7 +13,8 @@ def table(
     pairs = [part.strip().split(" ", 1) for part in columns.split(";")]
     fields = tuple(Field(name, parse_type(dtype)) for name, dtype in pairs)
     known = distinct or {}
-    stats = {f.name: ColumnStats(None, None, 0, known.get(f.name), 8.0) for f in fields}
+    limits = {f.name: (0.0, 50.0) if f.name == "total" else (None, None) for f in fields}
+    stats = {f.name: ColumnStats(*limits[f.name], 0, known.get(f.name), 8.0) for f in fields}
     sizes = TableStats(rows, rows * 8 * len(fields), max(rows // 100_000, 1), stats)
     return TableInfo(name, fields, sizes)
 

@@ -105,6 +105,12 @@ MORE = [
     "SELECT o.id, c.id FROM orders o LEFT JOIN customers c ON o.total > 3",
     "SELECT o.id, c.id FROM orders o FULL JOIN customers c ON o.customer = c.id AND c.rating = 1 AND o.total > 2",
     "SELECT a.n, b.n FROM (SELECT count(*) AS n FROM orders) a, (SELECT count(*) AS n FROM lines WHERE price > 3) b WHERE a.n > b.n OR a.n < b.n",
+    "SELECT o.id, c.id FROM orders o FULL JOIN customers c ON o.customer = c.id WHERE coalesce(o.total, 5) > 9",
+    "SELECT o.id, c.id FROM orders o FULL JOIN customers c ON o.customer = c.id WHERE coalesce(c.rating, 5) > 3",
+    "SELECT o.customer, count(*) FROM orders o FULL JOIN customers c ON o.customer = c.id AND o.total > 2 GROUP BY o.customer",
+    "SELECT c.id, count(*) FROM orders o RIGHT JOIN customers c ON o.customer = c.id GROUP BY c.id",
+    "SELECT id FROM customers UNION ALL SELECT id FROM products LIMIT 6 OFFSET 9",
+    "SELECT id FROM orders LIMIT 5 OFFSET 18",
 ]  # fmt: skip
 FIXTURES = [c.sql for c in all_cases() if "9999-12-31" not in c.sql and "<=>" not in c.sql]
 ONE_TASK = PlannerOptions(single_task_bytes=1 << 60)

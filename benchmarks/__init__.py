@@ -1,0 +1,6 @@
+"""How fast it is: TPC-H beside plain Spark SQL and DuckDB, and what an empty stage costs.
+
+`python -m benchmarks` compares, `python -m benchmarks.overhead` measures stages that do nothing.
+"""
+
+from __future__ import annotations

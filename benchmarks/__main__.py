@@ -1,0 +1,236 @@
+"""TPC-H side by side in one process: `python -m benchmarks --scale-factor 10 --queries q01,q03`.
+
+Stagecoach (through Dagster, every shuffle durable, nothing reused), plain Spark SQL (same session,
+same files, adaptive execution as by default) and DuckDB alone. The order of the contenders changes
+with every query and repeat. Every result is compared; one that differs is an error (exit 1).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from benchmarks.compare import difference, rough_difference
+from benchmarks.contenders import Contender, DuckDb, Sample, SparkSql, Stagecoach
+from benchmarks.report import Measurement, ratios, render, to_json, write
+from infra.runtime.java import ensure_java
+from stagecoach.session import Session, connect
+from stagecoach.terminal import configure_logging, discard_log, divert_noise
+from stagecoach.tpch import generate, write_catalog
+
+HERE = Path(__file__).resolve().parent
+QUERIES = HERE.parent / "pipelines" / "queries"
+CONTENDERS = ("stagecoach", "spark", "duckdb")
+# Starts the Python workers, compiles Spark's common code, warms Dagster's imports.
+WARM_UP = """
+SELECT n_name, count(*) AS suppliers, sum(o_totalprice) AS total
+FROM supplier JOIN nation ON s_nationkey = n_nationkey
+JOIN customer ON c_nationkey = n_nationkey JOIN orders ON o_custkey = c_custkey
+WHERE s_suppkey < 10 GROUP BY n_name ORDER BY n_name
+"""
+
+
+@click.command(context_settings={"max_content_width": 100, "show_default": True})
+@click.option("--scale-factor", type=click.FloatRange(min=0, min_open=True), default=1.0)
+@click.option("--queries", "names", metavar="q01,q03,…", help="Which queries.  [default: all 22]")
+@click.option("--repeat", type=click.IntRange(min=1), default=2, help="Runs; the least counts.")
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder with a folder of Parquet files per table.  [default: data/tpch-sfN, generated]",
+)
+@click.option(
+    "--storage",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".stagecoach"),
+    help="Local folder under which shuffles are written and removed.",
+)
+@click.option(
+    "--contenders", "chosen", default=",".join(CONTENDERS), help="Who runs; stagecoach must."
+)
+@click.option(
+    "--set", "assignments", metavar="KEY=VALUE", multiple=True, help="As of `stagecoach query`."
+)
+@click.option(
+    "--spark-memory-bytes",
+    type=click.IntRange(min=1 << 29),
+    default=lambda: _memory() * 3 // 10,
+    show_default="30 % of the machine's",
+    help="Heap of Spark, so that plain Spark SQL is not starved.",
+)
+@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path))
+def main(
+    scale_factor: float,
+    names: str | None,
+    repeat: int,
+    data: Path | None,
+    storage: Path,
+    chosen: str,
+    assignments: tuple[str, ...],
+    spark_memory_bytes: int,
+    json_path: Path | None,
+) -> None:
+    """Run TPC-H on Stagecoach, plain Spark SQL and DuckDB alone, and compare times and results."""
+    from stagecoach.options import read_settings
+
+    queries = _queries(names)
+    contenders = _contenders(chosen)
+    folder = (data or Path(f"data/tpch-sf{scale_factor:g}")).resolve()
+    if data is None:
+        click.echo(f"TPC-H data: {folder}", err=True)
+        generate(folder, scale_factor)
+    settings = read_settings(assignments)
+    settings.engine["spark_conf"] = {
+        "spark.driver.memory": f"{spark_memory_bytes >> 20}m",
+        **_texts(settings.engine.get("spark_conf")),
+    }
+    ensure_java()
+    configure_logging(debug=False)
+    divert_noise()
+    storage.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=storage) as root:
+        catalog = Path(root) / "catalog.yaml"
+        write_catalog(catalog, folder)
+        with connect(
+            catalog, Path(root) / "storage", settings=settings.engine, options=settings.planner
+        ) as session:
+            field = _build(contenders, session, folder, Path(root) / "spill")
+            measurements = run_all(field, queries, repeat)
+            document = to_json(
+                measurements,
+                scale_factor=scale_factor,
+                settings={
+                    "repeat": repeat,
+                    "set": list(assignments),
+                    "spark_conf": settings.engine["spark_conf"],
+                    "shuffle_codec": session.settings.codec,
+                    "duckdb_task_memory_bytes": session.settings.task_memory_bytes,
+                },
+            )
+    click.echo(render(measurements))
+    path = json_path or HERE / "results" / f"tpch-sf{scale_factor:g}.json"
+    write(path, document)
+    click.echo(f"\nWritten to {path}")
+    problems = [f"{m.query}: {problem}" for m in measurements for problem in m.problems]
+    for problem in problems:
+        click.echo(f"error: {problem}", err=True)
+    if problems:
+        sys.exit(1)
+    discard_log()
+
+
+def run_all(
+    contenders: Sequence[Contender], queries: Sequence[tuple[str, str]], repeat: int
+) -> list[Measurement]:
+    """Measure every query, after an untimed warm-up."""
+    for contender in contenders:
+        # The second time is for what the first one started in the background.
+        for _ in range(2):
+            contender.run("warm_up", WARM_UP)
+        contender.clean_up()
+    found: list[Measurement] = []
+    for number, (name, sql) in enumerate(queries):
+        measurement = Measurement(name)
+        for turn in range(repeat):
+            _run_turn(contenders, name, sql, number + turn, measurement)
+        found.append(measurement)
+        _progress(measurement, found)
+    return found
+
+
+def _run_turn(
+    contenders: Sequence[Contender],
+    name: str,
+    sql: str,
+    turn: int,
+    measurement: Measurement,
+) -> None:
+    """One run of each contender, starting with another one each time."""
+    first = turn % len(contenders)
+    samples: dict[str, Sample] = {}
+    for contender in [*contenders[first:], *contenders[:first]]:
+        try:
+            samples[contender.name] = contender.run(name, sql)
+        except Exception as error:  # noqa: BLE001 - reported; the other queries go on
+            message = str(error).splitlines()[0] if str(error) else type(error).__name__
+            measurement.problems.append(f"{contender.name} failed: {message}")
+        finally:
+            contender.clean_up()
+    measurement.problems += _compare(samples, sql)
+    for contender_name, sample in samples.items():
+        measurement.rows = sample.table.num_rows
+        kept = replace(sample, table=None)
+        measurement.samples.setdefault(contender_name, []).append(kept)
+
+
+def _compare(samples: dict[str, Sample], sql: str) -> list[str]:
+    """What differs from Spark's result."""
+    if "spark" not in samples:
+        return []
+    expected = samples["spark"].table
+    problems: list[str] = []
+    for name, sample in samples.items():
+        problem = None
+        if name == "stagecoach":
+            problem = difference(expected, sample.table, sql)
+        elif name == "duckdb":
+            problem = rough_difference(expected, sample.table)
+        if problem:
+            problems.append(f"{name}: another result than Spark's: {problem}")
+    return problems
+
+
+def _progress(measurement: Measurement, found: Sequence[Measurement]) -> None:
+    texts = []
+    for name in measurement.samples:
+        texts.append(f"{name} {measurement.seconds(name):.2f} s")
+    mean = ratios(found)["spark"]
+    so_far = f"  (÷ spark so far {mean:.2f})" if mean else ""
+    click.echo(f"{measurement.query}: {', '.join(texts)}{so_far}", err=True)
+    for problem in measurement.problems:
+        click.echo(f"  {problem}", err=True)
+
+
+def _build(names: Sequence[str], session: Session, folder: Path, spill: Path) -> list[Contender]:
+    memory = session.settings.task_memory_bytes * (os.cpu_count() or 1)
+    makers: dict[str, Callable[[], Contender]] = {
+        "stagecoach": lambda: Stagecoach(session),
+        "spark": lambda: SparkSql(session, folder),
+        "duckdb": lambda: DuckDb(folder, memory, spill),
+    }
+    return [makers[name]() for name in names]
+
+
+def _queries(names: str | None) -> list[tuple[str, str]]:
+    known = {path.stem: path for path in sorted(QUERIES.glob("q[0-9][0-9].sql"))}
+    wanted = [name.strip() for name in names.split(",")] if names else list(known)
+    if unknown := [name for name in wanted if name not in known]:
+        raise click.BadParameter(f"no query {unknown[0]}; there are {', '.join(known)}")
+    return [(name, known[name].read_text(encoding="utf-8")) for name in wanted]
+
+
+def _contenders(chosen: str) -> list[str]:
+    names = [name.strip() for name in chosen.split(",")]
+    if unknown := [name for name in names if name not in CONTENDERS]:
+        raise click.BadParameter(f"no contender {unknown[0]}; there are {', '.join(CONTENDERS)}")
+    if "stagecoach" not in names:
+        raise click.BadParameter("stagecoach must be among the contenders")
+    return names
+
+
+def _texts(value: object) -> dict[str, str]:
+    return {str(k): str(v) for k, v in value.items()} if isinstance(value, dict) else {}
+
+
+def _memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""What is compared: each takes SQL and gives the result as an Arrow table."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import duckdb
+import sqlglot
+
+from benchmarks.timing import Breakdown, StageClock
+from infra.runtime.spark_session import get_session
+from stagecoach.session import Session
+from stagecoach.tpch import TABLES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One run of a query.
+
+    Args:
+        seconds: From SQL text to Arrow table.
+        table: The result.
+        breakdown: What the seconds went into, where it is known.
+        stages: What each stage did, where there are any.
+    """
+
+    seconds: float
+    table: pa.Table = field(repr=False)
+    breakdown: Breakdown | None = None
+    stages: tuple[Mapping[str, Any], ...] = ()
+
+
+class Contender(Protocol):
+    """Something that runs queries."""
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+        ...
+
+    def run(self, name: str, sql: str) -> Sample:
+        """Run a query and return when its rows are here."""
+        ...
+
+    def clean_up(self) -> None:
+        """Remove what the last runs left on disk; not timed."""
+        ...
+
+
+class Stagecoach:
+    """The whole way: planner, a Dagster run in this process, Spark jobs, durable shuffles.
+
+    Every stage runs (`fresh`): nothing that an earlier run computed is reused.
+
+    Args:
+        session: Over the tables; its storage is this contender's own.
+    """
+
+    name = "stagecoach"
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def run(self, name: str, sql: str) -> Sample:
+        """Run a query through Dagster."""
+        clock = StageClock()
+        start = time.perf_counter()
+        planned = self._session.plan(sql, name=name)
+        plan_end = time.perf_counter()
+        with clock.watching_jobs():
+            result = self._session.run(planned, fresh=True, progress=clock)
+        run_end = time.perf_counter()
+        table = result.to_arrow()
+        end = time.perf_counter()
+        manifests = {s.stage_id: result.manifest(s.stage_id) for s in planned.graph.stages}
+        parts = clock.run_breakdown(planned.graph, manifests, run_end - plan_end)
+        parts += Breakdown(plan=plan_end - start, result=end - run_end)
+        on_path = clock.critical_path(planned.graph)
+        stages = tuple(
+            {
+                "stage_id": stage.stage_id,
+                "title": stage.title,
+                "engine": told.engine,
+                "fallback_reason": told.fallback_reason,
+                "tasks": told.tasks,
+                "rows": told.rows,
+                "bytes": told.bytes,
+                "seconds": round(told.seconds or 0.0, 3),
+                "critical": stage.stage_id in on_path,
+                "breakdown": clock.stage_breakdown(
+                    stage.stage_id, manifests[stage.stage_id]
+                ).to_dict(),
+            }
+            for stage, told in zip(planned.graph.stages, result.stages, strict=True)
+        )
+        return Sample(seconds=end - start, table=table, breakdown=parts, stages=stages)
+
+    def clean_up(self) -> None:
+        """Remove the shuffles and runs; what Spark said about result schemas stays."""
+        for folder in ("shuffle", "runs"):
+            shutil.rmtree(Path(self._session.settings.storage_root) / folder, ignore_errors=True)
+
+
+class SparkSql:
+    """Plain Spark SQL in the same Spark session, adaptive execution on, as Spark's defaults are.
+
+    Args:
+        session: Whose Spark session it is.
+        data: Folder with a folder for each table.
+    """
+
+    name = "spark"
+
+    def __init__(self, session: Session, data: Path) -> None:
+        self._spark = get_session(session.settings).newSession()
+        for table in TABLES:
+            self._spark.read.parquet(str(data / table)).createOrReplaceTempView(table)
+
+    def run(self, name: str, sql: str) -> Sample:
+        """Run a query and collect its rows."""
+        start = time.perf_counter()
+        table = self._spark.sql(sql).toArrow()
+        return Sample(seconds=time.perf_counter() - start, table=table)
+
+    def clean_up(self) -> None:
+        """Nothing is left."""
+
+
+class DuckDb:
+    """DuckDB alone, with a thread for each core: the limit of what one machine can do.
+
+    Args:
+        data: Folder with a folder for each table.
+        memory_bytes: Its memory limit.
+        spill: Folder that it may spill to.
+    """
+
+    name = "duckdb"
+
+    def __init__(self, data: Path, memory_bytes: int, spill: Path) -> None:
+        self._connection = duckdb.connect(
+            config={
+                "threads": os.cpu_count() or 1,
+                "memory_limit": f"{memory_bytes}B",
+                "temp_directory": str(spill),
+            }
+        )
+        for table in TABLES:
+            files = str(data / table / "*.parquet").replace("'", "''")
+            self._connection.execute(
+                f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{files}')"
+            )
+
+    def run(self, name: str, sql: str) -> Sample:
+        """Run a query, translated by sqlglot before the clock starts."""
+        translated = sqlglot.transpile(sql, read="spark", write="duckdb")[0]
+        start = time.perf_counter()
+        table = self._connection.sql(translated).to_arrow_table()
+        return Sample(seconds=time.perf_counter() - start, table=table)
+
+    def clean_up(self) -> None:
+        """Nothing is left."""

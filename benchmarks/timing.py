@@ -1,0 +1,154 @@
+"""Where the time of a run goes: in, a run under a `StageClock`; out, a `Breakdown` that adds up.
+
+    planning │ Dagster │ stage │ Dagster │ stage │ … │ reading the result
+                          └ storage │ Spark job │ storage
+                                       └ Spark │ read │ compute │ write
+
+Only the critical path counts: from the head back to the input that ended last, again and again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from assets import StageMetadata
+from infra.runtime import execution
+from infra.shuffle.manifest import Manifest
+from planner.stages import Stage, StageGraph
+from stagecoach.progress import StageProgress
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breakdown:
+    """Seconds of a query by what they were spent on; they add up to its wall time.
+
+    Args:
+        plan: Parsing, statistics and planning in the driver.
+        compute: Scans and operators, inside the tasks.
+        read: Reading shuffle files, inside the tasks.
+        write: Partitioning and writing shuffle files, inside the tasks.
+        spark: The Spark jobs apart from their tasks: start, transport, waiting for a free core.
+        storage: Snapshot, fingerprints, task list, manifests, pointers, schema check.
+        dagster: The run apart from its stages.
+        result: Reading the result from storage.
+    """
+
+    plan: float = 0.0
+    compute: float = 0.0
+    read: float = 0.0
+    write: float = 0.0
+    spark: float = 0.0
+    storage: float = 0.0
+    dagster: float = 0.0
+    result: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return sum(dataclasses.astuple(self))
+
+    def __add__(self, other: Breakdown) -> Breakdown:
+        pairs = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
+        return Breakdown(**dict(zip(PARTS, (a + b for a, b in pairs), strict=True)))
+
+    def to_dict(self) -> dict[str, float]:
+        """Seconds by name, rounded for people."""
+        return {name: round(getattr(self, name), 3) for name in PARTS}
+
+
+PARTS = tuple(f.name for f in dataclasses.fields(Breakdown))
+
+
+class StageClock(StageProgress):
+    """A listener that notes when each stage of one run starts and ends, and its Spark job."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._started: dict[int, float] = {}
+        self.intervals: dict[int, tuple[float, float]] = {}
+        self.job_seconds: dict[int, float] = {}
+
+    def stage_started(self, stage: Stage) -> None:
+        """Note the time."""
+        with self._lock:
+            self._started[stage.stage_id] = time.perf_counter()
+
+    def stage_finished(self, stage: Stage, metadata: StageMetadata) -> None:
+        """Note the time."""
+        with self._lock:
+            self.intervals[stage.stage_id] = (self._started[stage.stage_id], time.perf_counter())
+
+    @contextmanager
+    def watching_jobs(self) -> Iterator[None]:
+        """Time the Spark jobs of all stages that run inside the block, in any thread."""
+        names = ("run_tasks", "run_sql")
+        before = {name: getattr(execution, name) for name in names}
+        for name, function in before.items():
+            setattr(execution, name, self._timed(function))
+        try:
+            yield
+        finally:
+            for name, function in before.items():
+                setattr(execution, name, function)
+
+    def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(spark: object, spec: Any, **rest: object) -> Any:
+            started = time.perf_counter()
+            try:
+                return function(spark, spec, **rest)
+            finally:
+                stage_id = (spec[0] if isinstance(spec, Sequence) else spec).stage_id
+                seconds = time.perf_counter() - started
+                with self._lock:
+                    self.job_seconds[stage_id] = self.job_seconds.get(stage_id, 0.0) + seconds
+
+        return timed
+
+    def critical_path(self, graph: StageGraph) -> tuple[int, ...]:
+        """Stages whose times add up to the run's, first to last."""
+        path = [graph.head.stage_id]
+        while inputs := graph.stages[path[-1]].inputs:
+            path.append(max(inputs, key=lambda i: self.intervals[i][1]))
+        return tuple(reversed(path))
+
+    def stage_breakdown(self, stage_id: int, manifest: Manifest) -> Breakdown:
+        """The time of one stage; `plan`, `dagster` and `result` are 0."""
+        start, end = self.intervals[stage_id]
+        job = min(self.job_seconds.get(stage_id, 0.0), end - start)
+        tasks = manifest.metrics.get("tasks", [])
+        # Tasks of one worker process run one after the other; the busiest one sets the pace.
+        busy: dict[Any, float] = {}
+        for task in tasks:
+            worker = (task["host"], task["pid"])
+            busy[worker] = busy.get(worker, 0.0) + task["total_seconds"]
+        wall = min(max(busy.values(), default=0.0), job)
+        if manifest.engine == "spark":
+            wall = job  # what Spark computes is upstream of the Python function that reports
+        total = sum(task["total_seconds"] for task in tasks)
+        share = {
+            name: sum(task[f"{name}_seconds"] for task in tasks) / total if total else 0.0
+            for name in ("read", "write")
+        }
+        read, write = share["read"] * wall, share["write"] * wall
+        return Breakdown(
+            compute=wall - read - write,
+            read=read,
+            write=write,
+            spark=job - wall,
+            storage=end - start - job,
+        )
+
+    def run_breakdown(
+        self, graph: StageGraph, manifests: Mapping[int, Manifest], run_seconds: float
+    ) -> Breakdown:
+        """The time of the run along the critical path; `plan` and `result` are 0."""
+        path = self.critical_path(graph)
+        stages = [self.stage_breakdown(i, manifests[i]) for i in path]
+        spent = sum(part.total for part in stages)
+        return sum(stages, Breakdown(dagster=max(run_seconds - spent, 0.0)))

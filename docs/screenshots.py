@@ -1,0 +1,228 @@
+"""Takes the pictures in docs/images/: `python docs/screenshots.py` (or `make screenshots`).
+
+Starts Dagster's web server on `pipelines/` with a state of its own, runs query 3 in it over
+generated TPC-H data, and looks at the asset graph and at the finished run with headless Chromium.
+Needs playwright (`pip install stagecoach[docs]`) and Chromium (`apt-get install chromium`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, TimeoutError, sync_playwright
+
+from stagecoach.commands.ui import dagster_command, prepare_home
+from stagecoach.tpch import generate, write_catalog
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = ROOT / "docs" / "images"
+QUERY = "q03"
+SCALE_FACTOR = 0.1
+LOCATION = "pipelines"
+START_SECONDS = 180
+RUN_SECONDS = 300
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+# Small data would be one stage on one task; the pictures are to show a plan as for large data.
+MODULE = """\
+from pathlib import Path
+
+from assets import build_definitions, load_project
+from assets.resources import EngineResource
+from planner.options import PlannerOptions
+
+project = load_project(Path({queries!r}))
+defs = build_definitions(
+    queries=project,
+    catalog={catalog!r},
+    storage={storage!r},
+    options=PlannerOptions(broadcast_bytes=0, force_distribution=True, num_partitions=4),
+)
+"""
+
+
+def main() -> None:
+    """Take all pictures."""
+    if not CHROMIUM:
+        sys.exit("Chromium is not installed; run: apt-get install chromium (or set CHROMIUM)")
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="stagecoach-ui-") as folder:
+        place = Path(folder)
+        data = Path(os.environ.get("STAGECOACH_TPCH_DATA") or place / "tpch")
+        generate(data, SCALE_FACTOR)
+        with _server(place, data) as url:
+            run_id = _run(url)
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(
+                    executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+                )
+                page = browser.new_page(
+                    viewport={"width": 1440, "height": 900}, device_scale_factor=1.5
+                )
+                _take(page, url, run_id)
+                browser.close()
+
+
+def _take(page: Page, url: str, run_id: str) -> None:
+    group = f"{url}/locations/{LOCATION}/asset-groups/{QUERY}/lineage"
+    _open(page, group, QUERY)
+    _shoot(page, "asset-graph.png")
+    _open(page, f"{url}/runs/{run_id}", "stage_0")
+    _shoot(page, "run.png")
+    _open(page, f"{url}/assets/{QUERY}/stage_0?view=overview", "stage_0")
+    _shoot(page, "stage.png")
+
+
+def _open(page: Page, address: str, text: str) -> None:
+    page.goto(address)
+    try:
+        page.wait_for_load_state("networkidle", timeout=20_000)
+    except TimeoutError:
+        pass  # the UI polls: idle is a hope, the text below is the condition
+    page.get_by_text(text).first.wait_for(timeout=30_000)
+    page.wait_for_timeout(2_500)
+
+
+def _shoot(page: Page, name: str) -> None:
+    page.screenshot(path=IMAGES / name)
+    print(IMAGES / name)
+
+
+@contextmanager
+def _server(place: Path, data: Path) -> Iterator[str]:
+    """Dagster's web server and daemon on a free port; yields its address."""
+    write_catalog(place / "catalog.yaml", data)
+    module = MODULE.format(
+        queries=str(_one_query(place)),
+        catalog=str(place / "catalog.yaml"),
+        storage=str(place / "storage"),
+    )
+    (place / "pictures.py").write_text(module, encoding="utf-8")
+    os.environ["DAGSTER_HOME"] = str(place / "dagster")
+    home = prepare_home()
+    workspace = place / "workspace.yaml"
+    workspace.write_text(
+        f"load_from:\n  - python_file:\n      relative_path: pictures.py\n"
+        f"      location_name: {LOCATION}\n",
+        encoding="utf-8",
+    )
+    port = _free_port()
+    # `stagecoach ui` would take a workspace.yaml of the current folder; this is that, from there.
+    os.chdir(place)
+    command = dagster_command("127.0.0.1", port, None, debug=False)
+    environment = {
+        **os.environ,
+        "DAGSTER_HOME": str(home),
+        "DAGSTER_DISABLE_TELEMETRY": "yes",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONWARNINGS": "ignore",
+    }
+    with (place / "server.log").open("w") as log:
+        process = subprocess.Popen(
+            command, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            url = f"http://127.0.0.1:{port}"
+            _wait_until_up(url, process, place / "server.log")
+            yield url
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+            os.chdir(ROOT)
+
+
+def _one_query(place: Path) -> Path:
+    """A folder with the one query that the pictures show."""
+    folder = place / "queries"
+    folder.mkdir()
+    shutil.copy(ROOT / "pipelines" / "queries" / f"{QUERY}.sql", folder)
+    return folder
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    query = "{ repositoriesOrError { __typename } }"
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            sys.exit(f"Dagster ended:\n{log.read_text()[-2000:]}")
+        try:
+            found = _ask(url, query)["repositoriesOrError"]["__typename"]
+        except (urllib.error.URLError, OSError):
+            found = ""
+        if found == "RepositoryConnection":
+            return
+        time.sleep(1)
+    sys.exit(f"Dagster did not start in {START_SECONDS} s:\n{log.read_text()[-2000:]}")
+
+
+def _run(url: str) -> str:
+    """Launch the job of the query, wait for its end and return the run's id."""
+    mutation = """
+    mutation($params: ExecutionParams!) {
+      launchPipelineExecution(executionParams: $params) {
+        __typename
+        ... on LaunchRunSuccess { run { runId } }
+        ... on PythonError { message }
+      }
+    }"""
+    parameters = {
+        "selector": {
+            "repositoryLocationName": LOCATION,
+            "repositoryName": "__repository__",
+            "pipelineName": f"run_{QUERY}",
+        },
+        "mode": "default",
+    }
+    answer = _ask(url, mutation, {"params": parameters})["launchPipelineExecution"]
+    if answer["__typename"] != "LaunchRunSuccess":
+        sys.exit(f"the run was not launched: {answer}")
+    run_id = str(answer["run"]["runId"])
+    status = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
+    deadline = time.monotonic() + RUN_SECONDS
+    while time.monotonic() < deadline:
+        state = _ask(url, status, {"id": run_id})["runOrError"]["status"]
+        if state == "SUCCESS":
+            return run_id
+        if state in ("FAILURE", "CANCELED"):
+            sys.exit(f"the run ended as {state}")
+        time.sleep(1)
+    sys.exit(f"the run did not end in {RUN_SECONDS} s")
+
+
+def _ask(url: str, query: str, variables: dict[str, Any] | None = None) -> dict[str, Any]:
+    body = json.dumps({"query": query, "variables": variables or {}}).encode()
+    request = urllib.request.Request(
+        f"{url}/graphql", data=body, headers={"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as response:
+        answer: dict[str, Any] = json.load(response)
+    if "errors" in answer:
+        sys.exit(f"the UI refuses the request: {answer['errors'][0]['message']}")
+    data: dict[str, Any] = answer["data"]
+    return data
+
+
+if __name__ == "__main__":
+    main()

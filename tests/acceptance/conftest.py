@@ -1,0 +1,48 @@
+"""TPC-H tables, plain Spark's answers and runners over them, once a test process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.settings import EngineSettings
+from tests.acceptance.comparison import Oracle
+from tests.acceptance.runs import Runner, store_settings
+from tests.tpch import Tpch
+from tests.tpch import tpch as tpch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def oracle(spark: SparkSession, tpch: Tpch) -> Oracle:
+    """Plain Spark over the TPC-H tables, in a session of its own."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    for table in tpch.catalog.table_names():
+        path = str(tpch.folder / table)
+        session.read.parquet(path).createOrReplaceTempView(table)
+    return Oracle(session)
+
+
+@pytest.fixture(scope="session")
+def settings(
+    spark_settings: EngineSettings, tmp_path_factory: pytest.TempPathFactory
+) -> EngineSettings:
+    """Settings with a storage root that all acceptance tests of this process share."""
+    return store_settings(spark_settings, tmp_path_factory.mktemp("acceptance"))
+
+
+@pytest.fixture(scope="session")
+def in_process(tpch: Tpch, settings: EngineSettings, spark: SparkSession) -> Runner:
+    """Runs DuckDB tasks in this process; Spark stages are Spark jobs."""
+    return Runner(tpch.catalog, settings, spark, in_process=True)
+
+
+@pytest.fixture(scope="session")
+def runner(tpch: Tpch, settings: EngineSettings, spark: SparkSession) -> Runner:
+    """Runs every stage as a Spark job."""
+    return Runner(tpch.catalog, settings, spark)
