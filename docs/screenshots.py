@@ -7,6 +7,7 @@ Needs playwright (`pip install stagecoach[docs]`) and Chromium (`apt-get install
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -19,7 +20,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def main() -> None:
                     executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
                 )
                 page = browser.new_page(
-                    viewport={"width": 1440, "height": 900}, device_scale_factor=1.5
+                    viewport={"width": 1440, "height": 760}, device_scale_factor=1.5
                 )
                 _take(page, url, run_id)
                 browser.close()
@@ -79,6 +79,9 @@ def main() -> None:
 def _take(page: Page, url: str, run_id: str) -> None:
     group = f"{url}/locations/{LOCATION}/asset-groups/{QUERY}/lineage"
     _open(page, group, QUERY)
+    page.get_by_text("Hide navigation").click()
+    page.wait_for_timeout(500)
+    _open(page, group, "stage_0")
     _shoot(page, "asset-graph.png")
     _open(page, f"{url}/runs/{run_id}", "stage_0")
     _shoot(page, "run.png")
@@ -88,12 +91,16 @@ def _take(page: Page, url: str, run_id: str) -> None:
 
 def _open(page: Page, address: str, text: str) -> None:
     page.goto(address)
-    try:
+    # The UI polls: idle is a hope, the text is the condition.
+    with contextlib.suppress(TimeoutError):
         page.wait_for_load_state("networkidle", timeout=20_000)
-    except TimeoutError:
-        pass  # the UI polls: idle is a hope, the text below is the condition
     page.get_by_text(text).first.wait_for(timeout=30_000)
-    page.wait_for_timeout(2_500)
+    loading = page.get_by_text("Loading")
+    for _ in range(30):
+        if not loading.count():
+            break
+        page.wait_for_timeout(500)
+    page.wait_for_timeout(1_500)
 
 
 def _shoot(page: Page, name: str) -> None:
@@ -101,7 +108,7 @@ def _shoot(page: Page, name: str) -> None:
     print(IMAGES / name)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _server(place: Path, data: Path) -> Iterator[str]:
     """Dagster's web server and daemon on a free port; yields its address."""
     write_catalog(place / "catalog.yaml", data)
@@ -113,6 +120,8 @@ def _server(place: Path, data: Path) -> Iterator[str]:
     (place / "pictures.py").write_text(module, encoding="utf-8")
     os.environ["DAGSTER_HOME"] = str(place / "dagster")
     home = prepare_home()
+    with (home / "dagster.yaml").open("a", encoding="utf-8") as instance:
+        instance.write("nux:\n  enabled: false\n")  # no invitation in front of the picture
     workspace = place / "workspace.yaml"
     workspace.write_text(
         f"load_from:\n  - python_file:\n      relative_path: pictures.py\n"

@@ -15,6 +15,6 @@ HERE = Path(__file__).resolve().parent
 defs = build_definitions(
     queries=HERE / "queries",
     catalog=os.environ.get("STAGECOACH_CATALOG", HERE / "catalog.yaml"),
-    storage=os.environ.get("STAGECOACH_STORAGE_ROOT", HERE.parent / ".stagecoach"),
+    storage=os.environ.get("STAGECOACH_STORAGE_ROOT", HERE.parent / ".stagecoach" / "storage"),
     missing_data_hint="`make demo` generates the TPC-H tables; reload the code location after it.",
 )

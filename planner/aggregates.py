@@ -11,7 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import AggregateCall, Column, Expression, call, cast
+from planner.expressions import (
+    AggregateCall,
+    Column,
+    Expression,
+    call,
+    cast,
+)
 from planner.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, DataType, array_of, bounded_decimal
 
 Args = tuple[Expression, ...]

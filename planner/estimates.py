@@ -8,6 +8,7 @@ is bounded by its value range and by the rows at hand.
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -29,7 +30,10 @@ from planner.logical import (
 from planner.types import DataType
 
 DEFAULT_ROWS = 1_000_000
-_EQ, _RANGE, _LIKE, _OTHER = 0.1, 0.3, 0.1, 0.3
+_KEY_SHARE = 0.9
+_FEW = 1_000.0  # text of which there may well be as many values as rows
+_EQ, _RANGE, _LIKE, _OTHER, _LEAST = 0.1, 0.3, 0.1, 0.3, 0.0005
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _WIDTHS = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "date": 4, "float": 4, "string": 24}
 
 
@@ -40,6 +44,7 @@ class ColumnEstimate:
     Args:
         distinct: Number of distinct values.
         domain: Number of distinct values before any filter: what a foreign key ranges over.
+        table_rows: Rows of the base table that it comes from; 0 for a computed column.
         low: Smallest value as a number (dates as days), where known.
         high: Largest value, likewise.
         width: Mean bytes of a value.
@@ -47,9 +52,15 @@ class ColumnEstimate:
 
     distinct: float
     domain: float = 0.0
+    table_rows: float = 0.0
     low: float | None = None
     high: float | None = None
     width: float = 8.0
+
+    @property
+    def is_key(self) -> bool:
+        """Whether each value seems to stand in one row of its base table."""
+        return self.table_rows > 0 and self.domain >= _KEY_SHARE * self.table_rows
 
 
 @dataclass(frozen=True)
@@ -143,7 +154,7 @@ class Estimator:
             if known and known.avg_bytes and column.dtype.kind in ("string", "binary"):
                 width = max(known.avg_bytes, 4.0)
             distinct = max(distinct, 1.0)
-            columns[column.id] = ColumnEstimate(distinct, distinct, low, high, width)
+            columns[column.id] = ColumnEstimate(distinct, distinct, rows, low, high, width)
         return Estimate(rows, columns)
 
     def _aggregate(self, plan: Aggregate) -> Estimate:
@@ -185,7 +196,7 @@ def _distinct(rows: float, low: float | None, high: float | None, dtype: DataTyp
     if low is not None and high is not None and (dtype.is_integral or dtype.kind == "date"):
         return min(rows, high - low + 1)
     if dtype.kind == "string":
-        return max(rows * 0.1, 1.0)
+        return max(rows * 0.1, min(rows, _FEW), 1.0)
     return max(rows, 1.0)
 
 
@@ -209,9 +220,7 @@ def _of(expr: Expression, below: Estimate) -> ColumnEstimate:
 
 def filtered(below: Estimate, predicate: Expression) -> Estimate:
     """The rows of `below` for which the predicate holds."""
-    selectivity = 1.0
-    for part in conjuncts(predicate):
-        selectivity *= _selectivity(part, below)
+    selectivity = _all_selectivity(predicate, below)
     return _narrowed(below.scaled(below.rows * selectivity), predicate)
 
 
@@ -264,30 +273,53 @@ def _selectivity(part: Expression, below: Estimate) -> float:
 
 
 def _all_selectivity(predicate: Expression, below: Estimate) -> float:
+    """The share of rows that pass all conjuncts, independent but for ranges of one column."""
     result = 1.0
+    ranges: dict[int, tuple[float, float]] = {}
     for part in conjuncts(predicate):
-        result *= _selectivity(part, below)
+        bound = _range_share(part, below)
+        if bound is None:
+            result *= _selectivity(part, below)
+            continue
+        column, low, high = bound
+        known = ranges.get(column, (0.0, 1.0))
+        ranges[column] = (max(known[0], low), min(known[1], high))
+    for low, high in ranges.values():
+        result *= min(max(high - low, _LEAST), 1.0)
     return result
+
+
+def _range_share(part: Expression, below: Estimate) -> tuple[int, float, float] | None:
+    """A column, and the part of its value range (from 0 to 1) that a comparison lets through."""
+    if not isinstance(part, Call) or part.function not in ("lt", "le", "gt", "ge"):
+        return None
+    left, right = part.args
+    function = part.function
+    if isinstance(left, Literal):
+        left, right, function = right, left, _MIRRORED[function]
+    value = _literal_number(right)
+    known = below.columns.get(left.id) if isinstance(left, ColumnRef) else None
+    if value is None or known is None or known.low is None or known.high is None:
+        return None
+    if not isinstance(left, ColumnRef) or known.high <= known.low:
+        return None
+    share = min(max((value - known.low) / (known.high - known.low), 0.0), 1.0)
+    return (left.id, 0.0, share) if function in ("lt", "le") else (left.id, share, 1.0)
 
 
 def _compared(part: Call, below: Estimate) -> float:
     left, right = part.args
     if isinstance(left, Literal):
-        mirror = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
-        left, right, function = right, left, mirror[part.function]
-    else:
-        function = part.function
-    column = _of(left, below)
-    if function == "eq":
-        if not isinstance(right, Literal) and right.column_ids:
-            return 1.0 / max(column.distinct, _of(right, below).distinct, 1.0)
-        return max(1.0 / column.distinct, 1e-9) if left.column_ids else _EQ
-    value = _literal_number(right)
-    if value is None or column.low is None or column.high is None or column.high <= column.low:
+        left, right = right, left
+    bound = _range_share(part, below)
+    if bound is not None:
+        return min(max(bound[2] - bound[1], _LEAST), 1.0)
+    if part.function != "eq":
         return _RANGE
-    share = (value - column.low) / (column.high - column.low)
-    share = share if function in ("lt", "le") else 1.0 - share
-    return min(max(share, 0.0005), 1.0)
+    column = _of(left, below)
+    if not isinstance(right, Literal) and right.column_ids:
+        return 1.0 / max(column.distinct, _of(right, below).distinct, 1.0)
+    return max(1.0 / column.distinct, 1e-9) if left.column_ids else _EQ
 
 
 def _literal_number(expr: Expression) -> float | None:
@@ -305,22 +337,26 @@ def _literal_number(expr: Expression) -> float | None:
 def joined(left: Estimate, right: Estimate, kind: str, condition: Expression) -> Estimate:
     """The output of a join of two estimates.
 
-    A key's domain is taken as the smaller of both sides' domains, which is the referenced side's
-    for foreign keys whose range overstates their distinct values.
+    Each pair of rows matches with one chance in the number of values that the keys range over.
     """
-    both = {**left.columns, **right.columns}
-    product = Estimate(left.rows * right.rows, both)
-    rows = product.rows
-    matched = 1.0
+    product = Estimate(left.rows * right.rows, {**left.columns, **right.columns})
+    pairs: list[tuple[ColumnEstimate, ColumnEstimate]] = []
+    selectivity = 1.0
     for part in conjuncts(condition):
         if isinstance(part, Call) and part.function == "eq" and _across(part, left, right):
-            first, second = (_of(a, product) for a in part.args)
-            domain = max(min(_domain(first), _domain(second)), 1.0)
-            rows /= domain
-            inner = second if part.args[0].column_ids <= left.columns.keys() else first
-            matched *= min(inner.distinct / domain, 1.0)
+            first, second = part.args
+            if not first.column_ids <= left.columns.keys():
+                first, second = second, first
+            pairs.append((_of(first, left), _of(second, right)))
         else:
-            rows *= _selectivity(part, product)
+            selectivity *= _selectivity(part, product)
+    rows = product.rows * selectivity
+    matched = 1.0
+    if pairs:
+        domain = _shared_domain(pairs)
+        rows /= domain
+        distinct = min(math.prod(second.distinct for _, second in pairs), right.rows)
+        matched = min(distinct / domain, 1.0)
     match kind:
         case "semi":
             return left.scaled(left.rows * max(matched, 1e-6))
@@ -342,8 +378,21 @@ def match_shares(left: Estimate, right: Estimate, condition: Expression) -> tupl
     return min(kept_left, 1.0), min(kept_right, 1.0)
 
 
-def _domain(column: ColumnEstimate) -> float:
-    return column.domain or column.distinct
+def _shared_domain(pairs: list[tuple[ColumnEstimate, ColumnEstimate]]) -> float:
+    """The number of values over which the keys of both sides range.
+
+    That of the key's side where one side is a key of its table (a foreign key's own count is a
+    guess), else the smaller one. Several columns together have no more values than a table rows.
+    """
+    total, cap = 1.0, math.inf
+    for first, second in pairs:
+        domains = (first.domain or first.distinct, second.domain or second.distinct)
+        if first.is_key != second.is_key:
+            total *= domains[0] if first.is_key else domains[1]
+        else:
+            total *= min(domains)
+        cap = min(cap, first.table_rows or math.inf, second.table_rows or math.inf)
+    return max(total if len(pairs) == 1 else min(total, cap), 1.0)
 
 
 def _across(part: Call, left: Estimate, right: Estimate) -> bool:

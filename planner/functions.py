@@ -170,7 +170,7 @@ _TABLE: tuple[Function, ...] = (
     Function("lpad", (3, 3), rule.string_int_string, rule.fixed(STRING), _listed("lpad({*})"), None),
     Function("rpad", (3, 3), rule.string_int_string, rule.fixed(STRING), _listed("rpad({*})"), None),
     Function("regexp_replace", (3, 3), rule.strings, rule.fixed(STRING), _listed("regexp_replace({*})"), None),
-    _field("year", "year({0})"), _field("month", "month({0})"), _field("day", "day({0})"),
+    _field("year", "year(CAST({0} AS DATE))"), _field("month", "month({0})"), _field("day", "day({0})"),
     _field("quarter", "quarter({0})"), _field("dayofyear", "dayofyear({0})"), _field("weekofyear", "weekofyear({0})"),
     _field("dayofweek", "dayofweek({0}) + 1"), _field("weekday", "isodow({0}) - 1"),
     Function("hour", (1, 1), rule.times, rule.fixed(INT), "hour({0})", "CAST(hour({0}) AS INTEGER)", duck.only("timestamp", "timestamp_ntz"), "time_fields"),

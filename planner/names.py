@@ -37,6 +37,13 @@ def column_name(node: exp.Expr) -> str:
 
 
 @column_name.register
+def _(node: exp.Func) -> str:
+    args = [a for v in node.args.values() for a in (v if isinstance(v, list) else [v])]
+    shown = [a.this if isinstance(a, exp.TsOrDsToDate) else a for a in args]
+    return _function(node.sql_name().lower(), [a for a in shown if isinstance(a, exp.Expr)])
+
+
+@column_name.register
 def _(node: exp.Alias) -> str:
     return str(node.alias)
 
@@ -93,18 +100,6 @@ def _(node: exp.Cast) -> str:
     if isinstance(node.this, exp.Literal) and node.to.this == exp.DType.DATE:
         return f"DATE '{node.this.this}'"
     return f"CAST({column_name(node.this)} AS {node.to.sql(dialect=StagecoachSpark)})"
-
-
-@column_name.register(exp.Year)
-@column_name.register(exp.Month)
-@column_name.register(exp.Substring)
-@column_name.register(exp.Coalesce)
-def _(node: exp.Func) -> str:
-    args = [a for v in node.args.values() for a in (v if isinstance(v, list) else [v])]
-    args = [
-        a.this if isinstance(a, exp.TsOrDsToDate) else a for a in args if isinstance(a, exp.Expr)
-    ]
-    return _function(node.sql_name().lower(), args)
 
 
 def _function(name: str, args: list[exp.Expr]) -> str:

@@ -7,7 +7,7 @@ refused here, before any engine sees it.
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
@@ -73,6 +73,12 @@ class StagecoachSpark(Spark):
         """Keeps CAST strict."""
 
         STRICT_CAST = True
+        # sqlglot's nodes for these spell units out ('Q' as QUARTER), which Spark does not.
+        FUNCTIONS: ClassVar[dict[str, Any]] = {
+            **SparkParser.FUNCTIONS,
+            "TRUNC": lambda args: exp.Anonymous(this="trunc", expressions=args),
+            "DATE_TRUNC": lambda args: exp.Anonymous(this="date_trunc", expressions=args),
+        }
 
 
 def parse_query(sql: str) -> exp.Query:

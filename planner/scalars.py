@@ -330,14 +330,14 @@ def _to_date(node: exp.TsOrDsToDate, names: Names) -> Expression:
     return cast_literal(build_scalar(node.this, names), DATE)
 
 
-def _trunc(node: exp.Func, names: Names) -> Expression:
-    arg = build_scalar(_unwrap_time(node.this), names)
-    unit = node.args["unit"]
-    text = unit.name.upper()
-    text = {"YYYY": "YEAR", "YY": "YEAR", "MM": "MONTH", "MON": "MONTH"}.get(text, text)
-    if isinstance(node, exp.TimestampTrunc):
-        return make_call("date_trunc", Literal(STRING, text), arg)
-    return make_call("trunc", _time_argument(arg), Literal(STRING, text))
+_TRUNC_UNITS = {"YYYY": "YEAR", "YY": "YEAR", "MM": "MONTH", "MON": "MONTH"}
+
+
+def _trunc(args: tuple[Expression, ...]) -> Expression:
+    if len(args) == 2 and isinstance(args[1], Literal) and args[1].dtype == STRING:
+        unit = str(args[1].value).upper()
+        args = (_time_argument(args[0]), Literal(STRING, _TRUNC_UNITS.get(unit, unit)))
+    return make_call("trunc", *args)
 
 
 def _in(node: exp.In, names: Names) -> Expression:
@@ -497,7 +497,8 @@ def _anonymous(node: exp.Anonymous, names: Names) -> Expression:
         return make_aggregate("bool_or", tuple(build_scalar(a, names) for a in node.expressions))
     if name == "every":
         return make_aggregate("bool_and", tuple(build_scalar(a, names) for a in node.expressions))
-    return make_call(name, *(build_scalar(a, names) for a in node.expressions))
+    args = tuple(build_scalar(a, names) for a in node.expressions)
+    return _trunc(args) if name == "trunc" else make_call(name, *args)
 
 
 def _clock(dtype: DataType) -> Callable[[exp.Expr, Names], Expression]:
@@ -588,8 +589,6 @@ _HANDLERS: dict[type[exp.Expr], Callable[..., Expression]] = {
     exp.LastDay: _args("last_day", "this"),
     exp.DateDiff: _date_diff,
     exp.TsOrDsToDate: _to_date,
-    exp.DateTrunc: _trunc,
-    exp.TimestampTrunc: _trunc,
     exp.CurrentDate: _clock(DATE),
     exp.CurrentTimestamp: _clock(TIMESTAMP),
     exp.Placeholder: _placeholder,

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from planner.logical import LogicalPlan
+from planner.optimizer.collapse_projects import collapse_projects
 from planner.optimizer.context import RuleContext as RuleContext
 from planner.optimizer.convert_outer_joins import convert_outer_joins
 from planner.optimizer.factor_disjunctions import factor_disjunctions
 from planner.optimizer.fold_constants import fold_constants
 from planner.optimizer.narrow_decimals import narrow_decimals
 from planner.optimizer.prune_columns import prune_columns
+from planner.optimizer.prune_scans import prune_scans
 from planner.optimizer.push_down_filters import push_down_filters
 from planner.optimizer.push_down_limits import push_down_limits
 from planner.optimizer.push_down_semi_joins import push_down_semi_joins
@@ -30,6 +32,8 @@ RULES: tuple[Rule, ...] = (
     convert_outer_joins,  # before filters move, which it needs above the join
     push_down_filters,
     push_down_semi_joins,
+    collapse_projects,
+    prune_scans,  # for the widths that the next rule looks at
     reorder_joins,  # needs filters at their relations, for the estimates
     push_down_limits,
     prune_columns,  # removes what the others made superfluous

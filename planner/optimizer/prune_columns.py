@@ -29,10 +29,17 @@ def prune_columns(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
     A scan of which nothing is read keeps its narrowest column, so that rows can be counted.
     """
     del context
-    return _prune(plan, plan.column_ids)
+    return prune(plan, plan.column_ids, narrow=True)
 
 
-def _prune(plan: LogicalPlan, needed: frozenset[int]) -> LogicalPlan:
+def prune(plan: LogicalPlan, needed: frozenset[int], *, narrow: bool) -> LogicalPlan:
+    """The plan with the needed columns only.
+
+    Args:
+        plan: What to prune.
+        needed: Numbers of the columns that the consumer reads.
+        narrow: Whether to drop, at joins and aggregates, what only filters below them read.
+    """
     match plan:
         case Scan():
             return _scan(plan, needed)
@@ -40,26 +47,25 @@ def _prune(plan: LogicalPlan, needed: frozenset[int]) -> LogicalPlan:
             items = tuple(i for i in plan.items if i[0].id in needed) or plan.items[:1]
             if len(items) < len(plan.items):
                 plan = replace(plan, items=items)
-            return plan.with_children((_prune(plan.child, _read(plan)),))
+            return plan.with_children((prune(plan.child, _read(plan), narrow=narrow),))
         case Aggregate():
             kept = tuple(a for a in plan.aggregates if a[0].id in needed)
             if not plan.groups:
                 kept = kept or plan.aggregates[:1]
             if len(kept) < len(plan.aggregates):
                 plan = replace(plan, aggregates=kept)
-            return plan.with_children((_narrow(_prune(plan.child, _read(plan)), _read(plan)),))
+            return plan.with_children((_narrowed(plan.child, _read(plan), narrow),))
         case Filter() | Sort() | Limit():
             below = needed | _read(plan)
-            return plan.with_children((_prune(plan.child, below),))
+            return plan.with_children((prune(plan.child, below, narrow=narrow),))
         case Join():
             below = needed | _read(plan)
             sides = tuple(
-                _narrow(_prune(side, below & side.column_ids), below & side.column_ids)
-                for side in plan.children
+                _narrowed(side, below & side.column_ids, narrow) for side in plan.children
             )
             return plan.with_children(sides)
         case Union():
-            return _union(plan, needed)
+            return _union(plan, needed, narrow)
         case OneRow():
             return plan
     raise TypeError(type(plan).__name__)
@@ -79,6 +85,11 @@ def _scan(plan: Scan, needed: frozenset[int]) -> Scan:
     return replace(plan, outputs=tuple(c for c, _ in kept), source=tuple(n for _, n in kept))
 
 
+def _narrowed(plan: LogicalPlan, needed: frozenset[int], narrow: bool) -> LogicalPlan:
+    pruned = prune(plan, needed, narrow=narrow)
+    return _narrow(pruned, needed) if narrow else pruned
+
+
 def _narrow(plan: LogicalPlan, needed: frozenset[int]) -> LogicalPlan:
     """The plan without columns that only its own filters and joins read."""
     kept: tuple[Column, ...] = tuple(c for c in plan.columns if c.id in needed)
@@ -89,15 +100,15 @@ def _narrow(plan: LogicalPlan, needed: frozenset[int]) -> LogicalPlan:
     return Project(plan, tuple((c, c.ref) for c in kept))
 
 
-def _union(plan: Union, needed: frozenset[int]) -> LogicalPlan:
+def _union(plan: Union, needed: frozenset[int], narrow: bool) -> LogicalPlan:
     keep = [i for i, c in enumerate(plan.outputs) if c.id in needed] or [0]
     if len(keep) == len(plan.outputs):
-        return plan.with_children(tuple(_prune(c, c.column_ids) for c in plan.inputs))
+        return plan.with_children(tuple(prune(c, c.column_ids, narrow=narrow) for c in plan.inputs))
     inputs = []
     for child in plan.inputs:
         columns = tuple(child.columns[i] for i in keep)
         ids = frozenset(c.id for c in columns)
-        pruned = _prune(child, ids)
+        pruned = prune(child, ids, narrow=narrow)
         if pruned.columns != columns:
             pruned = Project(pruned, tuple((c, c.ref) for c in columns))
         inputs.append(pruned)

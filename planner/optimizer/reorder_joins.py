@@ -62,7 +62,9 @@ class _Order:
     def __init__(
         self, relations: list[LogicalPlan], predicates: list[Expression], context: RuleContext
     ) -> None:
-        self._predicates = list(dict.fromkeys(predicates))
+        # Sorted, so that the result depends on what is joined and not on how it was written.
+        relations = sorted(relations, key=lambda r: sorted(r.column_ids))
+        self._predicates = sorted(dict.fromkeys(predicates), key=lambda p: sorted(p.column_ids))
         self._leaves = [_Candidate(r, context.estimator.estimate(r), 0.0) for r in relations]
         self._masks = [self._mask(p) for p in self._predicates]
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 COMMAND = (sys.executable, "-m", "stagecoach.cli")
@@ -67,10 +67,8 @@ def started(
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
     """SIGKILL to a process and its children: Python, JVM and workers at the same moment."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait(timeout=30)
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 
 from infra.catalog.catalog import FileCatalog
@@ -31,6 +30,7 @@ from planner.planning import plan_query
 from planner.stages import ParameterSpec, StageGraph
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 

@@ -25,9 +25,7 @@ QUICK = ("q01", "q03", "q06", "q13", "q16", "q18", "q21", "q22")
 
 
 def shuffled(num_partitions: int) -> PlannerOptions:
-    return PlannerOptions(
-        force_distribution=True, broadcast_bytes=0, num_partitions=num_partitions
-    )
+    return PlannerOptions(force_distribution=True, broadcast_bytes=0, num_partitions=num_partitions)
 
 
 PLANS = {
@@ -77,17 +75,13 @@ def test_a_sample_goes_through_spark_jobs(
 ) -> None:
     plan, codec, min_task_bytes = sample
     sql = query_text(name)
-    ran = runner.run(
-        sql, PLANS[plan], name=name, codec=codec, min_task_bytes=min_task_bytes
-    )
+    ran = runner.run(sql, PLANS[plan], name=name, codec=codec, min_task_bytes=min_task_bytes)
     assert set(ran.engines) == {"duckdb"}
     assert_same(ran.table, oracle.answer(sql))
 
 
 @pytest.mark.parametrize("name", some(NAMES, ("q03", "q16")))
-def test_spark_as_the_engine_gives_sparks_answer(
-    name: str, runner: Runner, oracle: Oracle
-) -> None:
+def test_spark_as_the_engine_gives_sparks_answer(name: str, runner: Runner, oracle: Oracle) -> None:
     sql = query_text(name)
     ran = runner.run(sql, PlannerOptions(engine="spark"), name=name)
     assert set(ran.engines) == {"spark"}
@@ -140,7 +134,9 @@ def test_explain_tells_engine_reason_and_layout(tpch: Tpch) -> None:
         assert stage["schema"]
     kinds = [s["output"]["kind"] for s in stages]
     assert kinds[-1] == "gather"
-    assert all(s["output"]["num_partitions"] == 7 for s in stages if s["output"]["kind"] == "shuffle")
+    assert all(
+        s["output"]["num_partitions"] == 7 for s in stages if s["output"]["kind"] == "shuffle"
+    )
 
 
 def test_the_whole_of_a_query_on_spark_is_explained_too(tpch: Tpch) -> None:

@@ -124,8 +124,14 @@ def _values(
 
 
 def _rounded(table: pa.Table, columns: tuple[int, ...]) -> pa.Table:
-    """Sums to ten significant digits of what they can be here (some hundred values below 100)."""
+    """Floats that depend on the order of the rows, to ten digits."""
     for position in columns:
-        values = [v if v is None or v != v else round(v, 9) + 0.0 for v in table.column(position).to_pylist()]  # fmt: skip
+        values = [_ten_digits(v) for v in table.column(position).to_pylist()]
         table = table.set_column(position, f"c{position}", pa.array(values, pa.float64()))
     return table
+
+
+def _ten_digits(value: float | None) -> float | None:
+    if value is None or value != value or abs(value) >= 1:
+        return None if value is None else float(f"{value:.10g}")
+    return round(value, 9) + 0.0

@@ -21,7 +21,7 @@ OTHERS = ["s", "b", "dt", "ts", "tn", "bin", "never"]
 GROUPS = ["", "g", "h", "g, h", "gd", "gf", "gc", "gt", "i % 2"]
 CALLS = {
     "count": ["count(*)", *(f"count({c})" for c in [*INTEGERS, "d52", "d", "s", "never"]), "count(i, s)", "count(DISTINCT i)", "count(DISTINCT s)", "count(DISTINCT d52)", "count(DISTINCT dt)", "count(DISTINCT i, s)", "count(1)", "count(NULL)", "count(*) FILTER (WHERE i > 0)", "count(DISTINCT s) FILTER (WHERE b)", "count_if(b)", "count_if(i > 0)"],
-    "sum": [*(f"sum({c})" for c in ["ti", "si", "i", *DECIMALS, "never", *FLOATS]), "sum(l)", "sum(DISTINCT ti)", "sum(DISTINCT d52)", "sum(i) FILTER (WHERE b)", "sum(i + 1)", "sum(d52 * (1 - d52))", "sum(CASE WHEN b THEN 1 ELSE 0 END)", "sum(DISTINCT d152) FILTER (WHERE b)"],
+    "sum": [*(f"sum({c})" for c in ["ti", "si", "i", *DECIMALS, "never", *FLOATS]), "sum(l)", "sum(DISTINCT ti)", "sum(DISTINCT d52)", "sum(i) FILTER (WHERE b)", "avg(i + 1)", "sum(d52 + 1)", "sum(i - 1)", "sum(ti * 2)", "sum(d52 * (1 - d52))", "sum(CASE WHEN b THEN 1 ELSE 0 END)", "sum(DISTINCT d152) FILTER (WHERE b)"],
     "avg": [*(f"avg({c})" for c in ["ti", "si", "i", "d52", "d152", "never", "d", "f"]), "avg(DISTINCT ti)", "avg(DISTINCT d52)", "avg(i) FILTER (WHERE b)", "avg(d52 * d52)", "avg(d200)"],
     "min": [*(f"min({c})" for c in [*INTEGERS, *DECIMALS, *OTHERS]), "min(DISTINCT i)", "min(s) FILTER (WHERE b)"],
     "max": [*(f"max({c})" for c in [*INTEGERS, *DECIMALS, *OTHERS]), "max(DISTINCT i)"],
@@ -32,7 +32,9 @@ SPARK_ONLY = ["min(d)", "max(f)", "count(DISTINCT d)", "sum(DISTINCT d)", "stdde
 
 
 def is_float(call: str) -> bool:
-    return call in ("sum(d)", "sum(f)", "avg(d)", "avg(f)")
+    """Whether the result is computed from floats in the order of the rows."""
+    names = ("sum(d)", "sum(f)", "avg(d)", "avg(f)", "sum(DISTINCT d)", "stddev", "var_", "corr", "covar")  # fmt: skip
+    return call.startswith(names)
 
 
 def check(
@@ -48,7 +50,7 @@ def check(
 ) -> list[str]:
     """Differences of all calls at once; one by one where that raises."""
     keys = [k.strip() for k in group.split(",")] if group else []
-    items = ", ".join([*keys, *calls])
+    items = ", ".join([*keys, *(f"{call} AS v{i}" for i, call in enumerate(calls))])
     tail = f" GROUP BY {group}" if group else ""
     sql = f"SELECT {items} FROM g{where}{tail}"
     expected = ask_spark(oracle, sql)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -79,21 +79,22 @@ class Case:
 class Proof:
     """Compares expressions, and remembers which functions and casts have been proven."""
 
-    def __init__(self, tables: EdgeTables, oracle: SparkSession) -> None:
+    def __init__(self, tables: EdgeTables, oracle: SparkSession, time_zone: str = "UTC") -> None:
         self.tables = tables
         self.spark = oracle
+        self.options = replace(OPTIONS, time_zone=time_zone)
         self.functions: set[str] = set()
         self.casts: set[tuple[str, str]] = set()
         self.loud: list[str] = []
         self._rows = pq.read_metadata(tables.files["e"][0]).num_rows
-        self._cursor = _database(settings_for(tables), 0).cursor()
+        self._cursor = _database(settings_for(tables, time_zone), 0).cursor()
 
     # ------------------------------------------------------------ planning and DuckDB
 
     def plan(self, expr: str) -> Case:
         """The planned case, run on DuckDB if it is native."""
         case = Case(expr)
-        graph = plan_query(f"SELECT id, {expr} AS v FROM e", self.tables.catalog, OPTIONS)
+        graph = plan_query(f"SELECT id, {expr} AS v FROM e", self.tables.catalog, self.options)
         if graph.fallback_reason is not None:
             case.refusal = graph.fallback_reason
             return case
@@ -196,7 +197,7 @@ class Proof:
             if dtype != case.dtype
         ]
         rows = collect(frame).sort_by("c0")
-        graph = plan_query(sql, self.tables.catalog, OPTIONS)
+        graph = plan_query(sql, self.tables.catalog, self.options)
         assert graph.fallback_reason is None, graph.fallback_reason
         text = render_fragment(graph.head, "spark", {})
         self._spark_view(graph.head)
@@ -311,12 +312,14 @@ def report(wrong: list[str]) -> str:
     return f"{len(wrong)} differences:\n" + "\n".join(wrong)
 
 
+@pytest.mark.slow
 def test_native_cases_run_on_duckdb_and_equal_spark(proof: Proof) -> None:
     wrong, cases = check(proof, [e for group in NATIVE.values() for e in group])
     wrong += [f"{c.expr}: is not native: {c.refusal}" for c in cases if not c.is_native]
     assert not wrong, report(wrong)
 
 
+@pytest.mark.slow
 def test_refused_cases_run_on_spark_with_our_types(proof: Proof) -> None:
     wrong, cases = check(
         proof, [e for group in REFUSED.values() for e in group], values_of_refused=True
@@ -325,10 +328,50 @@ def test_refused_cases_run_on_spark_with_our_types(proof: Proof) -> None:
     assert not wrong, report(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", list(EITHER))
 def test_combinations_of_types_are_equal_where_they_are_native(proof: Proof, family: str) -> None:
     wrong, cases = check(proof, EITHER[family])
     assert any(c.is_native for c in cases) or family == "try_casts"
+    assert not wrong, report(wrong)
+
+
+ZONED = [
+    "year",
+    "month",
+    "day",
+    "quarter",
+    "dayofyear",
+    "weekofyear",
+    "dayofweek",
+    "weekday",
+    "hour",
+    "minute",
+    "second",
+    "date_add",
+    "datediff",
+    "add_months",
+    "last_day",
+    "trunc",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
+def test_native_times_are_equal_in_other_zones(
+    tables: EdgeTables, oracle: SparkSession, zone: str
+) -> None:
+    session = oracle.newSession()
+    for name in ("ansi.enabled", "codegen.wholeStage", "codegen.factoryMode"):
+        session.conf.set(f"spark.sql.{name}", oracle.conf.get(f"spark.sql.{name}"))
+    session.conf.set("spark.sql.session.timeZone", zone)
+    session.read.parquet(*tables.files["e"]).createOrReplaceTempView("e")
+    proof = Proof(tables, session, zone)
+    expressions = [e for name in ZONED for e in NATIVE[name]]
+    expressions += [f"{a} {op} {b}" for a in ("dt", "ts", "tn") for b in ("dt", "ts", "tn") for op in "=<"]  # fmt: skip
+    expressions += [f"CAST({a} AS {t})" for a in ("dt", "ts", "tn") for t in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING")]  # fmt: skip
+    expressions += ["coalesce(ts, dt)", "ts = '2024-02-29'", "greatest(dt, ts)", "dt BETWEEN ts AND tu"]  # fmt: skip
+    wrong, _ = check(proof, expressions)
     assert not wrong, report(wrong)
 
 
@@ -367,3 +410,9 @@ def test_every_native_cast_has_a_case(proof: Proof) -> None:
 def test_errors_of_duckdb_alone_are_few(proof: Proof) -> None:
     if proof.loud:
         warnings.warn(f"DuckDB alone raises in: {'; '.join(proof.loud)}", stacklevel=1)
+
+
+@pytest.mark.parametrize("expr", ["trunc(dt, 'Q')", "trunc(dt, 'Y')"])
+def test_units_of_trunc_are_what_spark_knows(proof: Proof, expr: str) -> None:
+    wrong, _ = check(proof, [expr], values_of_refused=True)
+    assert not wrong, report(wrong)

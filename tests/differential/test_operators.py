@@ -52,3 +52,22 @@ def test_what_is_not_staged_is_handed_over_whole(tables: EdgeTables, sql: str) -
     graph = plan_query(sql, tables.catalog)
     assert graph.fallback_reason
     assert graph.head.sql == sql
+
+
+@pytest.mark.parametrize(
+    ("asked", "planned"),
+    [
+        ("SELECT id FROM x WHERE k > 1", "SELECT id FROM x WHERE k >= 1"),
+        ("SELECT 0.0D AS a", "SELECT -0.0D AS a"),
+        ("SELECT 1 AS a", "SELECT 1L AS a"),
+        ("SELECT id FROM x ORDER BY id", "SELECT id FROM x ORDER BY id DESC"),
+        ("SELECT 1 AS a", "SELECT 1 AS b"),
+    ],
+)
+def test_the_comparison_can_fail(
+    oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner, asked: str, planned: str
+) -> None:
+    expected = ask_spark(oracle, asked)
+    for options in ALL_OPTIONS.values():
+        assert differences(planned, tables.catalog, runner, expected, options)
+        assert not differences(asked, tables.catalog, runner, expected, options)

@@ -1,0 +1,160 @@
+"""The documentation holds: its SQL plans, its YAML loads, its Python runs, its tables are complete."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from assets.front_matter import parse_front_matter
+from assets.parameters import declared_parameters
+from infra.catalog.catalog import load_catalog
+from infra.settings import EngineSettings
+from infra.storage.object_store import StorageOptions
+from planner import plan_query
+from planner.options import PlannerOptions
+from stagecoach import tpch
+from stagecoach.cli import cli
+from tests.planner.tpch import sf10_catalog
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+_FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)#]+)(?:#[^)]*)?\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: Path
+    number: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}-{self.number}"
+
+
+def blocks(language: str) -> list[Block]:
+    return [
+        Block(page, number, tag, text)
+        for page in PAGES
+        for number, (tag, text) in enumerate(_FENCE.findall(page.read_text(encoding="utf-8")))
+        if tag == language
+    ]
+
+
+def option_names(page: str, heading: str) -> set[str]:
+    """Names in the first column of the table below a heading."""
+    text = (ROOT / "docs" / "user-guide" / page).read_text(encoding="utf-8")
+    section = text.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+
+
+def test_the_pages_have_blocks_of_each_kind() -> None:
+    counts = {language: len(blocks(language)) for language in ("sql", "python", "yaml")}
+    assert min(counts.values()) >= 3, counts
+
+
+@pytest.mark.parametrize("block", blocks("sql"), ids=str)
+def test_sql_is_planned(block: Block) -> None:
+    parameters = declared_parameters(parse_front_matter(block.text))
+    graph = plan_query(block.text, sf10_catalog(), parameters=parameters)
+    assert graph.result
+
+
+@pytest.mark.parametrize("block", blocks("yaml"), ids=str)
+def test_yaml_is_a_catalog_or_a_run_configuration(block: Block, tmp_path: Path) -> None:
+    content = yaml.safe_load(block.text)
+    if "tables" not in content:
+        assert set(content) == {"execution"}
+        return
+    file = tmp_path / "catalog.yaml"
+    file.write_text(block.text, encoding="utf-8")
+    assert set(load_catalog(file).table_names()) == set(content["tables"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = [t for t in _LINK.findall(page.read_text(encoding="utf-8")) if "://" not in t]
+    missing = [t for t in targets if not (page.parent / t).exists()]
+    assert not missing
+
+
+def test_every_planner_option_is_documented() -> None:
+    known = {f.name for f in dataclasses.fields(PlannerOptions)}
+    assert option_names("options.md", "Planner options") == known
+
+
+def test_every_setting_is_documented() -> None:
+    known = {f.name for f in dataclasses.fields(EngineSettings)}
+    assert option_names("options.md", "Settings") == known
+
+
+def test_every_storage_option_is_documented() -> None:
+    known = {f.name for f in dataclasses.fields(StorageOptions)}
+    assert option_names("options.md", "Storage options") == known
+
+
+def test_every_command_and_option_is_documented() -> None:
+    text = (ROOT / "docs" / "user-guide" / "command-line.md").read_text(encoding="utf-8")
+    sections = {
+        part.split(maxsplit=2)[1]: part
+        for part in re.split(r"^## (?=stagecoach )", text, flags=re.MULTILINE)[1:]
+    }
+    assert set(sections) == set(cli.commands)
+    for name, command in cli.commands.items():
+        for option in command.params:
+            if isinstance(option, click.Option) and option.name != "debug":
+                longest = max(option.opts, key=len)
+                assert longest in sections[name], f"{name} {longest}"
+
+
+def test_named_make_targets_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        named = re.findall(r"(?:`|\$ )make ([a-z-]+)", page.read_text(encoding="utf-8"))
+        assert set(named) <= targets, page.name
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder like the repository, with small TPC-H data."""
+    folder = tmp_path_factory.mktemp("docs")
+    tpch.generate(folder / "data" / "tpch", 0.01)
+    shutil.copytree(ROOT / "pipelines", folder / "pipelines")
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "page", sorted({block.page for block in blocks("python")}), ids=lambda p: p.stem
+)
+def test_python_runs(page: Path, project: Path) -> None:
+    """All blocks of a page in one process, so that Spark starts once."""
+    texts = [block.text for block in blocks("python") if block.page == page]
+    script = project / "page.py"
+    script.write_text("\n".join(texts), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default"}
+    done = subprocess.run(
+        [sys.executable, script.name],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
