@@ -14,14 +14,14 @@ PYTEST_ARGS ?=
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-fast check format golden bench screenshots lock clean distclean
+.PHONY: help install demo ui test test-fast check format golden bench bench-overhead screenshots lock clean distclean
 
 ##@ Start
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo 'Variables: PYTHON=python3.12  PYTEST_ARGS="-k joins -x"  BENCH_ARGS=…  LOCK_ARGS=--upgrade'
 
@@ -56,8 +56,11 @@ format: install ## Format, and fix what ruff can fix
 golden: install ## Write the golden files anew; read the diff before you commit
 	$(PYTEST) -m "not slow" --update-golden $(PYTEST_ARGS)
 
-bench: install ## Run the benchmarks
+bench: install ## TPC-H beside plain Spark SQL and DuckDB alone (BENCH_ARGS="--scale-factor 10 …")
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+bench-overhead: install ## What Dagster, Spark and storage cost for a stage that does nothing
+	$(BIN)/python -m benchmarks.overhead $(BENCH_ARGS)
 
 screenshots: install ## Take the pictures in docs/ anew (needs Chromium)
 	$(BIN)/python docs/screenshots.py

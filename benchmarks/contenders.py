@@ -96,9 +96,7 @@ class Stagecoach:
                 "bytes": told.bytes,
                 "seconds": round(told.seconds or 0.0, 3),
                 "critical": stage.stage_id in on_path,
-                "breakdown": clock.stage_breakdown(
-                    stage.stage_id, manifests[stage.stage_id]
-                ).to_dict(),
+                "breakdown": clock.stage_breakdown(stage.stage_id, manifests).to_dict(),
             }
             for stage, told in zip(planned.graph.stages, result.stages, strict=True)
         )

@@ -2,7 +2,7 @@
 
     planning │ Dagster │ stage │ Dagster │ stage │ … │ reading the result
                           └ storage │ Spark job │ storage
-                                       └ Spark │ read │ compute │ write
+                                       └ queue │ Spark │ read │ compute │ write
 
 Only the critical path counts: from the head back to the input that ended last, again and again.
 """
@@ -33,7 +33,8 @@ class Breakdown:
         compute: Scans and operators, inside the tasks.
         read: Reading shuffle files, inside the tasks.
         write: Partitioning and writing shuffle files, inside the tasks.
-        spark: The Spark jobs apart from their tasks: start, transport, waiting for a free core.
+        queue: Waiting for a core while tasks of the run's other stages had it; an upper bound.
+        spark: The Spark jobs apart from that and from their tasks: start, transport, end.
         storage: Snapshot, fingerprints, task list, manifests, pointers, schema check.
         dagster: The run apart from its stages.
         result: Reading the result from storage.
@@ -43,6 +44,7 @@ class Breakdown:
     compute: float = 0.0
     read: float = 0.0
     write: float = 0.0
+    queue: float = 0.0
     spark: float = 0.0
     storage: float = 0.0
     dagster: float = 0.0
@@ -117,38 +119,63 @@ class StageClock(StageProgress):
             path.append(max(inputs, key=lambda i: self.intervals[i][1]))
         return tuple(reversed(path))
 
-    def stage_breakdown(self, stage_id: int, manifest: Manifest) -> Breakdown:
-        """The time of one stage; `plan`, `dagster` and `result` are 0."""
+    def stage_breakdown(self, stage_id: int, manifests: Mapping[int, Manifest]) -> Breakdown:
+        """The time of one stage; `plan`, `dagster` and `result` are 0.
+
+        Args:
+            stage_id: Which stage.
+            manifests: Those of all stages of the run.
+        """
         start, end = self.intervals[stage_id]
-        job = min(self.job_seconds.get(stage_id, 0.0), end - start)
-        tasks = manifest.metrics.get("tasks", [])
-        # Tasks of one worker process run one after the other; the busiest one sets the pace.
-        busy: dict[Any, float] = {}
-        for task in tasks:
-            worker = (task["host"], task["pid"])
-            busy[worker] = busy.get(worker, 0.0) + task["total_seconds"]
-        wall = min(max(busy.values(), default=0.0), job)
-        if manifest.engine == "spark":
-            wall = job  # what Spark computes is upstream of the Python function that reports
+        job = self._job(stage_id)
+        wall = self._wall(stage_id, manifests[stage_id])
+        tasks = manifests[stage_id].metrics.get("tasks", [])
         total = sum(task["total_seconds"] for task in tasks)
         share = {
             name: sum(task[f"{name}_seconds"] for task in tasks) / total if total else 0.0
             for name in ("read", "write")
         }
         read, write = share["read"] * wall, share["write"] * wall
+        queue = min(job - wall, self._others(stage_id, manifests))
         return Breakdown(
             compute=wall - read - write,
             read=read,
             write=write,
-            spark=job - wall,
+            queue=queue,
+            spark=job - wall - queue,
             storage=end - start - job,
         )
+
+    def _job(self, stage_id: int) -> float:
+        start, end = self.intervals[stage_id]
+        return min(self.job_seconds.get(stage_id, 0.0), end - start)
+
+    def _wall(self, stage_id: int, manifest: Manifest) -> float:
+        """How long the stage's tasks ran: the busiest worker process sets the pace."""
+        if manifest.engine == "spark":
+            # What Spark computes is upstream of the Python function that reports.
+            return self._job(stage_id)
+        busy: dict[Any, float] = {}
+        for task in manifest.metrics.get("tasks", []):
+            worker = (task["host"], task["pid"])
+            busy[worker] = busy.get(worker, 0.0) + task["total_seconds"]
+        return min(max(busy.values(), default=0.0), self._job(stage_id))
+
+    def _others(self, stage_id: int, manifests: Mapping[int, Manifest]) -> float:
+        """How long tasks of other stages ran beside this stage, at most."""
+        start, end = self.intervals[stage_id]
+        beside = 0.0
+        for other, (began, ended) in self.intervals.items():
+            overlap = min(end, ended) - max(start, began)
+            if other != stage_id and overlap > 0:
+                beside += min(overlap, self._wall(other, manifests[other]))
+        return beside
 
     def run_breakdown(
         self, graph: StageGraph, manifests: Mapping[int, Manifest], run_seconds: float
     ) -> Breakdown:
         """The time of the run along the critical path; `plan` and `result` are 0."""
         path = self.critical_path(graph)
-        stages = [self.stage_breakdown(i, manifests[i]) for i in path]
+        stages = [self.stage_breakdown(i, manifests) for i in path]
         spent = sum(part.total for part in stages)
         return sum(stages, Breakdown(dagster=max(run_seconds - spent, 0.0)))

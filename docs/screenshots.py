@@ -35,6 +35,7 @@ SCALE_FACTOR = 0.1
 LOCATION = "pipelines"
 START_SECONDS = 180
 RUN_SECONDS = 300
+WIDTH, HEIGHT = 1440, 760
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 # Small data would be one stage on one task; the pictures are to show a plan as for large data.
 MODULE = """\
@@ -70,7 +71,7 @@ def main() -> None:
                     executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
                 )
                 page = browser.new_page(
-                    viewport={"width": 1440, "height": 760}, device_scale_factor=1.5
+                    viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=1.5
                 )
                 _take(page, url, run_id)
                 browser.close()
@@ -83,8 +84,11 @@ def _take(page: Page, url: str, run_id: str) -> None:
     page.wait_for_timeout(500)
     _open(page, group, "stage_0")
     _shoot(page, "asset-graph.png")
+    # Taller: the step filter floats over the lower end of the chart.
+    page.set_viewport_size({"width": WIDTH, "height": 1150})
     _open(page, f"{url}/runs/{run_id}", "stage_0")
     _shoot(page, "run.png")
+    page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
     _open(page, f"{url}/assets/{QUERY}/stage_0?view=overview", "stage_0")
     _shoot(page, "stage.png")
 

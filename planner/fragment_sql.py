@@ -41,23 +41,8 @@ from planner.physical import (
     UnionExec,
 )
 from planner.stages import Engine, Stage
-from planner.types import DataType
+from planner.type_names import type_name
 
-_DUCKDB_TYPES = {
-    "boolean": "BOOLEAN",
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
-    "int": "INTEGER",
-    "bigint": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "string": "VARCHAR",
-    "binary": "BLOB",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP WITH TIME ZONE",
-    "timestamp_ntz": "TIMESTAMP",
-    "void": "INTEGER",
-}
 _JOINS = {
     "duckdb": {"semi": "SEMI JOIN", "anti": "ANTI JOIN"},
     "spark": {"semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"},
@@ -86,27 +71,6 @@ def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Liter
         for position, (column, field) in enumerate(pairs)
     )
     return f"SELECT {items}\nFROM {renderer.relation(block)}"
-
-
-def type_name(dtype: DataType, engine: Engine) -> str:
-    """An engine's name of a type."""
-    if engine == "spark":
-        return str(dtype)
-    match dtype.kind:
-        case "decimal":
-            return f"DECIMAL({dtype.precision},{dtype.scale})"
-        case "array":
-            return f"{type_name(dtype.fields[0].dtype, engine)}[]"
-        case "map":
-            key, value = (type_name(f.dtype, engine) for f in dtype.fields)
-            return f"MAP({key}, {value})"
-        case "struct":
-            members = ", ".join(
-                f'"{f.name.replace(chr(34), chr(34) * 2)}" {type_name(f.dtype, engine)}'
-                for f in dtype.fields
-            )
-            return f"STRUCT({members})"
-    return _DUCKDB_TYPES[dtype.kind]
 
 
 def literal_text(node: Literal, engine: Engine) -> str:

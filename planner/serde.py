@@ -7,15 +7,13 @@ Every class that may appear is listed here; nothing is pickled.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from typing import Any
 
 from planner import expressions, physical, stages, types
+from planner.encoding import Json, encode
 from planner.errors import GraphFormatError
-
-Json = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 _CLASSES: tuple[type[Any], ...] = (
     types.DataType,
@@ -49,32 +47,6 @@ _BY_NAME = {cls.__name__: cls for cls in _CLASSES}
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
-def encode(value: object, *, names: bool = True) -> Json:
-    """Plain JSON data for a plan value.
-
-    Args:
-        value: A plan node, expression, type, or tuple of such.
-        names: Whether display names (fields that do not take part in comparisons) are kept.
-    """
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"float": repr(value)}
-    if isinstance(value, tuple):
-        return [encode(item, names=names) for item in value]
-    if isinstance(value, types.DataType):
-        return {"type": str(value)} if value.is_atomic else _encode_fields(value, names)
-    if type(value) in _CLASSES:
-        return _encode_fields(value, names)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
-
-
-def _encode_fields(value: Any, names: bool) -> dict[str, Any]:
-    fields = (f for f in dataclasses.fields(value) if names or f.compare)
-    body = {f.name: encode(getattr(value, f.name), names=names) for f in fields}
-    return {"node": type(value).__name__, **body}
-
-
 def decode(data: Json) -> Any:
     """The plan value that `encode` wrote.
 
@@ -96,34 +68,6 @@ def decode(data: Json) -> Any:
         return cls(**{k: decode(v) for k, v in data.items() if k != "node"})
     except TypeError as error:
         raise GraphFormatError(f"stage graph holds a damaged {cls.__name__}: {error}") from error
-
-
-def canonical_stage(stage: stages.Stage) -> Json:
-    """What a stage computes, without names, numbers of stages and estimates."""
-    fragment = encode(stage.fragment, names=False)
-    _forget_stage_ids(fragment)
-    return {
-        "fragment": fragment,
-        "branches": encode(stage.branches),
-        "output": encode(stage.output),
-        "types": [str(f.dtype) for f in stage.schema],
-        "engine": stage.engine,
-        "sql": stage.sql,
-        "deterministic": stage.deterministic,
-        "planner": stages.PLANNER_VERSION,
-    }
-
-
-def _forget_stage_ids(data: Json) -> None:
-    stack = [data]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, dict):
-            if item.get("node") == "StageInputExec":
-                del item["stage_id"]
-            stack.extend(item.values())
-        elif isinstance(item, list):
-            stack.extend(item)
 
 
 def dump_graph(graph: stages.StageGraph, *, indent: int | None = None) -> str:

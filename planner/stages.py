@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal as OneOf
 
+from planner.encoding import Json, encode
 from planner.errors import InternalPlanError
 from planner.expressions import Parameter
 from planner.physical import ExchangeKind, PhysicalPlan, ScanExec, StageInputExec
@@ -127,9 +128,7 @@ class Stage:
 
         Names, numbers of stages and estimates do not enter it; inputs enter by position.
         """
-        from planner.serde import canonical_stage
-
-        text = json.dumps(canonical_stage(self), sort_keys=True, separators=(",", ":"))
+        text = json.dumps(_canonical(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -204,3 +203,31 @@ class StageGraph:
 
 def _sha(parts: list[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _canonical(stage: Stage) -> Json:
+    """What a stage computes, without names, numbers of stages and estimates."""
+    fragment = encode(stage.fragment, names=False)
+    _forget_stage_ids(fragment)
+    return {
+        "fragment": fragment,
+        "branches": encode(stage.branches),
+        "output": encode(stage.output),
+        "types": [str(f.dtype) for f in stage.schema],
+        "engine": stage.engine,
+        "sql": stage.sql,
+        "deterministic": stage.deterministic,
+        "planner": PLANNER_VERSION,
+    }
+
+
+def _forget_stage_ids(data: Json) -> None:
+    stack = [data]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            if item.get("node") == "StageInputExec":
+                del item["stage_id"]
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)

@@ -19,9 +19,10 @@ from infra.catalog.files import FileEntry, stat_file
 from infra.catalog.footers import FileFooter
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
-from planner import serde
 from planner.catalog import TableInfo
+from planner.encoding import encode
 from planner.errors import CatalogError, GraphFormatError
+from planner.serde import decode
 from planner.types import Field
 
 SNAPSHOT_VERSION = 1
@@ -227,7 +228,7 @@ def verify_file(identity: FileIdentity, options: StorageOptions | None = None) -
 
 def _table_to_json(table: TableSnapshot) -> dict[str, Any]:
     return {
-        "columns": serde.encode(table.columns),
+        "columns": encode(table.columns),
         "files": [dataclasses.asdict(file) for file in table.files],
         "native_reason": table.native_reason,
         "table": table.table,
@@ -240,7 +241,7 @@ def _table_from_json(body: dict[str, Any]) -> TableSnapshot:
     )
     return TableSnapshot(
         table=body["table"],
-        columns=serde.decode(body["columns"]),
+        columns=decode(body["columns"]),
         files=tuple(files),
         native_reason=body["native_reason"],
     )

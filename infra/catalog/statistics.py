@@ -22,9 +22,10 @@ from infra.catalog.column_summary import ColumnSummary, column_stats, merge_summ
 from infra.catalog.files import FileEntry
 from infra.catalog.footers import FileFooter, read_footer
 from infra.storage.object_store import StorageOptions
-from planner import serde
 from planner.catalog import TableInfo, TableStats
+from planner.encoding import encode
 from planner.errors import CatalogError, GraphFormatError
+from planner.serde import decode
 
 log = logging.getLogger(__name__)
 
@@ -186,7 +187,7 @@ def _footer_to_json(footer: FileFooter) -> dict[str, Any]:
         "checksum": footer.checksum,
         "num_rows": footer.num_rows,
         "row_groups": footer.row_groups,
-        "columns": serde.encode(footer.columns),
+        "columns": encode(footer.columns),
         "storage": footer.storage,
         "summaries": [asdict(summary) for summary in footer.summaries],
         "native_reason": footer.native_reason,
@@ -199,7 +200,7 @@ def _footer_from_json(body: dict[str, Any]) -> FileFooter:
         checksum=body["checksum"],
         num_rows=body["num_rows"],
         row_groups=tuple(body["row_groups"]),
-        columns=serde.decode(body["columns"]),
+        columns=decode(body["columns"]),
         storage=tuple(body["storage"]),
         summaries=tuple(ColumnSummary(**summary) for summary in body["summaries"]),
         native_reason=body["native_reason"],

@@ -31,7 +31,8 @@ from infra.engines.inputs import (
     watched,
 )
 from infra.engines.parquet import check_file, read_parquet_batches
-from planner.errors import StagecoachError
+from planner.errors import StagecoachError, UnsupportedSqlError
+from planner.type_names import type_name
 from planner.types import DataType
 
 BATCH_ROWS = 1 << 17
@@ -44,21 +45,6 @@ _MAX_DATABASES = 4
 _DISABLED_OPTIMIZERS = (
     "join_order,build_side_probe_side,partial_aggregate_pushdown,aggregate_function_rewriter"
 )
-_TYPES = {
-    "boolean": "BOOLEAN",
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
-    "int": "INTEGER",
-    "bigint": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "string": "VARCHAR",
-    "binary": "BLOB",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP WITH TIME ZONE",
-    "timestamp_ntz": "TIMESTAMP",
-    "void": "INTEGER",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,20 +119,10 @@ def duckdb_type(dtype: DataType) -> str:
     Raises:
         QueryError: If DuckDB has no such type.
     """
-    match dtype.kind:
-        case "decimal":
-            return f"DECIMAL({dtype.precision},{dtype.scale})"
-        case "array":
-            return f"{duckdb_type(dtype.fields[0].dtype)}[]"
-        case "map":
-            key, value = (duckdb_type(f.dtype) for f in dtype.fields)
-            return f"MAP({key}, {value})"
-        case "struct":
-            members = (f"{_quote(f.name)} {duckdb_type(f.dtype)}" for f in dtype.fields)
-            return f"STRUCT({', '.join(members)})"
-    if dtype.kind not in _TYPES:
-        raise QueryError(f"DuckDB has no type for '{dtype}'")
-    return _TYPES[dtype.kind]
+    try:
+        return type_name(dtype, "duckdb")
+    except UnsupportedSqlError as error:
+        raise QueryError(error.message) from error
 
 
 @functools.lru_cache(maxsize=_MAX_DATABASES)

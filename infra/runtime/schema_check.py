@@ -22,7 +22,7 @@ from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from planner.expressions import Literal
 from planner.stages import StageGraph
-from planner.types import Field, parse_type
+from planner.types import Field, arrow_schema, parse_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,9 @@ class SchemaCheck:
         Raises:
             UnsupportedSqlError: A type cannot be stored.
         """
-        return tuple(Field(name, parse_type(kind)) for name, kind in self.columns)
+        fields = tuple(Field(name, parse_type(kind)) for name, kind in self.columns)
+        arrow_schema(fields)  # refuses by name what no file of ours can hold
+        return fields
 
 
 def start_schema_check(

@@ -66,10 +66,27 @@ def started(
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """SIGKILL to a process and its children: Python, JVM and workers at the same moment."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    """SIGKILL to a process and all its children: Python, JVM and workers at the same moment.
+
+    Spark's Python workers are a process group of their own, but of the same session.
+    """
+    members = [pid for pid in _processes() if _session_of(pid) == process.pid]
+    for pid in {process.pid, *members} if process.poll() is None else members:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     process.wait(timeout=30)
+
+
+def _processes() -> list[int]:
+    listed = subprocess.run(["ps", "-A", "-o", "pid="], capture_output=True, text=True, check=True)
+    return [int(pid) for pid in listed.stdout.split()]
+
+
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except (ProcessLookupError, PermissionError):
+        return None
 
 
 def wait_until(

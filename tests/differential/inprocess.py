@@ -184,7 +184,9 @@ def register_view(spark: SparkSession, name: str, leaf: EngineInput) -> None:
     else:
         batches = list(leaf.batches()) if isinstance(leaf, ArrowInput) else []
         schema = pa.schema([pa.field(c.name, to_arrow(c.dtype)) for c in leaf.columns])
-        frame = spark.createDataFrame(pa.Table.from_batches(batches, schema=schema))
+        # One chunk: createDataFrame loses rows of tables with many small ones.
+        table = pa.Table.from_batches(batches, schema=schema).combine_chunks()
+        frame = spark.createDataFrame(table)
     frame.createOrReplaceTempView(name)
 
 

@@ -21,7 +21,7 @@ OTHERS = ["s", "b", "dt", "ts", "tn", "bin", "never"]
 GROUPS = ["", "g", "h", "g, h", "gd", "gf", "gc", "gt", "i % 2"]
 CALLS = {
     "count": ["count(*)", *(f"count({c})" for c in [*INTEGERS, "d52", "d", "s", "never"]), "count(i, s)", "count(DISTINCT i)", "count(DISTINCT s)", "count(DISTINCT d52)", "count(DISTINCT dt)", "count(DISTINCT i, s)", "count(1)", "count(NULL)", "count(*) FILTER (WHERE i > 0)", "count(DISTINCT s) FILTER (WHERE b)", "count_if(b)", "count_if(i > 0)"],
-    "sum": [*(f"sum({c})" for c in ["ti", "si", "i", *DECIMALS, "never", *FLOATS]), "sum(l)", "sum(DISTINCT ti)", "sum(DISTINCT d52)", "sum(i) FILTER (WHERE b)", "avg(i + 1)", "sum(d52 + 1)", "sum(i - 1)", "sum(ti * 2)", "sum(d52 * (1 - d52))", "sum(CASE WHEN b THEN 1 ELSE 0 END)", "sum(DISTINCT d152) FILTER (WHERE b)"],
+    "sum": [*(f"sum({c})" for c in ["ti", "si", "i", *DECIMALS, "never", *FLOATS]), "sum(l)", "sum(i + 1)", "sum(1 + l)", "sum(DISTINCT ti)", "sum(DISTINCT d52)", "sum(i) FILTER (WHERE b)", "avg(i + 1)", "sum(d52 + 1)", "sum(i - 1)", "sum(ti * 2)", "sum(d52 * (1 - d52))", "sum(CASE WHEN b THEN 1 ELSE 0 END)", "sum(DISTINCT d152) FILTER (WHERE b)"],
     "avg": [*(f"avg({c})" for c in ["ti", "si", "i", "d52", "d152", "never", "d", "f"]), "avg(DISTINCT ti)", "avg(DISTINCT d52)", "avg(i) FILTER (WHERE b)", "avg(d52 * d52)", "avg(d200)"],
     "min": [*(f"min({c})" for c in [*INTEGERS, *DECIMALS, *OTHERS]), "min(DISTINCT i)", "min(s) FILTER (WHERE b)"],
     "max": [*(f"max({c})" for c in [*INTEGERS, *DECIMALS, *OTHERS]), "max(DISTINCT i)"],

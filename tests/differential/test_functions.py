@@ -28,12 +28,13 @@ from planner.aggregates import AGGREGATES
 from planner.engines import cast_reason
 from planner.errors import SqlError
 from planner.expressions import Call, Cast
-from planner.fragment_sql import _Renderer, render_fragment, type_name
+from planner.fragment_sql import _Renderer, render_fragment
 from planner.functions import REGISTRY
 from planner.options import PlannerOptions
 from planner.physical import ProjectionExec, ScanExec
 from planner.stages import Stage
 from planner.tree import walk
+from planner.type_names import type_name
 from planner.types import DataType, decimal, parse_type, to_arrow
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.function_cases import EITHER, INTERNAL, NATIVE, REFUSED

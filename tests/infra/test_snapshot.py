@@ -149,6 +149,17 @@ def test_verify_notices_what_changed(catalog: FileCatalog, tmp_path: Path):
         verify_file(identity(f"{tmp_path}/catalog.yaml/x"))
 
 
+def parquet(values: list[int]) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"x": values, "s": [{"a,b": "<"}] * len(values)}), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def upload(server: S3Server, uri: str, data: bytes) -> None:
+    folder, name = uri.rsplit("/", 1)
+    open_store(folder, server.options).write_bytes(name, data)
+
+
 def s3_catalog(server: S3Server, tmp_path: Path, location: str) -> FileCatalog:
     path = tmp_path / "s3.yaml"
     path.write_text(f"tables: {{t: {{location: '{location}'}}}}")
@@ -160,7 +171,7 @@ def s3_catalog(server: S3Server, tmp_path: Path, location: str) -> FileCatalog:
 def test_s3_tables(s3_server: S3Server, tmp_path: Path, pattern: str):
     root = s3_server.new_root()
     for name in ("b.parquet", "a.parquet", "_SUCCESS", ".x.parquet"):
-        write(s3_server.path(f"{root}/t/{name}"), [1, 2])
+        upload(s3_server, f"{root}/t/{name}", parquet([1, 2]))
     snapshot = take_snapshot(s3_catalog(s3_server, tmp_path, pattern.format(root)), ["t"])
     files = snapshot.table("t").files
     assert [file.uri for file in files] == [f"{root}/t/a.parquet", f"{root}/t/b.parquet"]
@@ -172,13 +183,14 @@ def test_s3_tables(s3_server: S3Server, tmp_path: Path, pattern: str):
 @pytest.mark.s3
 def test_s3_single_file_and_changes(s3_server: S3Server, tmp_path: Path):
     uri = f"{s3_server.new_root()}/t/a.parquet"
-    write(s3_server.path(uri), [1, 2])
+    upload(s3_server, uri, parquet([1, 2]))
     file = take_snapshot(s3_catalog(s3_server, tmp_path, uri), ["t"]).table("t").files[0]
     assert file.uri == uri
-    write(s3_server.path(uri), [1, 3])
+    upload(s3_server, uri, parquet([1, 3, 5]))
     with pytest.raises(CatalogError, match=r"a\.parquet changed"):
         verify_file(file, s3_server.options)
-    s3_server.path(uri).unlink()
+    folder, name = uri.rsplit("/", 1)
+    open_store(folder, s3_server.options).delete([name])
     with pytest.raises(CatalogError, match=r"a\.parquet vanished"):
         verify_file(file, s3_server.options)
 
@@ -186,9 +198,8 @@ def test_s3_single_file_and_changes(s3_server: S3Server, tmp_path: Path):
 @pytest.mark.s3
 def test_s3_locations_that_are_no_table(s3_server: S3Server, tmp_path: Path):
     root = s3_server.new_root()
-    write(s3_server.path(f"{root}/hive/day=1/a.parquet"), [1])
-    s3_server.path(f"{root}/bad").mkdir()
-    s3_server.path(f"{root}/bad/a.parquet").write_bytes(b"")
+    upload(s3_server, f"{root}/hive/day=1/a.parquet", parquet([1]))
+    upload(s3_server, f"{root}/bad/a.parquet", b"")
     for location, message in [
         ("none", r"table 't': s3://.*/none (does not exist|has no data file)"),
         ("none/*", r"has no data file"),
@@ -203,9 +214,9 @@ def test_s3_locations_that_are_no_table(s3_server: S3Server, tmp_path: Path):
 @pytest.mark.s3
 def test_s3_footers_larger_than_one_read(s3_server: S3Server, tmp_path: Path):
     root = s3_server.new_root()
-    path = s3_server.path(f"{root}/t/a.parquet")
-    path.parent.mkdir(parents=True)
-    pq.write_table(pa.table({f"column_number_{n}": [n] for n in range(1500)}), path)
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({f"column_number_{n}": [n] for n in range(1500)}), sink)
+    upload(s3_server, f"{root}/t/a.parquet", sink.getvalue().to_pybytes())
     table = s3_catalog(s3_server, tmp_path, f"{root}/t").table("t")
     assert table is not None and len(table.columns) == 1500
 

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.catalog import MappingCatalog
+from planner.encoding import encode
 from planner.errors import GraphFormatError
 from planner.expressions import Literal
 from planner.options import PlannerOptions
 from planner.planning import plan_query, plan_until
-from planner.serde import decode, dump_graph, encode, load_graph
+from planner.serde import decode, dump_graph, load_graph
 from planner.stages import StageGraph
 from planner.types import DOUBLE
 from tests.planner.catalogs import SALES, table

@@ -1,0 +1,41 @@
+"""Plan values → plain JSON data, in one form for storage and for hashes.
+
+In: plan nodes, expressions, types: frozen dataclasses and tuples of such. Out: what `json.dumps`
+takes, with the class of each node by name. `serde` reads it back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from planner.types import DataType
+
+Json = None | bool | int | float | str | list[Any] | dict[str, Any]
+
+
+def encode(value: object, *, names: bool = True) -> Json:
+    """Plain JSON data for a plan value.
+
+    Args:
+        value: A plan node, expression, type, or tuple of such.
+        names: Whether display names (fields that do not take part in comparisons) are kept.
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, tuple):
+        return [encode(item, names=names) for item in value]
+    if isinstance(value, DataType):
+        return {"type": str(value)} if value.is_atomic else _encode_fields(value, names)
+    if dataclasses.is_dataclass(value):
+        return _encode_fields(value, names)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _encode_fields(value: Any, names: bool) -> dict[str, Any]:
+    fields = (f for f in dataclasses.fields(value) if names or f.compare)
+    body = {f.name: encode(getattr(value, f.name), names=names) for f in fields}
+    return {"node": type(value).__name__, **body}

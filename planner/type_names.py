@@ -1,0 +1,63 @@
+"""What each engine calls a type.
+
+In: a Spark type. Out: its name in DuckDB's or Spark's SQL. Executors import this module too.
+"""
+
+from __future__ import annotations
+
+from planner.errors import UnsupportedSqlError
+from planner.types import DataType
+
+_DUCKDB_TYPES = {
+    "boolean": "BOOLEAN",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+    "timestamp_ntz": "TIMESTAMP",
+    "void": "INTEGER",
+}
+
+
+def type_name(dtype: DataType, engine: str) -> str:
+    """An engine's name of a type.
+
+    Args:
+        dtype: Any type.
+        engine: `duckdb` or `spark`.
+
+    Raises:
+        UnsupportedSqlError: For a type that DuckDB has no name for, such as an interval.
+    """
+    return _spark_name(dtype) if engine == "spark" else _duckdb_name(dtype)
+
+
+def _spark_name(dtype: DataType) -> str:
+    inner = [_spark_name(f.dtype) for f in dtype.fields]
+    if dtype.kind == "struct":
+        names = ("`" + f.name.replace("`", "``") + "`" for f in dtype.fields)
+        return f"struct<{', '.join(f'{n}: {t}' for n, t in zip(names, inner, strict=True))}>"
+    return f"{dtype.kind}<{', '.join(inner)}>" if inner else str(dtype)
+
+
+def _duckdb_name(dtype: DataType) -> str:
+    inner = [_duckdb_name(f.dtype) for f in dtype.fields]
+    match dtype.kind:
+        case "decimal":
+            return f"DECIMAL({dtype.precision},{dtype.scale})"
+        case "array":
+            return f"{inner[0]}[]"
+        case "map":
+            return f"MAP({', '.join(inner)})"
+        case "struct":
+            names = ('"' + f.name.replace('"', '""') + '"' for f in dtype.fields)
+            return f"STRUCT({', '.join(f'{n} {t}' for n, t in zip(names, inner, strict=True))})"
+    if dtype.kind not in _DUCKDB_TYPES:
+        raise UnsupportedSqlError(f"DuckDB has no type for '{dtype}'")
+    return _DUCKDB_TYPES[dtype.kind]
