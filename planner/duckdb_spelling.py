@@ -173,6 +173,16 @@ def atomic(node: Call) -> str | None:
     return None if wrong is None else f"{node.function} of {wrong} is not proven"
 
 
+def refuse_comparison(node: Call) -> str | None:
+    """DuckDB's optimiser moves constants: x + 1 > 0 becomes x > -1, which cannot overflow."""
+    for side, other in (node.args, node.args[::-1]):
+        if isinstance(side, Call) and side.function in ("add", "subtract", "multiply"):
+            constant = any(not arg.column_ids for arg in side.args)
+            if side.dtype.is_integral and constant and not other.column_ids:
+                return "comparing a sum with constants may hide an overflow"
+    return atomic(node)
+
+
 def refuse_abs(node: Call) -> str | None:
     """Spark's ABS rounds decimals to 34 digits (Scala's `BigDecimal.abs`)."""
     dtype = node.dtype

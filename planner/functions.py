@@ -73,10 +73,10 @@ def make_call(name: str, *args: Expression) -> Call:
 # ---------------------------------------------------------------- the table
 
 
-def _infix(name: str, operator: str, **more: Callable[[Call], str | None]) -> Function:
+def _infix(name: str, operator: str) -> Function:
     return Function(
         name, (2, 2), rule.comparison, rule.fixed(BOOLEAN), f"({{0}} {operator} {{1}})",
-        f"({{0}} {operator} {{1}})", refuse=more.get("refuse", duck.atomic), proof="comparison",
+        f"({{0}} {operator} {{1}})", refuse=duck.refuse_comparison, proof="comparison",
     )  # fmt: skip
 
 
