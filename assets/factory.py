@@ -19,6 +19,8 @@ from planner.errors import StagecoachError
 from planner.stages import Stage
 
 ENGINE_RESOURCE = "engine"
+# Ready stages start in this order, so that a small one need not wait behind a large scan.
+PRIORITY_TAG = "dagster/priority"
 MAX_RETRIES = 2
 FIRST_RETRY_SECONDS = 1.0
 
@@ -51,6 +53,7 @@ def _stage_asset(planned: PlannedQuery, stage: Stage, spec: dg.AssetSpec) -> dg.
         specs=[spec],
         name="__".join(spec.key.path),
         required_resource_keys={ENGINE_RESOURCE},
+        op_tags={PRIORITY_TAG: str(-stage.estimated_bytes.bit_length())},
     )
     def run(context: dg.AssetExecutionContext) -> "dg.MaterializeResult[None]":
         run = context.run

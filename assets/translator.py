@@ -71,7 +71,7 @@ class StageTranslator:
         return {props.stage.engine, "arrow"}
 
     def get_description(self, props: StageProps) -> str:
-        """Markdown whose first line, which the asset graph shows, says what the stage does."""
+        """Markdown whose first line says what the stage does."""
         stage, graph = props.stage, props.graph
         parts = [stage.title]
         if props.is_head and (text := props.query.front_matter.description):

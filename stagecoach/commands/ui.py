@@ -19,6 +19,8 @@ _INSTANCE = """\
 # Written by `stagecoach ui`; yours to edit.
 telemetry:
   enabled: false
+nux:
+  enabled: false
 run_coordinator:
   module: dagster._core.run_coordinator
   class: QueuedRunCoordinator
