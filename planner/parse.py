@@ -73,10 +73,11 @@ class StagecoachSpark(Spark):
         """Keeps CAST strict."""
 
         STRICT_CAST = True
-        # sqlglot's nodes for these spell units out ('Q' as QUARTER), which Spark does not.
+        # sqlglot's nodes for these spell units out ('Q' as QUARTER) or translate the format.
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             **SparkParser.FUNCTIONS,
             "TRUNC": lambda args: exp.Anonymous(this="trunc", expressions=args),
+            "DATE_FORMAT": lambda args: exp.Anonymous(this="date_format", expressions=args),
             "DATE_TRUNC": lambda args: exp.Anonymous(this="date_trunc", expressions=args),
         }
 
@@ -94,6 +95,7 @@ def parse_query(sql: str) -> exp.Query:
         first = error.errors[0] if error.errors else {}
         near = f" near '{first.get('highlight')}'" if first.get("highlight") else ""
         text = str(first.get("description") or error).rstrip(".")
+        text = re.sub(r"<Token [^>]*>", "the end of the text", text)
         raise ParseError(
             f"syntax error{near}: {text}", line=first.get("line"), column=first.get("col")
         ) from error
@@ -172,12 +174,55 @@ def position(node: exp.Expr) -> tuple[int | None, int | None]:
     return None, None
 
 
-def table_names(tree: exp.Expr) -> tuple[str, ...]:
-    """Names in FROM clauses that no CTE defines, in order of appearance, each once."""
+def table_names(tree: exp.Expr) -> tuple[tuple[str, bool], ...]:
+    """Names in FROM clauses, each once, and whether a CTE has that name too.
+
+    A CTE may hide a table of its name in one place and read it in another.
+    """
     ctes = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
     names = [
         ".".join(part.name for part in table.parts)
         for table in tree.find_all(exp.Table)
         if not isinstance(table.this, exp.Func)
     ]
-    return tuple(dict.fromkeys(n for n in names if n.lower() not in ctes))
+    return tuple((name, name.lower() in ctes) for name in dict.fromkeys(names))
+
+
+_CHANGING = frozenset(
+    (
+        "current_catalog",
+        "current_database",
+        "current_date",
+        "current_time",
+        "current_timestamp",
+        "current_timezone",
+        "current_user",
+        "curdate",
+        "input_file_block_length",
+        "input_file_block_start",
+        "input_file_name",
+        "localtimestamp",
+        "monotonically_increasing_id",
+        "now",
+        "rand",
+        "randn",
+        "random",
+        "randstr",
+        "session_user",
+        "shuffle",
+        "spark_partition_id",
+        "unix_timestamp",
+        "user",
+        "uniform",
+        "uuid",
+        "version",
+    )
+)
+
+
+def is_deterministic(tree: exp.Expr) -> bool:
+    """Whether the query's own text gives the same rows for the same data in every run."""
+    return not any(
+        (func.name if isinstance(func, exp.Anonymous) else func.sql_name()).lower() in _CHANGING
+        for func in tree.find_all(exp.Func)
+    ) and not any(isinstance(node, exp.TableSample) for node in tree.walk())

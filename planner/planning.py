@@ -20,7 +20,7 @@ from planner.lower import Lowering
 from planner.optimizer import optimize
 from planner.optimizer.context import RuleContext, first_free_id
 from planner.options import PlannerOptions, PlanPhase
-from planner.parse import parse_query, table_names
+from planner.parse import is_deterministic, parse_query, table_names
 from planner.physical import OneRowExec, PhysicalPlan
 from planner.stages import Branch, ParameterSpec, Stage, StageGraph, StageOutput
 from planner.tree import depth, walk
@@ -178,6 +178,7 @@ def _whole_query(
         engine_reason=reason,
         sql=sql,
         sql_tables=tuple(t.name for t in tables),
+        deterministic=is_deterministic(query),
     )
     return StageGraph(
         query=name,
@@ -194,8 +195,10 @@ def _whole_query(
 
 def _tables_of(query: exp.Query, catalog: Catalog) -> list[TableInfo]:
     found = []
-    for name in table_names(query):
+    for name, is_cte in table_names(query):
         info = catalog.table(name)
+        if info is None and is_cte:
+            continue
         if info is None:
             known = ", ".join(catalog.table_names())
             raise AnalysisError(f"table '{name}' is not in the catalog (tables: {known or 'none'})")

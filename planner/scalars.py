@@ -433,6 +433,12 @@ def _trim(node: exp.Trim, names: Names) -> Expression:
     return make_call(name, build_scalar(node.this, names))
 
 
+def _pad(node: exp.Pad, names: Names) -> Expression:
+    parts = [node.this, node.expression, node.args.get("fill_pattern")]
+    name = "lpad" if node.args.get("is_left") else "rpad"
+    return make_call(name, *(build_scalar(p, names) for p in parts if p is not None))
+
+
 def _concat(node: exp.Expr, names: Names) -> Expression:
     parts = node.expressions if isinstance(node, exp.Concat) else list(node.flatten())
     return make_call("concat", *(build_scalar(p, names) for p in parts))
@@ -557,6 +563,8 @@ _HANDLERS: dict[type[exp.Expr], Callable[..., Expression]] = {
     exp.Left: _args("left", "this", "expression"),
     exp.Right: _args("right", "this", "expression"),
     exp.Replace: _args("replace", "this", "expression", "replacement"),
+    exp.Pad: _pad,
+    exp.RegexpReplace: _args("regexp_replace", "this", "expression", "replacement"),
     exp.Concat: _concat,
     exp.DPipe: _concat,
     exp.Contains: _args("contains", "this", "expression"),

@@ -16,6 +16,7 @@ from planner.errors import (
     UnsupportedSqlError,
 )
 from planner.options import PlannerOptions
+from planner.parse import parse_query
 from planner.planning import plan_query
 from planner.stages import ParameterSpec
 from planner.types import INT
@@ -182,3 +183,8 @@ def test_options_are_read_from_text() -> None:
     assert PlannerOptions().updated(settings) == PlannerOptions(
         num_partitions=7, force_distribution=True, engine="spark"
     )
+
+
+def test_a_missing_table_name_is_told_in_words() -> None:
+    with pytest.raises(ParseError, match="Expected table name but got the end of the text"):
+        parse_query("SELECT id FROM")

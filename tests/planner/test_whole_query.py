@@ -1,0 +1,37 @@
+"""Queries that Spark runs as they stand: their tables, and whether a later run may reuse them."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner import plan_query
+from planner.errors import AnalysisError
+from tests.planner.catalogs import SALES
+
+
+@pytest.mark.parametrize(
+    ("sql", "deterministic"),
+    [
+        ("SELECT id, rand() FROM orders", False),
+        ("SELECT uuid() FROM orders", False),
+        ("SELECT id, current_timestamp(), rank() OVER (ORDER BY id) FROM orders", False),
+        ("SELECT * FROM orders TABLESAMPLE (10 PERCENT)", False),
+        ("SELECT id, rank() OVER (ORDER BY id) FROM orders", True),
+    ],
+)
+def test_only_what_gives_the_same_in_every_run_is_deterministic(
+    sql: str, deterministic: bool
+) -> None:
+    graph = plan_query(sql, SALES)
+    assert graph.fallback_reason
+    assert graph.head.deterministic is deterministic
+
+
+def test_a_cte_may_hide_the_table_that_it_reads() -> None:
+    sql = "WITH orders AS (SELECT * FROM orders) SELECT rank() OVER (ORDER BY id) FROM orders"
+    assert plan_query(sql, SALES).head.tables == ("orders",)
+
+
+def test_a_table_that_is_in_no_catalog_is_named() -> None:
+    with pytest.raises(AnalysisError, match="'nothing' is not in the catalog"):
+        plan_query("SELECT rank() OVER (ORDER BY id) FROM nothing", SALES)
