@@ -66,7 +66,7 @@ class CancelRegistry:
 def _call(run_id: str, callback: CancelCallback) -> None:
     try:
         callback()
-    except Exception:
+    except Exception:  # the other jobs of the run must be cancelled all the same
         logger.warning("run %s: a cancel callback failed", run_id, exc_info=True)
 
 

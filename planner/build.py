@@ -322,7 +322,7 @@ class _Builder:
             keys = [replace(k, expr=e) for k, e in zip(keys, sort_exprs, strict=True)]
         for predicate in having:
             plan = Filter(plan, predicate)
-        return self._finish_select(node, plan, items, keys, scope)
+        return self._finish_select(node, plan, items, keys)
 
     def _items(self, node: exp.Select, scope: Scope) -> list[tuple[str, Expression]]:
         items: list[tuple[str, Expression]] = []
@@ -396,7 +396,6 @@ class _Builder:
         plan: LogicalPlan,
         items: list[tuple[str, Expression]],
         keys: list[SortKey],
-        scope: Scope,
     ) -> LogicalPlan:
         outputs: list[NamedExpression] = [(self.column(n, e.dtype), e) for n, e in items]
         by_expr = {e: c for c, e in reversed(outputs)}
@@ -422,7 +421,6 @@ class _Builder:
         plan = self._limit(node, plan)
         if hidden:
             plan = Project(plan, tuple((c, c.ref) for c, _ in outputs))
-        del scope
         return plan
 
     def _order_and_limit(self, node: exp.Query, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
@@ -464,12 +462,11 @@ class _Builder:
         replaced |= {e: c.ref for e, c in calls.items()}
         aggregate = Aggregate(plan, groups, tuple((c, e) for e, c in calls.items()))
         rewritten = [_replace(e, replaced) for e in expressions]
-        for before, after in zip(expressions, rewritten, strict=True):
+        for after in rewritten:
             stray = (after.column_ids & plan.column_ids) - aggregate.column_ids
             if stray:
                 name = next(c.name for c in plan.columns if c.id in stray)
                 raise AnalysisError(f"column '{name}' is neither aggregated nor in GROUP BY")
-            del before
         return aggregate, rewritten
 
     def _group_keys(

@@ -7,7 +7,6 @@ What an operator delivers:
     single      one task holds all rows
     hash(keys)  rows with equal keys are in the same task; a key is a set of equal columns
     any         rows are spread over tasks in no useful way
-    replicated  every task holds all rows (only the build side of a broadcast join)
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ KeySets = tuple[frozenset[int], ...]
 class Distribution:
     """How the rows of an operator are spread over tasks."""
 
-    kind: OneOf["single", "hash", "any", "replicated"]
+    kind: OneOf["single", "hash", "any"]
     keys: KeySets = ()
     num_partitions: int = 1
 
@@ -65,7 +64,6 @@ class _Sides:
 
 SINGLE = Distribution("single")
 ANY = Distribution("any")
-REPLICATED = Distribution("replicated")
 Distributed = tuple[PhysicalPlan, Distribution]
 
 _DROPS_RIGHT = ("inner", "left", "semi", "anti")

@@ -20,7 +20,6 @@ from planner.expressions import Call, Expression, call
 from planner.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DataType
 
 Args = tuple[Expression, ...]
-PROOFS = "tests/differential/test_functions.py"
 
 
 @dataclass(frozen=True)

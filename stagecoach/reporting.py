@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 

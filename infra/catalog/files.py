@@ -244,7 +244,7 @@ def _s3_entry(child: dict[str, Any]) -> FileEntry:
 
 def _s3(location: str, options: StorageOptions | None) -> Any:
     """The file system of the storage options; s3fs shares one instance for equal arguments."""
-    return FsspecStore(location, options)._fs
+    return FsspecStore(location, options).filesystem
 
 
 def _s3_error(

@@ -50,19 +50,21 @@ def job_tag(run_id: str, stage_id: int) -> str:
 
 def cancel_stage(run_id: str, stage_id: int) -> bool:
     """Interrupt a stage's Spark job; return whether this process runs one."""
-    return _cancel([job_tag(run_id, stage_id)])
-
-
-def cancel_run(run_id: str) -> bool:
-    """Interrupt all Spark jobs of a run; return whether this process runs any."""
-    prefix = f"stagecoach-{run_id}-"
+    tag = job_tag(run_id, stage_id)
     with _lock:
-        tags = [tag for tag in _running if tag.startswith(prefix)]
-    return _cancel(tags)
+        spark = _running.get(tag)
+        if spark is None:
+            return False
+        _canceled.add(tag)
+    if is_connect(spark):
+        spark.interruptTag(tag)
+    else:
+        spark.sparkContext.cancelJobGroup(tag)
+    return True
 
 
 def was_canceled(tag: str) -> bool:
-    """Whether `cancel_stage` or `cancel_run` interrupted the job with that tag."""
+    """Whether `cancel_stage` interrupted the job with that tag."""
     with _lock:
         return tag in _canceled
 
@@ -114,18 +116,6 @@ def _untag(spark: SparkSession, tag: str) -> None:
         return
     for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
         spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # None removes
-
-
-def _cancel(tags: list[str]) -> bool:
-    with _lock:
-        found = {tag: _running[tag] for tag in tags if tag in _running}
-        _canceled.update(found)
-    for tag, spark in found.items():
-        if is_connect(spark):
-            spark.interruptTag(tag)
-        else:
-            spark.sparkContext.cancelJobGroup(tag)
-    return bool(found)
 
 
 def _watch(

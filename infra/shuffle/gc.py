@@ -260,7 +260,8 @@ def _delete(store: ObjectStore, keys: Sequence[str]) -> None:
 def _objects(store: ObjectStore, prefix: str) -> Iterator[_Object]:
     """Every object below a prefix, with its size and time."""
     if isinstance(store, FsspecStore):
-        yield from _remote_objects(store, prefix)
+        for key, details in store.list_details(prefix):
+            yield _Object(key, int(details["size"]), _remote_time(store, key, details))
         return
     for key in store.list(prefix):
         try:
@@ -271,21 +272,6 @@ def _objects(store: ObjectStore, prefix: str) -> Iterator[_Object]:
             raise explain_os_error("look at", store.uri(key), error) from error
         moment = datetime.datetime.fromtimestamp(status.st_mtime, tz=datetime.UTC)
         yield _Object(key, status.st_size, moment)
-
-
-def _remote_objects(store: FsspecStore, prefix: str) -> Iterator[_Object]:
-    # One listing has all sizes and times; `list` gives names only, and nobody else needs more.
-    filesystem, root = store._fs, store._path(prefix)
-    filesystem.invalidate_cache()
-    try:
-        found = filesystem.find(root, detail=True)
-    except FileNotFoundError:
-        return
-    except Exception as error:
-        raise explain_os_error("list", store.uri(prefix), error) from error
-    for path, details in sorted(found.items()):
-        key = f"{prefix}/{path[len(root) + 1 :]}"
-        yield _Object(key, int(details["size"]), _remote_time(store, key, details))
 
 
 def _remote_time(store: ObjectStore, key: str, details: Mapping[str, Any]) -> datetime.datetime:

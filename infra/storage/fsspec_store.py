@@ -167,16 +167,29 @@ class FsspecStore:
 
     def list(self, prefix: str) -> Iterator[str]:
         """Yield the keys below the folder `prefix`, sorted."""
+        for key, _ in self.list_details(prefix):
+            yield key
+
+    def list_details(self, prefix: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the keys below the folder `prefix`, sorted, with what the store says of each.
+
+        One listing has all sizes and times; their names differ from store to store.
+        """
         start = self._path(prefix) if prefix else self._root
         self._fs.invalidate_cache()
         try:
-            paths = self._fs.find(start)
+            found = self._fs.find(start, detail=True)
         except FileNotFoundError:
             return
         except Exception as error:
             raise self._explain("list", prefix, error) from error
-        for path in sorted(paths):
-            yield path[len(self._root) + 1 :]
+        for path, details in sorted(found.items()):
+            yield path[len(self._root) + 1 :], details
+
+    @property
+    def filesystem(self) -> Any:
+        """The fsspec file system, for readers of files that are no part of a storage root."""
+        return self._fs
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for `store_from_dict` (with the options' secrets)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.expressions import Call, Cast, ColumnRef, Expression, conjuncts
-from planner.logical import Filter, Join, LogicalPlan, Project
+from planner.logical import Filter, Join, LogicalPlan
 from planner.optimizer.context import RuleContext
 from planner.tree import transform_up
 
@@ -60,10 +60,7 @@ def _convert(node: LogicalPlan) -> LogicalPlan:
     if not isinstance(node, Filter):
         return node
     join = node.child
-    projected = isinstance(join, Project)
-    if isinstance(join, Project):
-        join = join.child
-    if not isinstance(join, Join) or join.kind not in ("left", "right", "full") or projected:
+    if not isinstance(join, Join) or join.kind not in ("left", "right", "full"):
         return node
     strict: set[int] = set()
     for part in conjuncts(node.predicate):
