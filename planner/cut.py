@@ -13,18 +13,13 @@ from dataclasses import replace
 from planner.catalog import TableInfo
 from planner.engines import choose_engine
 from planner.errors import InternalPlanError
-from planner.expressions import AggregateCall, Column, ColumnRef, Expression, SortKey
+from planner.expressions import Column, ColumnRef, Expression, Lambda
 from planner.options import PlannerOptions
 from planner.physical import (
-    AggregateExec,
     ExchangeExec,
-    FilterExec,
     HashJoinExec,
     PhysicalPlan,
-    ProjectionExec,
     ScanExec,
-    SortExec,
-    SortPreservingMergeExec,
     StageInputExec,
     UnionExec,
 )
@@ -118,44 +113,23 @@ def renumber_fragment(fragment: PhysicalPlan) -> PhysicalPlan:
             numbers[old.id] = next(counter)
         return replace(old, id=numbers[old.id])
 
-    def visit_ref(node: Expression) -> Expression:
-        return replace(node, id=numbers[node.id]) if isinstance(node, ColumnRef) else node
+    def visit_expression(node: Expression) -> Expression:
+        if isinstance(node, ColumnRef):
+            return replace(node, id=numbers[node.id])
+        if isinstance(node, Lambda):
+            return replace(node, parameters=tuple(column(p) for p in node.parameters))
+        return node
 
     def scalar(expr: Expression) -> Expression:
-        return transform_up(expr, visit_ref)
-
-    def keys(items: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
-        return tuple(replace(k, expr=scalar(k.expr)) for k in items)
+        for node in walk(expr):
+            if isinstance(node, Lambda):  # its body is visited before it
+                for parameter in node.parameters:
+                    column(parameter)
+        return transform_up(expr, visit_expression)
 
     def visit(node: PhysicalPlan) -> PhysicalPlan:
-        match node:
-            case ScanExec() | StageInputExec() | UnionExec():
-                return replace(node, outputs=tuple(column(c) for c in node.outputs))
-            case FilterExec():
-                return replace(node, predicate=scalar(node.predicate))
-            case ProjectionExec():
-                items = [(c, scalar(e)) for c, e in node.items]
-                return replace(node, items=tuple((column(c), e) for c, e in items))
-            case AggregateExec():
-                groups = [(c, scalar(e)) for c, e in node.groups]
-                calls = [(c, scalar(e)) for c, e in node.aggregates]
-                return replace(
-                    node,
-                    groups=tuple((column(c), e) for c, e in groups),
-                    aggregates=tuple(
-                        (column(c), e) for c, e in calls if isinstance(e, AggregateCall)
-                    ),
-                )
-            case SortExec() | SortPreservingMergeExec():
-                return replace(node, keys=keys(node.keys))
-            case HashJoinExec():
-                return replace(
-                    node,
-                    left_keys=tuple(scalar(k) for k in node.left_keys),
-                    right_keys=tuple(scalar(k) for k in node.right_keys),
-                    residual=scalar(node.residual),
-                )
-        return node
+        renamed = node.with_expressions(tuple(scalar(e) for e in node.expressions))
+        return renamed.with_produced(column)
 
     return transform_up(fragment, visit)
 

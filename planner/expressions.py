@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
+from typing import Literal as OneOf
 
 from planner.tree import same, transform_up, walk
 from planner.types import BOOLEAN, DataType
@@ -62,12 +63,15 @@ class Expression:
     def column_ids(self) -> frozenset[int]:
         """Numbers of all columns that the expression reads, those of subqueries included."""
         ids: set[int] = set()
+        bound: set[int] = set()
         for node in walk(self):
             if isinstance(node, ColumnRef):
                 ids.add(node.id)
             elif isinstance(node, SubqueryExpression):
                 ids |= node.plan.free_ids
-        return frozenset(ids)
+            elif isinstance(node, Lambda):
+                bound.update(parameter.id for parameter in node.parameters)
+        return frozenset(ids - bound)
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,37 @@ class Cast(Expression):
 
 
 @dataclass(frozen=True)
+class Lambda(Expression):
+    """A function given to a higher-order function, such as `x -> x + 1`; its type is the body's.
+
+    Args:
+        parameters: Columns that only the body sees, numbered like all others.
+        body: The value for one element.
+    """
+
+    parameters: tuple[Column, ...]
+    body: Expression
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The body."""
+        return (self.body,)
+
+    def with_children(self, new: tuple[Expression, ...]) -> Expression:
+        """The same parameters with another body."""
+        return self if new[0] is self.body else replace(self, body=new[0], dtype=new[0].dtype)
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """One item of ORDER BY."""
+
+    expr: Expression
+    ascending: bool = True
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True)
 class AggregateCall(Expression):
     """An aggregate function over the rows of a group.
 
@@ -141,25 +176,103 @@ class AggregateCall(Expression):
         args: Arguments, evaluated per row.
         distinct: Whether equal argument rows count once.
         where: The FILTER clause, or None.
+        order: WITHIN GROUP (ORDER BY …), for functions that depend on an order.
+        ignore_nulls: Whether NULL arguments are passed over (`first`, `last`, …).
     """
 
     function: str
     args: tuple[Expression, ...]
     distinct: bool = False
     where: Expression | None = None
+    order: tuple[SortKey, ...] = ()
+    ignore_nulls: bool = False
 
     @property
     def children(self) -> tuple[Expression, ...]:
-        """Arguments, then the filter if there is one."""
-        return self.args if self.where is None else (*self.args, self.where)
+        """Arguments, then the filter if there is one, then the sort keys."""
+        filter_ = () if self.where is None else (self.where,)
+        return (*self.args, *filter_, *(k.expr for k in self.order))
 
     def with_children(self, new: tuple[Expression, ...]) -> Expression:
         """The same aggregate over other operands."""
         if same(self.children, new):
             return self
-        if self.where is None:
-            return replace(self, args=new)
-        return replace(self, args=new[:-1], where=new[-1])
+        args, rest = new[: len(self.args)], new[len(self.args) :]
+        where, keys = (None, rest) if self.where is None else (rest[0], rest[1:])
+        return replace(self, args=args, where=where, order=with_key_expressions(self.order, keys))
+
+
+BoundKind = OneOf["unbounded_preceding", "preceding", "current", "following", "unbounded_following"]
+
+
+@dataclass(frozen=True)
+class FrameBound:
+    """One end of a window frame.
+
+    Args:
+        kind: Where it lies.
+        offset: How far before or after the current row; None but for `preceding` and `following`.
+    """
+
+    kind: BoundKind
+    offset: Literal | None = None
+
+
+@dataclass(frozen=True)
+class WindowFrame:
+    """The rows around the current one that a window function sees."""
+
+    unit: OneOf["rows", "range", "groups"]
+    start: FrameBound
+    end: FrameBound
+
+
+@dataclass(frozen=True)
+class WindowCall(Expression):
+    """A function over the rows of the current row's partition.
+
+    Args:
+        function: Canonical name of a window function or an aggregate.
+        args: Arguments, evaluated per row.
+        partition: PARTITION BY.
+        order: ORDER BY within the partition.
+        frame: The frame; None for functions that have none (`rank`, `row_number`, …).
+        where: The FILTER clause of an aggregate, or None.
+        distinct: Whether equal argument rows count once.
+        ignore_nulls: Whether NULL arguments are passed over.
+    """
+
+    function: str
+    args: tuple[Expression, ...]
+    partition: tuple[Expression, ...] = ()
+    order: tuple[SortKey, ...] = ()
+    frame: WindowFrame | None = None
+    where: Expression | None = None
+    distinct: bool = False
+    ignore_nulls: bool = False
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """Arguments, the filter if there is one, partition keys, sort keys."""
+        filter_ = () if self.where is None else (self.where,)
+        return (*self.args, *filter_, *self.partition, *(k.expr for k in self.order))
+
+    def with_children(self, new: tuple[Expression, ...]) -> Expression:
+        """The same call over other operands."""
+        if same(self.children, new):
+            return self
+        args, rest = new[: len(self.args)], new[len(self.args) :]
+        where, rest = (None, rest) if self.where is None else (rest[0], rest[1:])
+        count = len(self.partition)
+        order = with_key_expressions(self.order, rest[count:])
+        return replace(self, args=args, where=where, partition=rest[:count], order=order)
+
+
+def with_key_expressions(
+    keys: tuple[SortKey, ...], new: tuple[Expression, ...]
+) -> tuple[SortKey, ...]:
+    """Sort keys of the same directions over other expressions."""
+    return tuple(replace(k, expr=e) for k, e in zip(keys, new, strict=True))
 
 
 @dataclass(frozen=True)
@@ -193,15 +306,6 @@ class InSubquery(SubqueryExpression):
     def with_children(self, new: tuple[Expression, ...]) -> Expression:
         """The same membership test of other operands."""
         return self if same(self.args, new) else replace(self, args=new)
-
-
-@dataclass(frozen=True)
-class SortKey:
-    """One item of ORDER BY."""
-
-    expr: Expression
-    ascending: bool = True
-    nulls_first: bool = True
 
 
 TRUE = Literal(BOOLEAN, True)

@@ -5,10 +5,8 @@ In: a plan without correlation. Out: an equal plan that shares no column number 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from planner.expressions import Column, Expression, substitute
-from planner.logical import Aggregate, LogicalPlan, Project, Scan, Union
+from planner.logical import LogicalPlan
 from planner.optimizer.context import RuleContext
 from planner.optimizer.rewriting import map_expressions
 from planner.tree import transform_up
@@ -27,18 +25,6 @@ def renumber(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
         return substitute(expr, {old: column.ref for old, column in mapping.items()})
 
     def visit(node: LogicalPlan) -> LogicalPlan:
-        node = map_expressions(node, rename)
-        match node:
-            case Scan() | Union():
-                return replace(node, outputs=tuple(fresh(c) for c in node.outputs))
-            case Project():
-                return replace(node, items=tuple((fresh(c), e) for c, e in node.items))
-            case Aggregate():
-                return replace(
-                    node,
-                    groups=tuple((fresh(c), e) for c, e in node.groups),
-                    aggregates=tuple((fresh(c), e) for c, e in node.aggregates),
-                )
-        return node
+        return map_expressions(node, rename).with_produced(fresh)
 
     return transform_up(plan, visit)
