@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.errors import AnalysisError, UnsupportedSqlError
+from planner.errors import AnalysisError, UnsupportedSqlError, wrong_count
 from planner.expressions import (
     AggregateCall,
     Column,
@@ -158,6 +158,20 @@ _TABLE = (
 
 AGGREGATES: dict[str, AggregateFunction] = {function.name: function for function in _TABLE}
 
+# Spark's other names of the same aggregate; `count_if` is a count with a filter.
+AGGREGATE_ALIASES: dict[str, str] = {
+    "any": "bool_or",
+    "some": "bool_or",
+    "every": "bool_and",
+    "mean": "avg",
+    "std": "stddev_samp",
+    "stddev": "stddev_samp",
+    "variance": "var_samp",
+    "first_value": "first",
+    "last_value": "last",
+    "array_agg": "collect_list",
+}
+
 
 def make_aggregate(
     name: str, args: Args, *, distinct: bool = False, where: Expression | None = None
@@ -173,9 +187,7 @@ def make_aggregate(
         raise UnsupportedSqlError(f"aggregate '{name}' is not known to the planner")
     fewest, most = function.arity
     if not fewest <= len(args) <= most:
-        raise AnalysisError(
-            f"aggregate '{name}' takes {fewest} to {most} arguments, not {len(args)}"
-        )
+        raise AnalysisError(f"aggregate '{name}' {wrong_count(function.arity, len(args))}")
     coerced = function.coerce(args)
     if name in ("min", "max", "bool_and", "bool_or"):
         distinct = False  # equal rows change nothing

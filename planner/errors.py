@@ -63,3 +63,20 @@ class InternalPlanError(StagecoachError):
 
 class GraphFormatError(StagecoachError):
     """A stage graph file cannot be read by this version."""
+
+
+def wrong_count(arity: tuple[int, int], found: int) -> str:
+    """Words for a wrong number of arguments.
+
+    Args:
+        arity: Fewest and most arguments.
+        found: How many there are.
+    """
+    fewest, most = arity
+    if fewest == most:
+        wanted = f"{fewest} argument{'' if fewest == 1 else 's'}"
+    elif most >= 1 << 20:
+        wanted = f"at least {fewest} argument{'' if fewest == 1 else 's'}"
+    else:
+        wanted = f"{fewest} to {most} arguments"
+    return f"takes {wanted}, not {found}"

@@ -72,22 +72,10 @@ def _(node: exp.Binary) -> str:
 
 
 @column_name.register
-def _(node: exp.Count) -> str:
-    if isinstance(node.this, exp.Star):
-        return "count(1)"
-    return _function("count", [node.this, *node.expressions])
-
-
-@column_name.register
-def _(node: exp.AggFunc) -> str:
-    name = {
-        "ARG_MAX": "max_by",
-        "ARG_MIN": "min_by",
-        "LOGICAL_AND": "bool_and",
-        "LOGICAL_OR": "bool_or",
-    }
-    args = [node.this, node.args.get("expression")]
-    return _function(name.get(node.sql_name(), node.sql_name().lower()), [a for a in args if a])
+def _(node: exp.Anonymous) -> str:
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star):
+        return f"{node.name.lower()}(1)"
+    return _function(node.name.lower(), node.expressions)
 
 
 @column_name.register

@@ -73,12 +73,21 @@ class StagecoachSpark(Spark):
         """Keeps CAST strict."""
 
         STRICT_CAST = True
-        # sqlglot's nodes for these spell units out ('Q' as QUARTER) or translate the format.
-        FUNCTIONS: ClassVar[dict[str, Any]] = {
-            **SparkParser.FUNCTIONS,
-            "TRUNC": lambda args: exp.Anonymous(this="trunc", expressions=args),
-            "DATE_FORMAT": lambda args: exp.Anonymous(this="date_format", expressions=args),
-            "DATE_TRUNC": lambda args: exp.Anonymous(this="date_trunc", expressions=args),
+        # Every function stays a plain call under the name that is written: sqlglot's typed nodes
+        # have the semantics of other engines. Only what has a syntax of its own is parsed apart.
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: SparkParser.FUNCTION_PARSERS[name]
+            for name in (
+                "CAST",
+                "EXTRACT",
+                "OVERLAY",
+                "POSITION",
+                "SUBSTR",
+                "SUBSTRING",
+                "TRIM",
+                "TRY_CAST",
+            )
         }
 
 

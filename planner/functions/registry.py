@@ -1,0 +1,50 @@
+"""The registry: every scalar operator and function that a plan may hold, as one table.
+
+In: a canonical name and typed arguments. Out: a call with the result type; both engines' spelling.
+"""
+
+from __future__ import annotations
+
+from planner.errors import AnalysisError, UnsupportedSqlError, wrong_count
+from planner.expressions import Call, Expression, call
+from planner.functions.function import Function
+from planner.functions.tables import internal, numbers, operators, strings, times
+
+_TABLES = (operators, numbers, strings, times, internal)
+
+REGISTRY: dict[str, Function] = {row.name: row for table in _TABLES for row in table.FUNCTIONS}
+
+# Spark's other names of the same function.
+ALIASES: dict[str, str] = {
+    "nvl": "coalesce",
+    "ifnull": "coalesce",
+    "char_length": "length",
+    "character_length": "length",
+    "len": "length",
+    "substr": "substring",
+    "ucase": "upper",
+    "lcase": "lower",
+    "pow": "power",
+    "ceiling": "ceil",
+    "negative": "negate",
+}
+
+
+def make_call(name: str, *args: Expression) -> Call:
+    """A call with Spark's implicit casts and result type.
+
+    Raises:
+        AnalysisError: For a wrong number or type of arguments.
+        UnsupportedSqlError: For a function that is not in the registry.
+    """
+    function = REGISTRY.get(name)
+    if function is None:
+        raise UnsupportedSqlError(f"function '{name}' is not known to the planner")
+    fewest, most = function.arity
+    if not fewest <= len(args) <= most:
+        raise AnalysisError(f"function '{name}' {wrong_count(function.arity, len(args))}")
+    try:
+        coerced = function.coerce(args)
+    except AnalysisError as error:
+        raise AnalysisError(f"{name}: {error.message}") from error
+    return call(name, function.result(coerced), *coerced)

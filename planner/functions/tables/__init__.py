@@ -1,0 +1,1 @@
+"""The registry's rows, one module a group of functions."""

@@ -1,0 +1,17 @@
+"""Functions that only the planner itself puts into plans, typed by it.
+
+One table of `Function` rows; the rules are in `planner.functions.function`.
+"""
+
+from __future__ import annotations
+
+from planner.functions import duckdb as duck
+from planner.functions import rules as rule
+from planner.functions.function import Function
+from planner.types import DOUBLE
+
+FUNCTIONS: tuple[Function, ...] = (
+    Function("average", (2, 2), rule.unchanged, rule.fixed(DOUBLE), duck.spark_average, duck.average, proof="aggregates"),
+    Function("multiply_narrow", (2, 2), rule.unchanged, rule.first_type, "CAST({0} * {1} AS {type})", "CAST({0} * {1} AS {type})", proof="arithmetic"),
+    Function("single_value", (2, 2), rule.unchanged, rule.first_type, "CASE WHEN {1} > 1 THEN CAST(raise_error('SCALAR_SUBQUERY_TOO_MANY_ROWS') AS {type}) ELSE {0} END", "CASE WHEN {1} > 1 THEN CAST(error('SCALAR_SUBQUERY_TOO_MANY_ROWS') AS {type}) ELSE {0} END", proof="subqueries"),
+)  # fmt: skip

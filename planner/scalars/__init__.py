@@ -1,0 +1,9 @@
+"""sqlglot scalar trees → typed expressions."""
+
+from __future__ import annotations
+
+from planner.scalars import calls, literals, operators, subqueries, times
+from planner.scalars.handlers import Names as Names
+from planner.scalars.handlers import build_scalar as build_scalar
+
+__all__ = ["Names", "build_scalar", "calls", "literals", "operators", "subqueries", "times"]

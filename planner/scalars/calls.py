@@ -1,0 +1,133 @@
+"""Calls of functions and aggregates by Spark's names.
+
+In: call nodes, which the parser leaves as they are written. Out: calls of the registries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from planner.aggregates import AGGREGATE_ALIASES, AGGREGATES, make_aggregate
+from planner.errors import AnalysisError, UnsupportedSqlError
+from planner.expressions import AggregateCall, Expression, Literal, cast, contains
+from planner.functions import MACROS, make_call
+from planner.functions.registry import ALIASES
+from planner.scalars.handlers import (
+    CALL_BUILDERS,
+    Names,
+    build_scalar,
+    handles,
+    refuse_unused,
+)
+from planner.types import BOOLEAN, NULL, parse_type
+
+_CASTS = frozenset(
+    ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "binary")
+)
+
+
+@handles(exp.Anonymous)
+def _call(node: exp.Anonymous, names: Names) -> Expression:
+    name = node.name.lower()
+    builder = CALL_BUILDERS.get(name)
+    if builder is not None:
+        return builder(node, names)
+    aggregate = AGGREGATE_ALIASES.get(name, name)
+    if aggregate in AGGREGATES or aggregate == "count_if":
+        return _aggregate(aggregate, node, names)
+    args = tuple(build_scalar(a, names) for a in node.expressions)
+    if name in _CASTS and len(args) == 1:
+        return cast(args[0], parse_type(name))
+    if name in MACROS:
+        return MACROS[name](args)
+    return make_call(ALIASES.get(name, name), *args)
+
+
+def _aggregate(name: str, node: exp.Anonymous, names: Names) -> Expression:
+    operands = list(node.expressions)
+    distinct = bool(operands) and isinstance(operands[0], exp.Distinct)
+    if distinct:
+        operands = operands[0].expressions
+    ignore_nulls = False
+    plain: list[exp.Expr] = []
+    for operand in operands:
+        if isinstance(operand, exp.IgnoreNulls | exp.RespectNulls):
+            ignore_nulls = isinstance(operand, exp.IgnoreNulls)
+            operand = operand.this
+        if isinstance(operand, exp.Order | exp.Limit):
+            raise UnsupportedSqlError(f"{name} with {operand.key.upper()}")
+        plain.append(operand)
+    if len(plain) == 1 and isinstance(plain[0], exp.Star):
+        if name != "count" or distinct:
+            raise UnsupportedSqlError(f"{name}({'DISTINCT ' if distinct else ''}*)")
+        plain = []
+    call = aggregate_call(name, tuple(build_scalar(o, names) for o in plain), distinct)
+    if ignore_nulls:
+        call = replace(call, ignore_nulls=True)
+    return call
+
+
+def aggregate_call(name: str, args: tuple[Expression, ...], distinct: bool) -> AggregateCall:
+    """An aggregate of the registry as Spark understands it.
+
+    Raises:
+        AnalysisError: For an aggregate inside an aggregate.
+    """
+    if any(contains(a, AggregateCall) for a in args):
+        raise AnalysisError(f"an aggregate inside the aggregate '{name}'")
+    if name == "count" and len(args) == 1 and isinstance(args[0], Literal) and not distinct:
+        args = () if args[0].value is not None else args
+    if name == "count_if":
+        return make_aggregate("count", (), where=args[0])
+    return make_aggregate(name, args, distinct=distinct)
+
+
+@handles(exp.IgnoreNulls, exp.RespectNulls)
+def _nulls(node: exp.Expr, names: Names) -> Expression:
+    inner = build_scalar(node.this, names)
+    if not isinstance(inner, AggregateCall):
+        raise UnsupportedSqlError(f"{node.key.upper()} of a scalar")
+    return replace(inner, ignore_nulls=isinstance(node, exp.IgnoreNulls))
+
+
+@handles(exp.Filter)
+def _filter(node: exp.Filter, names: Names) -> Expression:
+    inner = build_scalar(node.this, names)
+    if not isinstance(inner, AggregateCall):
+        raise AnalysisError("FILTER stands behind an aggregate only")
+    where = build_scalar(node.expression.this, names)
+    if where.dtype not in (BOOLEAN, NULL):
+        raise AnalysisError(f"FILTER needs a boolean, found {where.dtype}")
+    if inner.where is not None:
+        where = make_call("and", inner.where, where)
+    return replace(inner, where=where)
+
+
+@handles(exp.Placeholder)
+def _placeholder(node: exp.Placeholder, names: Names) -> Expression:
+    if node.name in ("", "?"):
+        raise AnalysisError("positional parameters are not supported; use :name")
+    return names.parameter(node.name)
+
+
+@handles(exp.Window)
+def _window(node: exp.Window, names: Names) -> Expression:
+    return names.window(node)
+
+
+@handles(exp.Substring)
+def _substring(node: exp.Substring, names: Names) -> Expression:
+    parts = (node.this, node.args.get("start"), node.args.get("length"))
+    refuse_unused(node, ("start", "length"))
+    return make_call("substring", *(build_scalar(p, names) for p in parts if p is not None))
+
+
+@handles(exp.Trim)
+def _trim(node: exp.Trim, names: Names) -> Expression:
+    if node.args.get("expression"):
+        raise UnsupportedSqlError("TRIM of given characters")
+    where = str(node.args.get("position") or "").upper()
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(where, "trim")
+    return make_call(name, build_scalar(node.this, names))

@@ -1,0 +1,98 @@
+"""Literals and casts.
+
+In: nodes of constants and casts. Out: literals in canonical form, casts.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from sqlglot import exp
+
+from planner.coercion import (
+    cast_literal,
+    date_text,
+    decimal_literal_type,
+    integer_literal_type,
+)
+from planner.expressions import (
+    Cast,
+    Expression,
+    Literal,
+)
+from planner.functions import make_call
+from planner.parse import StagecoachSpark
+from planner.scalars.handlers import Names, build_scalar, handles
+from planner.scalars.intervals import interval_literal, interval_parts
+from planner.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTERVAL,
+    NULL,
+    STRING,
+    parse_type,
+)
+
+
+@handles(exp.Literal)
+def _literal(node: exp.Literal, names: Names) -> Expression:
+    del names
+    if node.is_string:
+        return Literal(STRING, node.this)
+    text = str(node.this)
+    if "e" in text.lower():
+        return Literal(DOUBLE, float(text))
+    if "." in text:
+        return Literal(decimal_literal_type(text), _plain(Decimal(text)))
+    value = int(text)
+    dtype = integer_literal_type(value)
+    return Literal(dtype, str(value) if dtype.is_decimal else value)
+
+
+def _plain(value: Decimal) -> str:
+    return format(value, "f")
+
+
+@handles(exp.Neg)
+def _negate(node: exp.Neg, names: Names) -> Expression:
+    inner = build_scalar(node.this, names)
+    if isinstance(inner, Literal) and inner.dtype == INTERVAL:
+        return interval_literal(*(-n for n in interval_parts(inner)))
+    if isinstance(inner, Literal) and isinstance(inner.value, int | float):
+        return Literal(inner.dtype, -inner.value)
+    if isinstance(inner, Literal) and inner.dtype.is_decimal:
+        value = -Decimal(str(inner.value))
+        if inner.dtype.scale == 0 and value == -(2**63):
+            return Literal(integer_literal_type(-(2**63)), -(2**63))
+        return Literal(inner.dtype, _plain(value))
+    return make_call("negate", inner)
+
+
+@handles(exp.Cast, exp.TryCast)
+def _cast(node: exp.Cast, names: Names) -> Expression:
+    arg = build_scalar(node.this, names)
+    dtype = parse_type(node.to.sql(dialect=StagecoachSpark).lower())
+    safe = isinstance(node, exp.TryCast)
+    if arg == Literal(STRING, arg.value if isinstance(arg, Literal) else None) and dtype == DATE:
+        return _date_literal(arg, safe)
+    if safe:
+        return Cast(dtype, arg, safe=True)
+    return cast_literal(arg, dtype)
+
+
+def _date_literal(arg: Expression, safe: bool) -> Expression:
+    text = date_text(str(arg.value)) if isinstance(arg, Literal) else None
+    return Literal(DATE, text) if text else Cast(DATE, arg, safe=safe)
+
+
+@handles(exp.Null)
+def _null(node: exp.Null, names: Names) -> Expression:
+    del node, names
+    return Literal(NULL, None)
+
+
+@handles(exp.Boolean)
+def _boolean(node: exp.Boolean, names: Names) -> Expression:
+    del names
+    return Literal(BOOLEAN, bool(node.this))

@@ -1,0 +1,55 @@
+"""Subqueries as scalars.
+
+In: nodes that hold a query. Out: subquery expressions, which the optimiser turns into joins.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from planner.coercion import (
+    comparable,
+)
+from planner.errors import AnalysisError, UnsupportedSqlError
+from planner.expressions import (
+    Exists,
+    Expression,
+    InSubquery,
+    ScalarSubquery,
+)
+from planner.logical import LogicalPlan
+from planner.scalars.handlers import Names, handles
+from planner.types import (
+    BOOLEAN,
+)
+
+
+def in_subquery(args: tuple[Expression, ...], plan: LogicalPlan) -> Expression:
+    """`args IN (plan)`."""
+    if len(args) != len(plan.columns):
+        raise AnalysisError(f"IN compares {len(args)} values with {len(plan.columns)} columns")
+    pairs = [comparable(a, c.ref) for a, c in zip(args, plan.columns, strict=True)]
+    if any(right != column.ref for (_, right), column in zip(pairs, plan.columns, strict=True)):
+        raise UnsupportedSqlError("IN casts the columns of its subquery")
+    return InSubquery(BOOLEAN, plan, tuple(left for left, _ in pairs))
+
+
+def query_of(node: exp.Expr) -> exp.Query:
+    """The query in a node, without its parentheses."""
+    query = node.unnest() if isinstance(node, exp.Subquery) else node
+    if not isinstance(query, exp.Query):
+        raise UnsupportedSqlError("a subquery that is no SELECT")
+    return query
+
+
+@handles(exp.Exists)
+def _exists(node: exp.Exists, names: Names) -> Expression:
+    return Exists(BOOLEAN, names.subquery(query_of(node.this)))
+
+
+@handles(exp.Subquery)
+def _scalar_subquery(node: exp.Subquery, names: Names) -> Expression:
+    plan = names.subquery(query_of(node))
+    if len(plan.columns) != 1:
+        raise AnalysisError(f"a scalar subquery has one column, not {len(plan.columns)}")
+    return ScalarSubquery(plan.columns[0].dtype, plan)
