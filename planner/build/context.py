@@ -1,0 +1,64 @@
+"""What all parts of the builder share: the catalog, new columns, scopes.
+
+In: a catalog and declared parameters. Out: numbered columns, scopes, the tables that were named.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from planner.catalog import Catalog, TableInfo
+from planner.expressions import (
+    Column,
+)
+from planner.logical import (
+    LogicalPlan,
+)
+from planner.scope import Relation, Scope
+from planner.types import DataType
+
+Ctes = Mapping[str, tuple[exp.CTE, "Ctes"]]
+PlanQuery = Callable[["BuildContext", exp.Query, Scope | None, Ctes], LogicalPlan]
+
+
+class BuildContext:
+    """State of one build.
+
+    Args:
+        catalog: Where tables are looked up.
+        parameters: Types of the declared parameters by name.
+        plan_query: Plans a nested query.
+    """
+
+    def __init__(
+        self, catalog: Catalog, parameters: Mapping[str, DataType], plan_query: PlanQuery
+    ) -> None:
+        self.catalog = catalog
+        self.parameters = parameters
+        self.tables: dict[str, TableInfo] = {}
+        self._plan_query = plan_query
+        self._ids = itertools.count()
+
+    def column(self, name: str, dtype: DataType) -> Column:
+        """A new column with a number that nothing else has."""
+        return Column(next(self._ids), name, dtype)
+
+    def query(self, node: exp.Query, outer: Scope | None, ctes: Ctes) -> LogicalPlan:
+        """The plan of a query that is nested in another one."""
+        return self._plan_query(self, node, outer, ctes)
+
+    def scope(self, relations: tuple[Relation, ...], outer: Scope | None, ctes: Ctes) -> Scope:
+        """The names of these relations, and those of the outer query."""
+        return Scope(
+            relations=relations,
+            plan_subquery=lambda query, scope: self.query(query, scope, ctes),
+            parameters=self.parameters,
+            parent=outer,
+        )
+
+    def output_scope(self, plan: LogicalPlan, outer: Scope | None, ctes: Ctes) -> Scope:
+        """The names of a plan's output columns."""
+        return self.scope((Relation("", plan.columns),), outer, ctes)
