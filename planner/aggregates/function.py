@@ -1,0 +1,57 @@
+"""One row of the registry of aggregate functions, and how each splits into a partial and a final one.
+
+In: a canonical name and typed arguments. Out: the result type, both engines' spelling, and for
+aggregates that can be computed in two steps their states. The rules of `planner.functions` hold: no
+DuckDB spelling without the test that proves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from planner.expressions import AggregateCall, Column, Expression
+from planner.types import DataType
+
+Args = tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """One column of a partial aggregate.
+
+    Args:
+        partial: What a task computes over its rows.
+        merge: Function that combines the states of all tasks, of the same type.
+    """
+
+    partial: AggregateCall
+    merge: str
+
+
+@dataclass(frozen=True)
+class AggregateFunction:
+    """One row of the registry.
+
+    Args:
+        name: Canonical name, which Spark understands too.
+        arity: Fewest and most arguments.
+        result: Result type; raises `AnalysisError` for arguments of a wrong type.
+        duckdb: DuckDB's name of the function, or None where it is not proven; the result is pinned
+            to the result type (DuckDB sums integers in 128 bits).
+        refuse: Why these arguments must not run on DuckDB, or None.
+        states: The partial states of a call; None for an aggregate that needs all rows at once.
+        finish: The result from the merged states.
+        coerce: Implicit casts of the arguments.
+        proof: Name of the differential test.
+    """
+
+    name: str
+    arity: tuple[int, int]
+    result: Callable[[Args], DataType]
+    duckdb: str | None = None
+    refuse: Callable[[AggregateCall], str | None] = lambda _: None
+    states: Callable[[AggregateCall], tuple[State, ...]] | None = None
+    finish: Callable[[AggregateCall, tuple[Column, ...]], Expression] = lambda _, s: s[0].ref
+    coerce: Callable[[Args], Args] = lambda args: args
+    proof: str = ""

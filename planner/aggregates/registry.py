@@ -1,0 +1,60 @@
+"""The registry of aggregate functions, as one table.
+
+In: a canonical name and typed arguments. Out: calls with their result type.
+"""
+
+from __future__ import annotations
+
+from planner.aggregates import basic
+from planner.aggregates.function import AggregateFunction, Args
+from planner.errors import AnalysisError, UnsupportedSqlError, wrong_count
+from planner.expressions import (
+    AggregateCall,
+    Expression,
+)
+
+_TABLES = (basic,)
+
+AGGREGATES: dict[str, AggregateFunction] = {
+    function.name: function for table in _TABLES for function in table.AGGREGATES
+}
+
+# Spark's other names of the same aggregate; `count_if` is a count with a filter.
+AGGREGATE_ALIASES: dict[str, str] = {
+    "any": "bool_or",
+    "some": "bool_or",
+    "every": "bool_and",
+    "mean": "avg",
+    "std": "stddev_samp",
+    "stddev": "stddev_samp",
+    "variance": "var_samp",
+    "first_value": "first",
+    "last_value": "last",
+    "array_agg": "collect_list",
+}
+
+
+def make_aggregate(
+    name: str, args: Args, *, distinct: bool = False, where: Expression | None = None
+) -> AggregateCall:
+    """An aggregate call with its result type.
+
+    Raises:
+        AnalysisError: For a wrong number or type of arguments.
+        UnsupportedSqlError: For an aggregate that is not in the registry.
+    """
+    function = AGGREGATES.get(name)
+    if function is None:
+        raise UnsupportedSqlError(f"aggregate '{name}' is not known to the planner")
+    fewest, most = function.arity
+    if not fewest <= len(args) <= most:
+        raise AnalysisError(f"aggregate '{name}' {wrong_count(function.arity, len(args))}")
+    coerced = function.coerce(args)
+    if name in ("min", "max", "bool_and", "bool_or"):
+        distinct = False  # equal rows change nothing
+    return AggregateCall(function.result(coerced), name, coerced, distinct, where)
+
+
+def splits(node: AggregateCall) -> bool:
+    """Whether the aggregate can be computed per task first and merged afterwards."""
+    return AGGREGATES[node.function].states is not None and not node.distinct
