@@ -15,18 +15,25 @@ from planner.expressions import Expression, Literal, cast
 from planner.types import (
     BIGINT,
     BINARY,
+    BOOLEAN,
     DATE,
     DOUBLE,
     INT,
     NULL,
     STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
     DataType,
     common_type,
     decimal,
     decimal_for,
 )
 
-_ISO_DATE = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})\s*")
+_ISO_TIME = re.compile(
+    r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?"
+    r"(Z|[+-]\d\d:\d\d)?)?\s*"
+)
+_ISO_DATE = re.compile(r"\s*([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?\s*")
 
 
 def decimal_literal_type(text: str) -> DataType:
@@ -62,10 +69,44 @@ def date_text(text: str) -> str | None:
     """`YYYY-MM-DD` for a text that Spark casts to that date and is surely one; else None."""
     if match := _ISO_DATE.fullmatch(text):
         try:
-            return datetime.date(int(match[1]), int(match[2]), int(match[3])).isoformat()
+            parts = (int(match[1]), int(match[2] or 1), int(match[3] or 1))
+            return datetime.date(*parts).isoformat()
         except ValueError:
             return None
     return None
+
+
+# Texts that Spark reads as a moment near the query's own, in `DATE'now'` but not in a cast.
+_SPECIAL_TIMES = frozenset(("epoch", "now", "today", "tomorrow", "yesterday"))
+
+
+def is_special_time(expr: Expression) -> bool:
+    """Whether the operand is a text such as `now`, which only Spark may read as a moment."""
+    return (
+        isinstance(expr, Literal)
+        and expr.dtype == STRING
+        and str(expr.value).strip().lower().split(" ")[0] in _SPECIAL_TIMES
+    )
+
+
+def _read_timestamp(literal: Literal, dtype: DataType) -> Expression:
+    """A text with its zone (for TIMESTAMP) or without one (for TIMESTAMP_NTZ) as a literal."""
+    match = _ISO_TIME.fullmatch(str(literal.value))
+    if match is None or bool(match[8]) != (dtype == TIMESTAMP):
+        return cast(literal, dtype)
+    year, month, day, hour, minute, second = (int(match[n] or 0) for n in range(1, 7))
+    micros = int((match[7] or "").ljust(6, "0"))
+    try:
+        moment = datetime.datetime(year, month, day, hour, minute, second, micros)
+        if match[8] not in (None, "Z"):
+            hours, minutes = match[8][1:].split(":")
+            shift = datetime.timedelta(hours=int(hours), minutes=int(minutes))
+            if shift > datetime.timedelta(hours=18):
+                return cast(literal, dtype)
+            moment = moment - shift if match[8][0] == "+" else moment + shift
+    except (ValueError, OverflowError):
+        return cast(literal, dtype)
+    return Literal(dtype, moment.isoformat(sep=" "))
 
 
 def cast_literal(expr: Expression, dtype: DataType) -> Expression:
@@ -77,8 +118,14 @@ def cast_literal(expr: Expression, dtype: DataType) -> Expression:
     if dtype == DATE and expr.dtype == STRING:
         text = date_text(str(expr.value))
         return Literal(DATE, text) if text else cast(expr, dtype)
+    if dtype in (TIMESTAMP, TIMESTAMP_NTZ) and expr.dtype == STRING:
+        return _read_timestamp(expr, dtype)
+    if expr.dtype == STRING and dtype.is_numeric:
+        return _read_number(expr, dtype)
     if expr.dtype.is_integral and dtype.kind in ("int", "bigint"):
-        return Literal(dtype, expr.value)
+        if dtype == BIGINT or -(2**31) <= int(expr.value) < 2**31:
+            return Literal(dtype, expr.value)
+        return cast(expr, dtype)
     if expr.dtype.is_integral and dtype.is_decimal:
         digits = len(str(abs(int(expr.value or 0))))
         return (
@@ -90,9 +137,18 @@ def cast_literal(expr: Expression, dtype: DataType) -> Expression:
             and dtype.precision - dtype.scale >= expr.dtype.precision - expr.dtype.scale
         )
         return _rescaled(expr, dtype) if holds else cast(expr, dtype)
-    if dtype == DOUBLE and (expr.dtype.is_integral or expr.dtype.is_decimal):
-        return Literal(DOUBLE, float(Decimal(str(expr.value))))
+    if dtype.is_floating and (expr.dtype.is_integral or expr.dtype.is_decimal):
+        return Literal(dtype, float(Decimal(str(expr.value))))
     return cast(expr, dtype)
+
+
+def _read_number(literal: Literal, dtype: DataType) -> Expression:
+    text = str(literal.value)
+    if dtype in (INT, BIGINT) and re.fullmatch(r"-?[0-9]{1,18}", text):
+        return cast_literal(Literal(BIGINT, int(text)), dtype)
+    if dtype == DOUBLE and re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]{1,9})?", text):
+        return Literal(DOUBLE, float(text))
+    return cast(literal, dtype)
 
 
 def _rescaled(literal: Literal, dtype: DataType) -> Literal:
@@ -112,22 +168,35 @@ def comparable(left: Expression, right: Expression) -> tuple[Expression, Express
 
 def comparison_type(left: DataType, right: DataType) -> DataType:
     """The type in which Spark compares two values; a string yields to the other side."""
-    common = common_type(left, right)
-    if common is not None:
-        return common
+    common = common_type(left, right) or promoted(left, right)
+    unlike = left != right and not left.is_atomic and "decimal" in str(left) + str(right)
+    if unlike or (common is None and left.kind == right.kind and not left.is_atomic):
+        raise UnsupportedSqlError(f"compares {left} with {right}")
+    if common is None:
+        raise AnalysisError(f"cannot compare {left} with {right}")
+    return common
+
+
+def promoted(left: DataType, right: DataType) -> DataType | None:
+    """The type of a string beside another atomic type (`findWiderTypeForString`), or None."""
     for text, other in ((left, right), (right, left)):
         if text == STRING:
             if other.is_integral:
                 return BIGINT
             if other.is_numeric:
                 return DOUBLE
-            if other.is_atomic:
+            if other.is_atomic and other != STRING:
                 return other
-    raise AnalysisError(f"cannot compare {left} with {right}")
+    return None
 
 
-def widest(dtypes: tuple[DataType, ...], what: str) -> DataType:
+def widest(dtypes: tuple[DataType, ...], what: str, *, promote: bool = True) -> DataType:
     """The one type of the branches of `what` (CASE, COALESCE, UNION, …).
+
+    Args:
+        dtypes: Types of the branches, in order.
+        what: What a message calls the construct.
+        promote: Whether a string takes the type of the others.
 
     Raises:
         AnalysisError: Where there is none.
@@ -135,7 +204,9 @@ def widest(dtypes: tuple[DataType, ...], what: str) -> DataType:
     result = NULL
     for dtype in dtypes:
         common = common_type(result, dtype)
-        if common is None and STRING in (result, dtype):
+        if common is None and promote:
+            common = promoted(result, dtype)
+        if common is None and result.kind == dtype.kind and not dtype.is_atomic:
             raise UnsupportedSqlError(f"{what} mixes {result} and {dtype}")
         if common is None:
             raise AnalysisError(f"{what} mixes {result} and {dtype}")
@@ -143,9 +214,11 @@ def widest(dtypes: tuple[DataType, ...], what: str) -> DataType:
     return result
 
 
-def unified(args: tuple[Expression, ...], what: str) -> tuple[Expression, ...]:
+def unified(
+    args: tuple[Expression, ...], what: str, *, promote: bool = True
+) -> tuple[Expression, ...]:
     """All operands in their widest type."""
-    target = widest(tuple(a.dtype for a in args), what)
+    target = widest(tuple(a.dtype for a in args), what, promote=promote)
     return tuple(cast_literal(a, target) for a in args)
 
 
@@ -167,26 +240,47 @@ def as_timestamp_like(expr: Expression) -> Expression:
 
 def as_string(expr: Expression) -> Expression:
     """The operand of a string function; atomic values are cast as Spark does."""
-    if expr.dtype == BINARY:
-        raise UnsupportedSqlError("a string function of binary")
     if expr.dtype.is_atomic:
         return cast_literal(expr, STRING)
     raise AnalysisError(f"expected a string, found {expr.dtype}")
 
 
+def as_text_or_binary(expr: Expression) -> Expression:
+    """The operand of a function of strings that has a form for binaries too."""
+    return expr if expr.dtype == BINARY else as_string(expr)
+
+
+def as_binary(expr: Expression) -> Expression:
+    """The operand of a function of binaries; only strings become binaries."""
+    if expr.dtype in (BINARY, STRING, NULL):
+        return cast_literal(expr, BINARY)
+    raise AnalysisError(f"expected a binary, found {expr.dtype}")
+
+
+def as_number(expr: Expression, dtype: DataType) -> Expression:
+    """An operand of a numeric type, which numbers and strings are cast to."""
+    if expr.dtype.is_numeric or expr.dtype in (STRING, NULL):
+        return cast_literal(expr, dtype)
+    raise AnalysisError(f"expected a number, found {expr.dtype}")
+
+
 def as_int(expr: Expression) -> Expression:
     """An INT operand, such as a position or a length."""
-    if expr.dtype.kind in ("tinyint", "smallint", "int", "void"):
-        return cast_literal(expr, INT)
-    if expr.dtype.is_numeric:
-        return cast_literal(expr, INT)
-    raise AnalysisError(f"expected a whole number, found {expr.dtype}")
+    return as_number(expr, INT)
+
+
+def as_bigint(expr: Expression) -> Expression:
+    """A BIGINT operand."""
+    return as_number(expr, BIGINT)
 
 
 def as_double(expr: Expression) -> Expression:
     """A DOUBLE operand."""
-    if expr.dtype.is_numeric or expr.dtype == NULL:
-        return cast_literal(expr, DOUBLE)
-    if expr.dtype == STRING:
-        raise UnsupportedSqlError("a string is implicitly read as a number")
-    raise AnalysisError(f"expected a number, found {expr.dtype}")
+    return as_number(expr, DOUBLE)
+
+
+def as_boolean(expr: Expression) -> Expression:
+    """A BOOLEAN operand; strings are read as one."""
+    if expr.dtype in (BOOLEAN, STRING, NULL):
+        return cast_literal(expr, BOOLEAN)
+    raise AnalysisError(f"expected a boolean, found {expr.dtype}")

@@ -10,49 +10,71 @@ from collections.abc import Mapping
 
 from planner.aggregates import AGGREGATES
 from planner.catalog import TableInfo
-from planner.expressions import AggregateCall, Call, Cast, Expression, Literal, Parameter
+from planner.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    Expression,
+    Literal,
+    Parameter,
+    WindowCall,
+)
 from planner.functions import REGISTRY
+from planner.functions.casts import cast_reason as cast_reason
+from planner.functions.nested_rules import has_kind
+from planner.functions.spell_times import uses_zone, zone_reason
+from planner.functions.tables.structs import duplicate_names
 from planner.physical import AggregateExec, HashJoinExec, PhysicalPlan, ScanExec
 from planner.stages import Engine
 from planner.tree import walk
 from planner.types import DataType
+from planner.window_functions import refuse_window
 
 PROVEN = "every expression is proven equal to Spark's"
 
 
 def choose_engine(
-    fragment: PhysicalPlan, tables: Mapping[str, TableInfo], choice: str
+    fragment: PhysicalPlan, tables: Mapping[str, TableInfo], choice: str, time_zone: str = "UTC"
 ) -> tuple[Engine, str]:
     """The engine of a fragment and the reason, in words for `explain`."""
-    reason = fallback_reason(fragment, tables)
+    reason = fallback_reason(fragment, tables, time_zone)
     if choice == "spark":
         return "spark", "asked for by --engine spark"
     return ("duckdb", PROVEN) if reason is None else ("spark", reason)
 
 
-def fallback_reason(fragment: PhysicalPlan, tables: Mapping[str, TableInfo]) -> str | None:
+def fallback_reason(
+    fragment: PhysicalPlan, tables: Mapping[str, TableInfo], time_zone: str = "UTC"
+) -> str | None:
     """Why DuckDB must not run the fragment; None where it may."""
+    zone = zone_reason(time_zone)
+    for column in fragment.columns:
+        if not column.dtype.is_atomic and has_kind(column.dtype, "void"):
+            return f"a column of type {column.dtype} is not proven"
     for node in walk(fragment):
         reason = _operator(node, tables)
         if reason is not None:
             return reason
         for expr in node.expressions:
             for part in walk(expr):
-                reason = _expression(part)
+                reason = _expression(part) or (zone if uses_zone(part) else None)
                 if reason is not None:
                     return reason
     return None
 
 
 def _operator(node: PhysicalPlan, tables: Mapping[str, TableInfo]) -> str | None:
+    for column in node.columns:
+        if (reason := duplicate_names(column.dtype)) is not None:
+            return reason
     if isinstance(node, ScanExec) and node.table in tables:
         native = tables[node.table].native_reason
         return f"table '{node.table}': {native}" if native else None
     if isinstance(node, AggregateExec):
-        wrong = next((e.dtype for _, e in node.groups if not e.dtype.is_atomic), None)
+        wrong = next((e.dtype for _, e in node.groups if has_kind(e.dtype, "map")), None)
         return f"GROUP BY {wrong} is not proven" if wrong else None
     if isinstance(node, HashJoinExec):
-        wrong = next((k.dtype for k in node.left_keys if not k.dtype.is_atomic), None)
+        wrong = next((k.dtype for k in node.left_keys if has_kind(k.dtype, "map")), None)
         return f"a join on {wrong} is not proven" if wrong else None
     return None
 
@@ -66,9 +88,14 @@ def _expression(node: Expression) -> str | None:
         return function.refuse(node)
     if isinstance(node, AggregateCall):
         aggregate = AGGREGATES[node.function]
+        if aggregate.template(node) is not None:
+            return None
         if aggregate.duckdb is None:
-            return f"aggregate '{node.function}' is not proven on DuckDB"
+            why = aggregate.reason or "these arguments are not proven on DuckDB"
+            return f"aggregate '{node.function}': {why}"
         return aggregate.refuse(node)
+    if isinstance(node, WindowCall):
+        return refuse_window(node)
     if isinstance(node, Cast):
         return cast_reason(node.arg.dtype, node.dtype, safe=node.safe)
     if isinstance(node, Literal | Parameter) and node.dtype.kind == "interval":
@@ -76,25 +103,3 @@ def _expression(node: Expression) -> str | None:
     if isinstance(node, Literal) and "\x00" in str(node.value):
         return "DuckDB text cannot hold a NUL"
     return None
-
-
-def cast_reason(source: DataType, target: DataType, *, safe: bool = False) -> str | None:
-    """Why a cast must not run on DuckDB; None for the proven ones."""
-    text = f"CAST({source} AS {target}) is not proven"
-    if safe:
-        return f"TRY_{text}"
-    if source == target or source.kind == "void":
-        return None
-    if source.is_integral:
-        proven = target.is_numeric or target.kind in ("string", "boolean")
-    elif source.is_decimal:
-        proven = target.is_integral or target.is_decimal or target.kind == "double"
-    elif source.kind == "float":
-        proven = target.kind == "double"
-    elif source.kind == "boolean":
-        proven = target.is_integral or target.kind == "string"
-    elif source.kind == "date":
-        proven = target.kind in ("string", "timestamp", "timestamp_ntz")
-    else:
-        proven = (source.kind, target.kind) in (("timestamp", "date"), ("timestamp_ntz", "date"))
-    return None if proven else text

@@ -38,6 +38,23 @@ def type_name(dtype: DataType, engine: str) -> str:
     return _spark_name(dtype) if engine == "spark" else _duckdb_name(dtype)
 
 
+def interval_text(dtype: DataType, amount: int) -> str:
+    """Spark's spelling of an interval.
+
+    Args:
+        dtype: A day-time or year-month interval type.
+        amount: Microseconds or months.
+    """
+    sign, size = "-" if amount < 0 else "", abs(amount)
+    if dtype.is_year_month:
+        return f"CAST(INTERVAL '{sign}{size // 12}-{size % 12}' YEAR TO MONTH AS {dtype})"
+    seconds, micros = divmod(size, 1_000_000)
+    days, clock = divmod(seconds, 86_400)
+    hours, minutes = clock // 3600, clock // 60 % 60
+    text = f"{sign}{days} {hours:02}:{minutes:02}:{clock % 60:02}.{micros:06}"
+    return f"CAST(INTERVAL '{text}' DAY TO SECOND AS {dtype})"
+
+
 def _spark_name(dtype: DataType) -> str:
     inner = [_spark_name(f.dtype) for f in dtype.fields]
     if dtype.kind == "struct":
@@ -58,6 +75,9 @@ def _duckdb_name(dtype: DataType) -> str:
         case "struct":
             names = ('"' + f.name.replace('"', '""') + '"' for f in dtype.fields)
             return f"STRUCT({', '.join(f'{n} {t}' for n, t in zip(names, inner, strict=True))})"
+    if dtype.is_interval:
+        # Spark's own form: microseconds or months. DuckDB's INTERVAL keeps days apart from hours.
+        return "BIGINT" if dtype.is_day_time else "INTEGER"
     if dtype.kind not in _DUCKDB_TYPES:
         raise UnsupportedSqlError(f"DuckDB has no type for '{dtype}'")
     return _DUCKDB_TYPES[dtype.kind]

@@ -79,6 +79,21 @@ class DataType:
         return self.kind in ("date", "timestamp", "timestamp_ntz")
 
     @property
+    def is_day_time(self) -> bool:
+        """Whether the type is a day-time interval, a number of microseconds to Spark."""
+        return _interval_start(self.kind) in _DAY_TIME_FIELDS
+
+    @property
+    def is_year_month(self) -> bool:
+        """Whether the type is a year-month interval, a number of months to Spark."""
+        return _interval_start(self.kind) in _YEAR_MONTH_FIELDS
+
+    @property
+    def is_interval(self) -> bool:
+        """Whether the type is one of the two kinds of intervals that compare and add up."""
+        return self.is_day_time or self.is_year_month
+
+    @property
     def is_atomic(self) -> bool:
         """Whether the type has no members."""
         return self.kind not in ("array", "map", "struct")
@@ -98,7 +113,13 @@ TIMESTAMP = DataType("timestamp")
 TIMESTAMP_NTZ = DataType("timestamp_ntz")
 NULL = DataType("void")
 INTERVAL = DataType("interval")
+"""The calendar interval of `make_interval`: months, days and microseconds side by side."""
+INTERVAL_DAY = DataType("interval day")
+DAY_TIME_INTERVAL = DataType("interval day to second")
+YEAR_MONTH_INTERVAL = DataType("interval year to month")
 
+_YEAR_MONTH_FIELDS = ("year", "month")
+_DAY_TIME_FIELDS = ("day", "hour", "minute", "second")
 _INTEGRAL_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _ORDER = ("tinyint", "smallint", "int", "bigint")
 _ALIASES = {
@@ -129,6 +150,13 @@ _SIMPLE = {
         NULL,
         INTERVAL,
     )
+} | {
+    f"interval {fields[low]}" + (f" to {fields[high]}" if high > low else ""): DataType(
+        f"interval {fields[low]}" + (f" to {fields[high]}" if high > low else "")
+    )
+    for fields in (_YEAR_MONTH_FIELDS, _DAY_TIME_FIELDS)
+    for low in range(len(fields))
+    for high in range(low, len(fields))
 }
 _ARROW = {
     "boolean": pa.bool_(),
@@ -175,6 +203,34 @@ def decimal_for(dtype: DataType) -> DataType:
     return decimal(_INTEGRAL_DIGITS[dtype.kind], 0)
 
 
+def _interval_start(kind: str) -> str:
+    return kind.split()[1] if kind.startswith("interval ") else ""
+
+
+def interval_of(first: str, last: str) -> DataType:
+    """The interval type of the fields `first` to `last`, such as `day` to `second`.
+
+    Raises:
+        UnsupportedSqlError: For fields that do not belong together.
+    """
+    kind = f"interval {first}" if first == last else f"interval {first} to {last}"
+    if kind not in _SIMPLE:
+        raise UnsupportedSqlError(f"there is no type '{kind}'")
+    return _SIMPLE[kind]
+
+
+def interval_fields(dtype: DataType) -> tuple[str, str]:
+    """First and last field of an interval type."""
+    words = dtype.kind.split()
+    return words[1], words[-1]
+
+
+def _wider_interval(left: DataType, right: DataType) -> DataType:
+    fields = _DAY_TIME_FIELDS if left.is_day_time else _YEAR_MONTH_FIELDS
+    ends = [fields.index(f) for side in (left, right) for f in interval_fields(side)]
+    return interval_of(fields[min(ends)], fields[max(ends)])
+
+
 def array_of(element: DataType) -> DataType:
     """An array type."""
     return DataType("array", fields=(Field("element", element),))
@@ -218,7 +274,22 @@ def common_type(left: DataType, right: DataType) -> DataType | None:
     if left.is_datetime and right.is_datetime:
         kinds = {left.kind, right.kind}
         return TIMESTAMP if "timestamp" in kinds else TIMESTAMP_NTZ
-    return None
+    if (left.is_day_time and right.is_day_time) or (left.is_year_month and right.is_year_month):
+        return _wider_interval(left, right)
+    return _common_nested(left, right)
+
+
+def _common_nested(left: DataType, right: DataType) -> DataType | None:
+    """The common type of arrays, maps or structs: that of their members, under the left's names."""
+    if left.is_atomic or left.kind != right.kind or len(left.fields) != len(right.fields):
+        return None
+    fields = []
+    for mine, theirs in zip(left.fields, right.fields, strict=True):
+        member = common_type(mine.dtype, theirs.dtype)
+        if member is None or mine.name.lower() != theirs.name.lower():
+            return None
+        fields.append(Field(mine.name, member))
+    return DataType(left.kind, fields=tuple(fields))
 
 
 def parse_type(text: str) -> DataType:
@@ -228,7 +299,7 @@ def parse_type(text: str) -> DataType:
         UnsupportedSqlError: For a type that Stagecoach has no Arrow form for.
     """
     text = text.strip()
-    low = text.lower()
+    low = " ".join(text.lower().split())
     low = _ALIASES.get(low, low)
     if low in _SIMPLE:
         return _SIMPLE[low]
@@ -263,13 +334,17 @@ def to_arrow(dtype: DataType) -> pa.DataType:
     """The Arrow type that carries `dtype` between stages and in results.
 
     Raises:
-        UnsupportedSqlError: For an interval, which Parquet and Spark's Arrow cannot hold.
+        UnsupportedSqlError: For an interval of months, which Spark's Arrow cannot hold.
     """
+    if dtype.is_day_time:
+        return pa.duration("us")
     match dtype.kind:
         case "decimal":
             return pa.decimal128(dtype.precision, dtype.scale)
         case "array":
             return pa.list_(pa.field("element", to_arrow(dtype.fields[0].dtype)))
+        case "map" if dtype.fields[0].dtype == NULL:
+            raise UnsupportedSqlError(f"a column of type '{dtype}' cannot be stored")
         case "map":
             return pa.map_(to_arrow(dtype.fields[0].dtype), to_arrow(dtype.fields[1].dtype))
         case "struct":

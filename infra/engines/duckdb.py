@@ -12,7 +12,7 @@ import functools
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -225,9 +225,8 @@ def _bind(
             cursor.execute(f"CREATE TEMP VIEW {name} AS {parquet_select(cursor, leaf)}")
             return
         leaf = ArrowInput(leaf.columns, functools.partial(read_parquet_batches, leaf))
-    reader = pa.RecordBatchReader.from_batches(
-        leaf_schema(leaf.columns), watched(leaf.batches(), input_errors)
-    )
+    schema, batches = _as_stored(leaf_schema(leaf.columns), leaf.batches())
+    reader = pa.RecordBatchReader.from_batches(schema, watched(batches, input_errors))
     if streamed:
         cursor.register(name, reader)
     elif leaf.num_bytes > settings.memory_bytes // 4:
@@ -237,6 +236,28 @@ def _bind(
         cursor.unregister(f"stream_{name}")
     else:
         cursor.register(name, reader.read_all())
+
+
+def _as_stored(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The rows with durations as microseconds, which DuckDB would read as its own INTERVAL."""
+    stored = pa.schema([pa.field(f.name, _stored_type(f.type)) for f in schema])
+    if stored.equals(schema):
+        return schema, batches
+    return stored, (conform(batch, stored) for batch in batches)
+
+
+def _stored_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_duration(kind):
+        return pa.int64()
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, _stored_type(f.type)) for f in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_stored_type(kind.key_type), _stored_type(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", _stored_type(kind.value_type)))
+    return kind
 
 
 def _is_empty(leaf: EngineInput) -> bool:
@@ -253,7 +274,7 @@ def parquet_select(cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput) -> str
     pieces: list[str] = []
     pending: list[FileRows] = []
     for file in leaf.files:
-        if pending and not file.is_whole:
+        if pending and not (file.is_whole and file.constants == pending[0].constants):
             pieces.append(_piece(leaf.columns, kinds, pending))
             pending = []
         pending.append(file)
@@ -268,7 +289,8 @@ def parquet_select(cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput) -> str
 def _piece(
     columns: tuple[LeafColumn, ...], kinds: dict[str, str], files: Sequence[FileRows]
 ) -> str:
-    items = ", ".join(_column(c, kinds) for c in columns) or "TRUE AS no_column"
+    constants = dict(files[0].constants)
+    items = ", ".join(_column(c, kinds, constants) for c in columns) or "TRUE AS no_column"
     paths = ", ".join(_literal(_escape_glob(f.local_path or "")) for f in files)
     select = f"SELECT {items} FROM read_parquet([{paths}], hive_partitioning = false"
     first = files[0]
@@ -280,8 +302,14 @@ def _piece(
     )
 
 
-def _column(column: LeafColumn, kinds: dict[str, str]) -> str:
+def _column(
+    column: LeafColumn, kinds: dict[str, str], constants: Mapping[str, str | None]
+) -> str:
     kind = duckdb_type(column.dtype)
+    if column.source.lower() in constants:
+        value = constants[column.source.lower()]
+        text = "NULL" if value is None else _literal(value)
+        return f"CAST({text} AS {kind}) AS {_quote(column.name)}"
     source = _quote(column.source)
     if column.dtype.kind == "timestamp" and kinds.get(column.source.lower()) == "TIMESTAMP":
         # INT96: an instant that DuckDB reads without its zone (engine-parity.md, section 4).

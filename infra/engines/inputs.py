@@ -47,6 +47,8 @@ class FileRows:
         uri: Absolute path, or a URL.
         num_bytes: Size of the file in the run's snapshot.
         version: Its modification time in ns or ETag there; empty if it is not to be checked.
+        constants: Columns that are not in the file, by source name in lower case: each value as
+            text that a cast turns into it, None for NULL. They come from its partition folders.
     """
 
     uri: str
@@ -55,6 +57,12 @@ class FileRows:
     num_rows: int
     num_bytes: int = 0
     version: str = ""
+    constants: tuple[tuple[str, str | None], ...] = ()
+
+    def __post_init__(self) -> None:
+        # JSON, in which a task travels, has no tuples.
+        pairs = tuple((name, value) for name, value in self.constants)
+        object.__setattr__(self, "constants", pairs)
 
     @property
     def is_whole(self) -> bool:

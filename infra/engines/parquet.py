@@ -47,7 +47,9 @@ def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
         check_file(file, options)
         folder, _, name = file.uri.rpartition("/")
         source = open_store(folder, options).open_input(name)
-        with source, pq.ParquetFile(source, pre_buffer=True) as parquet:
+        with source, pq.ParquetFile(
+            source, pre_buffer=True, coerce_int96_timestamp_unit="us"
+        ) as parquet:
             yield from _read_file(parquet, file, leaf.columns, schema)
 
 
@@ -59,6 +61,7 @@ def _read_file(
         raise InputLostError(file.uri, f"it has {found} rows instead of {file.num_rows}")
     groups, skip = _select_groups(parquet, file)
     stored = {name.lower(): name for name in parquet.schema_arrow.names}
+    constants = dict(file.constants)
     names = [stored[c.source.lower()] for c in columns if c.source.lower() in stored]
     remaining = file.row_end - file.row_start
     # Without columns pyarrow still yields batches of the right length.
@@ -69,7 +72,7 @@ def _read_file(
         piece = batch.slice(skip, remaining)
         skip = 0
         remaining -= piece.num_rows
-        arrays = [_column(piece, c, stored) for c in columns]
+        arrays = [_column(piece, c, stored, constants) for c in columns]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         if not remaining:
             return
@@ -90,8 +93,16 @@ def _select_groups(parquet: pq.ParquetFile, file: FileRows) -> tuple[list[int], 
     return groups, skip
 
 
-def _column(batch: pa.RecordBatch, column: LeafColumn, stored: dict[str, str]) -> pa.Array:
+def _column(
+    batch: pa.RecordBatch,
+    column: LeafColumn,
+    stored: dict[str, str],
+    constants: dict[str, str | None],
+) -> pa.Array:
     kind = leaf_schema((column,)).types[0]
+    if column.source.lower() in constants:
+        value = pa.scalar(constants[column.source.lower()], pa.string())
+        return pa.repeat(value.cast(kind), len(batch))
     if column.source.lower() not in stored:
         return pa.nulls(len(batch), kind)
     array = batch.column(stored[column.source.lower()])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -188,6 +189,8 @@ def literal_column(spark: SparkSession, value: Literal) -> Column:
 
 def _query(spark: SparkSession, sql: str, parameters: Mapping[str, Literal]) -> DataFrame:
     values = {name: literal_column(spark, v) for name, v in parameters.items() if "@" not in name}
+    if values and all(name.isdigit() for name in values):  # the `?` of the text, by position
+        return spark.sql(sql, args=[values[name] for name in sorted(values, key=int)])
     return spark.sql(sql, args=values) if values else spark.sql(sql)
 
 
@@ -251,7 +254,14 @@ def _leaf_frame(spark: SparkSession, spec: TaskSpec, leaf: InputSpec) -> DataFra
 def _parquet_frame(spark: SparkSession, leaf: ScanInput) -> DataFrame:
     stored = tuple(Field(c.source, c.dtype) for c in leaf.columns)
     paths = [_escape_glob(f.local_path or "") for f in leaf.files]
-    frame = spark.read.schema(_ddl(stored)).parquet(*paths)
+    reader = spark.read.schema(_ddl(stored))
+    first = leaf.files[0]
+    if first.constants:  # Spark reads them from the names of the folders below the table's
+        root = first.local_path or ""
+        for _ in range(len(first.constants) + 1):
+            root = os.path.dirname(root)
+        reader = reader.option("basePath", root)
+    frame = reader.parquet(*paths)
     return frame.select(*(frame[_quote(c.source)].alias(c.name) for c in leaf.columns))
 
 

@@ -13,7 +13,17 @@ from planner.expressions import (
     call,
     cast,
 )
-from planner.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, DataType, array_of, bounded_decimal
+from planner.types import (
+    BIGINT,
+    BOOLEAN,
+    DAY_TIME_INTERVAL,
+    DOUBLE,
+    NULL,
+    STRING,
+    YEAR_MONTH_INTERVAL,
+    DataType,
+    bounded_decimal,
+)
 
 _SMALL_INTEGERS = ("tinyint", "smallint", "int")
 
@@ -26,6 +36,8 @@ def _sum_type(args: Args) -> DataType:
         return BIGINT
     if dtype.is_floating or dtype == NULL:
         return DOUBLE
+    if dtype.is_interval:
+        return dtype
     if dtype == STRING:
         raise UnsupportedSqlError("a string is implicitly read as a number")
     raise AnalysisError(f"sum of {dtype}")
@@ -35,6 +47,8 @@ def _avg_type(args: Args) -> DataType:
     dtype = args[0].dtype
     if dtype.is_decimal:
         return bounded_decimal(dtype.precision + 4, dtype.scale + 4)
+    if dtype.is_interval:
+        return DAY_TIME_INTERVAL if dtype.is_day_time else YEAR_MONTH_INTERVAL
     _sum_type(args)
     return DOUBLE
 
@@ -42,7 +56,8 @@ def _avg_type(args: Args) -> DataType:
 def _avg_states(node: AggregateCall) -> tuple[State, ...]:
     (arg,) = node.args
     # Distinct doubles are not proven; sums of integers of up to 32 bits are as exact either way.
-    exact = arg.dtype.is_decimal or (node.distinct and arg.dtype.kind in _SMALL_INTEGERS)
+    whole = arg.dtype.is_decimal or arg.dtype.is_interval
+    exact = whole or (node.distinct and arg.dtype.kind in _SMALL_INTEGERS)
     summed = arg if exact else cast(arg, DOUBLE)
     total = AggregateCall(_sum_type((summed,)), "sum", (summed,), where=node.where)
     count = AggregateCall(BIGINT, "count", (arg,), where=node.where)
@@ -50,7 +65,8 @@ def _avg_states(node: AggregateCall) -> tuple[State, ...]:
 
 
 def _finish_avg(node: AggregateCall, states: tuple[Column, ...]) -> Expression:
-    return call("average", node.dtype, states[0].ref, states[1].ref)
+    name = "average_interval" if node.dtype.is_interval else "average"
+    return call(name, node.dtype, states[0].ref, states[1].ref)
 
 
 def _itself(merge: str) -> Callable[[AggregateCall], tuple[State, ...]]:
@@ -85,26 +101,43 @@ def _require_boolean(args: Args) -> Args:
     return args
 
 
-def _statistic(name: str, arity: int = 1) -> AggregateFunction:
+def _extreme(node: AggregateCall) -> str | None:
+    """Zeros of both signs are equal to Spark, which keeps any: such a stage runs on Spark."""
+    if not node.args[0].dtype.is_floating:
+        return None
+    signs = "bool_or({0} = 0 AND signbit({0})){filter} AND bool_or({0} = 0 AND NOT signbit({0})){filter}"
+    plain = f"{node.function}({{0}}){{filter}}"
+    return f"CASE WHEN {plain} = 0 AND {signs} THEN CAST(error('both zeros') AS {{type}}) ELSE {plain} END"
+
+
+def _try_sum(node: AggregateCall) -> str | None:
+    """NULL for an overflow: DuckDB sums integers in 128 bits."""
+    if node.dtype.is_decimal or (node.distinct and node.dtype.is_floating):
+        return None
+    return "TRY_CAST(sum({distinct}{0}){filter} AS {type})"
+
+
+def _integers(args: Args) -> Args:
+    if not (args[0].dtype.is_integral or args[0].dtype == NULL):
+        raise AnalysisError(f"expected a whole number, found {args[0].dtype}")
+    return args
+
+
+def _bits(name: str) -> AggregateFunction:
     return AggregateFunction(
-        name, (arity, arity), _fixed(DOUBLE), coerce=lambda a: tuple(cast(x, DOUBLE) for x in a)
+        name, (1, 1), _first, name, states=_itself(name), coerce=_integers, proof="aggregates"
     )
 
 
 AGGREGATES: tuple[AggregateFunction, ...] = (
-    AggregateFunction("count", (0, 1 << 20), _fixed(BIGINT), "count", _refuse_distinct_float, _itself("sum"), proof="aggregates"),
+    AggregateFunction("count", (0, 1 << 20), _fixed(BIGINT), "count", _refuse_distinct_float, _itself("sum"), empty="0", proof="aggregates"),
     AggregateFunction("sum", (1, 1), _sum_type, "sum", _refuse_distinct_float, _itself("sum"), proof="aggregates"),
     AggregateFunction("avg", (1, 1), _avg_type, None, lambda _: "avg in one step is not proven", _avg_states, _finish_avg, proof="aggregates"),
-    AggregateFunction("min", (1, 1), _first, "min", _refuse_float, _itself("min"), proof="aggregates"),
-    AggregateFunction("max", (1, 1), _first, "max", _refuse_float, _itself("max"), proof="aggregates"),
+    AggregateFunction("min", (1, 1), _first, "min", _refuse_float, _itself("min"), template=_extreme, proof="aggregates"),
+    AggregateFunction("max", (1, 1), _first, "max", _refuse_float, _itself("max"), template=_extreme, proof="aggregates"),
     AggregateFunction("bool_and", (1, 1), _fixed(BOOLEAN), "bool_and", states=_itself("bool_and"), coerce=_require_boolean, proof="aggregates"),
     AggregateFunction("bool_or", (1, 1), _fixed(BOOLEAN), "bool_or", states=_itself("bool_or"), coerce=_require_boolean, proof="aggregates"),
-    AggregateFunction("first", (1, 1), _first), AggregateFunction("last", (1, 1), _first),
-    AggregateFunction("any_value", (1, 1), _first), AggregateFunction("median", (1, 1), _fixed(DOUBLE)),
-    AggregateFunction("max_by", (2, 2), _first), AggregateFunction("min_by", (2, 2), _first),
-    AggregateFunction("collect_list", (1, 1), lambda a: array_of(a[0].dtype)),
-    AggregateFunction("collect_set", (1, 1), lambda a: array_of(a[0].dtype)),
-    AggregateFunction("approx_count_distinct", (1, 1), _fixed(BIGINT)),
-    _statistic("stddev_samp"), _statistic("stddev_pop"), _statistic("var_samp"), _statistic("var_pop"),
-    _statistic("skewness"), _statistic("kurtosis"), _statistic("corr", 2), _statistic("covar_samp", 2), _statistic("covar_pop", 2),
+    _bits("bit_and"), _bits("bit_or"), _bits("bit_xor"),
+    AggregateFunction("try_sum", (1, 1), _sum_type, template=_try_sum, proof="aggregates"),
+    AggregateFunction("try_avg", (1, 1), _avg_type, reason="an overflow of decimals gives NULL"),
 )  # fmt: skip

@@ -43,6 +43,14 @@ class AggregateFunction:
         states: The partial states of a call; None for an aggregate that needs all rows at once.
         finish: The result from the merged states.
         coerce: Implicit casts of the arguments.
+        template: A DuckDB template for calls that need more than a name, or None for those that
+            have none. `{0}` … are the arguments, `{args}` all of them, `{distinct}` is `DISTINCT `
+            or nothing, `{where}` the filter's condition (`TRUE` for none), `{filter}` the whole
+            FILTER clause or nothing, `{order}` the ORDER BY clause or nothing, `{type}` the result.
+        spark: A Spark template for calls that are not written `name(DISTINCT args)`; it also knows
+            `{name}`, `{direction}` of the first sort key and `{ignore_nulls}`.
+        empty: What the aggregate gives over no rows: `0`, `[]`, or None for NULL.
+        reason: Why no call runs on DuckDB.
         proof: Name of the differential test.
     """
 
@@ -54,4 +62,8 @@ class AggregateFunction:
     states: Callable[[AggregateCall], tuple[State, ...]] | None = None
     finish: Callable[[AggregateCall, tuple[Column, ...]], Expression] = lambda _, s: s[0].ref
     coerce: Callable[[Args], Args] = lambda args: args
+    template: Callable[[AggregateCall], str | None] = lambda _: None
+    spark: str | Callable[[AggregateCall], str] | None = None
+    empty: str | None = None
+    reason: str = ""
     proof: str = ""

@@ -5,7 +5,7 @@ In: a canonical name and typed arguments. Out: calls with their result type.
 
 from __future__ import annotations
 
-from planner.aggregates import basic
+from planner.aggregates import basic, collecting, statistics
 from planner.aggregates.function import AggregateFunction, Args
 from planner.errors import AnalysisError, UnsupportedSqlError, wrong_count
 from planner.expressions import (
@@ -13,7 +13,7 @@ from planner.expressions import (
     Expression,
 )
 
-_TABLES = (basic,)
+_TABLES = (basic, collecting, statistics)
 
 AGGREGATES: dict[str, AggregateFunction] = {
     function.name: function for table in _TABLES for function in table.AGGREGATES
@@ -31,6 +31,8 @@ AGGREGATE_ALIASES: dict[str, str] = {
     "first_value": "first",
     "last_value": "last",
     "array_agg": "collect_list",
+    "string_agg": "listagg",
+    "percentile_approx": "approx_percentile",
 }
 
 
@@ -50,8 +52,11 @@ def make_aggregate(
     if not fewest <= len(args) <= most:
         raise AnalysisError(f"aggregate '{name}' {wrong_count(function.arity, len(args))}")
     coerced = function.coerce(args)
-    if name in ("min", "max", "bool_and", "bool_or"):
+    if name in ("min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "collect_set"):
         distinct = False  # equal rows change nothing
+    if name in ("try_sum", "try_avg") and not function.result(coerced).is_decimal:
+        # Neither a sum of doubles nor an average of whole numbers overflows.
+        name = "avg" if name == "try_avg" else "sum" if coerced[0].dtype.is_floating else name
     return AggregateCall(function.result(coerced), name, coerced, distinct, where)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from planner.expressions import Call, Literal
+from planner.functions.nested_rules import has_kind
+from planner.functions.spell_collections import order_key
 from planner.types import DOUBLE, INT
 
 
@@ -173,14 +175,33 @@ def atomic(node: Call) -> str | None:
     return None if wrong is None else f"{node.function} of {wrong} is not proven"
 
 
+def without_maps(node: Call) -> str | None:
+    """Only values that can be compared: NULL members equal each other in both engines."""
+    wrong = next((a.dtype for a in node.args if has_kind(a.dtype, "map")), None)
+    return None if wrong is None else f"{node.function} of {wrong} is not proven"
+
+
+def compare(operator: str) -> Callable[[Call], str]:
+    """A rule that compares arrays and structs in Spark's order of their NULL members."""
+
+    def spell(node: Call) -> str:
+        if operator in ("=", "<>"):
+            return f"({{0}} {operator} {{1}})"
+        left, right = (order_key(f"{{{i}}}", a.dtype) for i, a in enumerate(node.args))
+        return f"({left} {operator} {right})"
+
+    return spell
+
+
 def refuse_comparison(node: Call) -> str | None:
     """DuckDB's optimiser moves constants: x + 1 > 0 becomes x > -1, which cannot overflow."""
     for side, other in (node.args, node.args[::-1]):
         if isinstance(side, Call) and side.function in ("add", "subtract", "multiply"):
             constant = any(not arg.column_ids for arg in side.args)
-            if side.dtype.is_integral and constant and not other.column_ids:
+            whole = side.dtype.is_integral or side.dtype.is_interval
+            if whole and constant and not other.column_ids:
                 return "comparing a sum with constants may hide an overflow"
-    return atomic(node)
+    return without_maps(node)
 
 
 def refuse_abs(node: Call) -> str | None:

@@ -3,12 +3,13 @@
 An entry without a DuckDB spelling, or whose condition refuses the arguments, runs on Spark. A
 DuckDB spelling may stand in a table only with the differential test that proves it (`proof`).
 Templates are `str.format` patterns over the rendered arguments; `{*}` is all of them, `{type}` the
-result type.
+result type. For an argument that is a lambda, `{b1}` is the body of argument 1 and `{p1_0}` its
+first parameter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from planner.expressions import Call, Expression
@@ -30,6 +31,8 @@ class Function:
         duckdb: The same for DuckDB; None where none is proven.
         refuse: Why these arguments must not run on DuckDB, or None.
         proof: Name of the differential test of the DuckDB spelling.
+        lambda_types: For functions that take lambdas: the types of the parameters of the lambda at
+            a position, from the arguments that are no lambdas (at their positions).
     """
 
     name: str
@@ -40,6 +43,7 @@ class Function:
     duckdb: str | Callable[[Call], str] | None = None
     refuse: Callable[[Call], str | None] = lambda _: None
     proof: str = ""
+    lambda_types: Callable[[Mapping[int, Expression], int], tuple[DataType, ...]] | None = None
 
 
 def listed(template: str) -> Callable[[Call], str]:

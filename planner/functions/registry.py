@@ -8,9 +8,41 @@ from __future__ import annotations
 from planner.errors import AnalysisError, UnsupportedSqlError, wrong_count
 from planner.expressions import Call, Expression, call
 from planner.functions.function import Function
-from planner.functions.tables import internal, numbers, operators, strings, times
+from planner.functions.tables import (
+    arrays,
+    bitwise,
+    conversions,
+    generators,
+    internal,
+    intervals,
+    json,
+    maps,
+    members,
+    numbers,
+    operators,
+    patterns,
+    strings,
+    structs,
+    times,
+)
 
-_TABLES = (operators, numbers, strings, times, internal)
+_TABLES = (
+    operators,
+    numbers,
+    bitwise,
+    strings,
+    patterns,
+    conversions,
+    times,
+    intervals,
+    members,
+    arrays,
+    maps,
+    structs,
+    json,
+    generators,
+    internal,
+)
 
 REGISTRY: dict[str, Function] = {row.name: row for table in _TABLES for row in table.FUNCTIONS}
 
@@ -27,6 +59,18 @@ ALIASES: dict[str, str] = {
     "pow": "power",
     "ceiling": "ceil",
     "negative": "negate",
+    "char": "chr",
+    "signum": "sign",
+    "sha": "sha1",
+    "printf": "format_string",
+    "position": "locate",
+    "btrim": "trim",
+    "regexp": "rlike",
+    "regexp_like": "rlike",
+    "getbit": "bit_get",
+    "to_varchar": "to_char",
+    "equal_null": "eq_null_safe",
+    "cardinality": "size",
 }
 
 

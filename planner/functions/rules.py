@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from planner.coercion import (
+    as_bigint,
+    as_binary,
+    as_boolean,
     as_date,
     as_decimal_operand,
     as_double,
     as_int,
     as_string,
+    as_text_or_binary,
     as_timestamp_like,
     cast_literal,
     comparable,
@@ -23,6 +27,7 @@ from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import Expression, Literal
 from planner.types import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DOUBLE,
     INT,
@@ -85,7 +90,12 @@ def doubles(args: Args) -> Args:
 
 
 def booleans(args: Args) -> Args:
-    """Arguments that must be booleans."""
+    """Arguments that must be booleans, or strings that are read as booleans."""
+    return tuple(as_boolean(a) for a in args)
+
+
+def conditions(args: Args) -> Args:
+    """Arguments that must be booleans; strings are not read."""
     for arg in args:
         if arg.dtype not in (BOOLEAN, NULL):
             raise AnalysisError(f"expected a boolean, found {arg.dtype}")
@@ -108,29 +118,49 @@ def membership(args: Args) -> Args:
     return unified(args, "IN")
 
 
-def unified_for(what: str) -> Callable[[Args], Args]:
+def unified_for(what: str, *, promote: bool = True) -> Callable[[Args], Args]:
     """A rule that brings all operands of `what` to their widest type."""
-    return lambda args: unified(args, what)
+    return lambda args: unified(args, what, promote=promote)
 
 
 def case_branches(args: Args) -> Args:
     """Conditions as booleans, values in their widest type."""
-    conditions = booleans(args[0:-1:2])
+    tests = conditions(args[0:-1:2])
     values = unified((*args[1::2], args[-1]), "CASE")
-    pairs = (x for pair in zip(conditions, values[:-1], strict=True) for x in pair)
+    pairs = (x for pair in zip(tests, values[:-1], strict=True) for x in pair)
     return (*pairs, values[-1])
+
+
+def promoted_numbers(args: Args, what: str = "arithmetic") -> Args:
+    """Two operands of numeric types: a string becomes what its partner asks for.
+
+    Raises:
+        AnalysisError: For other types, and for two strings.
+        UnsupportedSqlError: For moments, whose arithmetic is another function.
+    """
+    left, right = args
+    types = (left.dtype, right.dtype)
+    if any(t.is_datetime or t.kind == "interval" for t in types):
+        raise UnsupportedSqlError(f"{what} on {left.dtype} and {right.dtype}")
+    if left.dtype.is_interval and right.dtype.is_interval:
+        return unified(args, what)
+    if not all(t.is_numeric or t in (NULL, STRING) for t in types) or types == (STRING, STRING):
+        raise AnalysisError(f"{what} on {left.dtype} and {right.dtype}")
+    if STRING in types:
+        other = next(t for t in types if t != STRING)
+        if other == NULL:
+            raise UnsupportedSqlError(f"{what} on a string and NULL")
+        target = BIGINT if other.is_integral else DOUBLE
+        return tuple(cast_literal(a, target) for a in args)
+    return args
 
 
 def arithmetic(args: Args) -> Args:
     """Operands of `+ - * %`: one type, except that decimals keep their own."""
-    left, right = args
-    for side in (left, right):
-        if side.dtype == STRING:
-            raise UnsupportedSqlError("arithmetic on a string")
-        if side.dtype.is_datetime:
-            raise UnsupportedSqlError(f"arithmetic on {left.dtype} and {right.dtype}")
-        if not (side.dtype.is_numeric or side.dtype == NULL):
-            raise AnalysisError(f"arithmetic on {left.dtype} and {right.dtype}")
+    if args[0].dtype.is_interval and args[1].dtype.is_interval:
+        return unified(args, "arithmetic")
+    left, right = promoted_numbers(args)
+    args = (left, right)
     if left.dtype.is_floating or right.dtype.is_floating:
         target = common_type(left.dtype, right.dtype) or DOUBLE
         return cast_literal(left, target), cast_literal(right, target)
@@ -150,22 +180,115 @@ def division(args: Args) -> Args:
 
 
 def integral_division(args: Args) -> Args:
-    """Operands of DIV as BIGINT."""
+    """Operands of DIV: decimals, else BIGINT."""
     left, right = arithmetic(args)
-    if left.dtype.is_decimal or left.dtype.is_floating:
-        raise UnsupportedSqlError("DIV of decimals")
+    if left.dtype.is_floating:
+        raise AnalysisError(f"DIV on {args[0].dtype} and {args[1].dtype}")
+    if left.dtype.is_decimal or left.dtype.is_interval:
+        return left, right
     return cast_literal(left, BIGINT), cast_literal(right, BIGINT)
 
 
+def integers(args: Args) -> Args:
+    """Two operands of bit operators in one integer type."""
+    left, right = unified(promoted_numbers(args, "a bit operator"), "a bit operator")
+    if left.dtype == NULL:
+        return cast_literal(left, INT), cast_literal(right, INT)
+    if not left.dtype.is_integral:
+        raise AnalysisError(f"a bit operator on {args[0].dtype} and {args[1].dtype}")
+    return left, right
+
+
+def integer(args: Args) -> Args:
+    """One integer, as it is, then whole numbers."""
+    dtype = args[0].dtype
+    if dtype == NULL:
+        return (cast_literal(args[0], INT), *(as_int(a) for a in args[1:]))
+    if not dtype.is_integral:
+        raise AnalysisError(f"expected a whole number, found {dtype}")
+    return (args[0], *(as_int(a) for a in args[1:]))
+
+
+def shifted(args: Args) -> Args:
+    """An INT or BIGINT, and by how many bits it is shifted."""
+    base = args[0] if args[0].dtype == BIGINT else as_int(args[0])
+    return base, as_int(args[1])
+
+
 def numeric(args: Args) -> Args:
-    """One number, as it is."""
-    if args[0].dtype == STRING:
-        raise UnsupportedSqlError("arithmetic on a string")
-    if args[0].dtype == NULL:
+    """One number, as it is; a string becomes a double."""
+    dtype = args[0].dtype
+    if dtype in (NULL, STRING):
         return (cast_literal(args[0], DOUBLE), *args[1:])
-    if not args[0].dtype.is_numeric:
-        raise AnalysisError(f"expected a number, found {args[0].dtype}")
+    if not dtype.is_numeric and not dtype.is_interval:
+        raise AnalysisError(f"expected a number, found {dtype}")
     return args
+
+
+def numeric_int(args: Args) -> Args:
+    """A number, then whole numbers."""
+    return (*numeric(args[:1]), *(as_int(a) for a in args[1:]))
+
+
+def floats(args: Args) -> Args:
+    """Floats as they are, other numbers as doubles."""
+    return tuple(a if a.dtype.is_floating else as_double(a) for a in args)
+
+
+def one_float_type(args: Args) -> Args:
+    """Floats where all are, else doubles."""
+    found = floats(args)
+    if len({a.dtype for a in found}) == 1:
+        return found
+    return tuple(cast_literal(a, DOUBLE) for a in found)
+
+
+def bigints(args: Args) -> Args:
+    """Arguments read as BIGINT."""
+    return tuple(as_bigint(a) for a in args)
+
+
+def ints(args: Args) -> Args:
+    """Arguments read as INT."""
+    return tuple(as_int(a) for a in args)
+
+
+def binaries(args: Args) -> Args:
+    """Arguments read as binaries."""
+    return tuple(as_binary(a) for a in args)
+
+
+def binary_ints(args: Args) -> Args:
+    """A binary, then whole numbers."""
+    return (as_binary(args[0]), *(as_int(a) for a in args[1:]))
+
+
+def binary_strings(args: Args) -> Args:
+    """A binary, then strings."""
+    return (as_binary(args[0]), *(as_string(a) for a in args[1:]))
+
+
+def text_or_binary(args: Args) -> Args:
+    """Strings, or binaries where all are; NULL takes the type of the others."""
+    known = {a.dtype for a in args if a.dtype != NULL}
+    if known == {BINARY}:
+        return tuple(cast_literal(a, BINARY) for a in args)
+    return tuple(as_string(a) for a in args)
+
+
+def text_or_binary_ints(args: Args) -> Args:
+    """A string or a binary, then whole numbers."""
+    return (as_text_or_binary(args[0]), *(as_int(a) for a in args[1:]))
+
+
+def strings_int(args: Args) -> Args:
+    """Two strings, then whole numbers."""
+    return (*strings(args[:2]), *(as_int(a) for a in args[2:]))
+
+
+def strings3_int(args: Args) -> Args:
+    """Three strings, then whole numbers."""
+    return (*strings(args[:3]), *(as_int(a) for a in args[3:]))
 
 
 def fixed(dtype: DataType) -> Callable[[Args], DataType]:

@@ -14,6 +14,7 @@ from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import AggregateCall, Expression, Literal, cast, contains
 from planner.functions import MACROS, make_call
 from planner.functions.registry import ALIASES
+from planner.parse import position
 from planner.scalars.handlers import (
     CALL_BUILDERS,
     Names,
@@ -63,10 +64,17 @@ def _aggregate(name: str, node: exp.Anonymous, names: Names) -> Expression:
         if name != "count" or distinct:
             raise UnsupportedSqlError(f"{name}({'DISTINCT ' if distinct else ''}*)")
         plain = []
-    call = aggregate_call(name, tuple(build_scalar(o, names) for o in plain), distinct)
-    if ignore_nulls:
-        call = replace(call, ignore_nulls=True)
-    return call
+    args = tuple(build_scalar(o, names) for o in plain)
+    if name in ("first", "last", "any_value") and len(args) == 2:
+        ignore_nulls, args = _flag(name, args[1]), args[:1]
+    call = aggregate_call(name, args, distinct)
+    return replace(call, ignore_nulls=True) if ignore_nulls else call
+
+
+def _flag(name: str, node: Expression) -> bool:
+    if not isinstance(node, Literal) or not isinstance(node.value, bool):
+        raise AnalysisError(f"the second argument of '{name}' is true or false")
+    return node.value
 
 
 def aggregate_call(name: str, args: tuple[Expression, ...], distinct: bool) -> AggregateCall:
@@ -98,8 +106,12 @@ def _filter(node: exp.Filter, names: Names) -> Expression:
     if not isinstance(inner, AggregateCall):
         raise AnalysisError("FILTER stands behind an aggregate only")
     where = build_scalar(node.expression.this, names)
+    line, column = position(node.expression)
     if where.dtype not in (BOOLEAN, NULL):
-        raise AnalysisError(f"FILTER needs a boolean, found {where.dtype}")
+        found = f"FILTER needs a boolean, found {where.dtype}"
+        raise AnalysisError(found, line=line, column=column)
+    if contains(where, AggregateCall):
+        raise AnalysisError("an aggregate in FILTER", line=line, column=column)
     if inner.where is not None:
         where = make_call("and", inner.where, where)
     return replace(inner, where=where)
@@ -107,8 +119,6 @@ def _filter(node: exp.Filter, names: Names) -> Expression:
 
 @handles(exp.Placeholder)
 def _placeholder(node: exp.Placeholder, names: Names) -> Expression:
-    if node.name in ("", "?"):
-        raise AnalysisError("positional parameters are not supported; use :name")
     return names.parameter(node.name)
 
 
@@ -126,8 +136,7 @@ def _substring(node: exp.Substring, names: Names) -> Expression:
 
 @handles(exp.Trim)
 def _trim(node: exp.Trim, names: Names) -> Expression:
-    if node.args.get("expression"):
-        raise UnsupportedSqlError("TRIM of given characters")
     where = str(node.args.get("position") or "").upper()
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(where, "trim")
-    return make_call(name, build_scalar(node.this, names))
+    parts = (node.this, node.args.get("expression"))
+    return make_call(name, *(build_scalar(p, names) for p in parts if p is not None))

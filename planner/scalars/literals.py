@@ -14,7 +14,9 @@ from planner.coercion import (
     date_text,
     decimal_literal_type,
     integer_literal_type,
+    is_special_time,
 )
+from planner.errors import UnsupportedSqlError
 from planner.expressions import (
     Cast,
     Expression,
@@ -23,12 +25,11 @@ from planner.expressions import (
 from planner.functions import make_call
 from planner.parse import StagecoachSpark
 from planner.scalars.handlers import Names, build_scalar, handles
-from planner.scalars.intervals import interval_literal, interval_parts
+from planner.scalars.intervals import is_interval, negated
 from planner.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
-    INTERVAL,
     NULL,
     STRING,
     parse_type,
@@ -57,8 +58,8 @@ def _plain(value: Decimal) -> str:
 @handles(exp.Neg)
 def _negate(node: exp.Neg, names: Names) -> Expression:
     inner = build_scalar(node.this, names)
-    if isinstance(inner, Literal) and inner.dtype == INTERVAL:
-        return interval_literal(*(-n for n in interval_parts(inner)))
+    if is_interval(inner.dtype):
+        return negated(inner)
     if isinstance(inner, Literal) and isinstance(inner.value, int | float):
         return Literal(inner.dtype, -inner.value)
     if isinstance(inner, Literal) and inner.dtype.is_decimal:
@@ -72,7 +73,11 @@ def _negate(node: exp.Neg, names: Names) -> Expression:
 @handles(exp.Cast, exp.TryCast)
 def _cast(node: exp.Cast, names: Names) -> Expression:
     arg = build_scalar(node.this, names)
+    if any(part.this == exp.DType.TIME for part in node.to.find_all(exp.DataType)):
+        raise UnsupportedSqlError("values of type TIME")  # sqlglot would write TIMESTAMP
     dtype = parse_type(node.to.sql(dialect=StagecoachSpark).lower())
+    if dtype.is_datetime and is_special_time(arg):
+        raise UnsupportedSqlError(f"the {dtype} '{getattr(arg, 'value', '')}'")
     safe = isinstance(node, exp.TryCast)
     if arg == Literal(STRING, arg.value if isinstance(arg, Literal) else None) and dtype == DATE:
         return _date_literal(arg, safe)
@@ -83,6 +88,9 @@ def _cast(node: exp.Cast, names: Names) -> Expression:
 
 def _date_literal(arg: Expression, safe: bool) -> Expression:
     text = date_text(str(arg.value)) if isinstance(arg, Literal) else None
+    if text is None and not safe:
+        # Spark refuses a DATE'…' that is none before it runs anything, and reads more years.
+        raise UnsupportedSqlError("a date literal that only Spark can judge")
     return Literal(DATE, text) if text else Cast(DATE, arg, safe=safe)
 
 
@@ -96,3 +104,10 @@ def _null(node: exp.Null, names: Names) -> Expression:
 def _boolean(node: exp.Boolean, names: Names) -> Expression:
     del names
     return Literal(BOOLEAN, bool(node.this))
+
+
+@handles(exp.HexString)
+def _hex_string(node: exp.HexString, names: Names) -> Expression:
+    del names
+    # A binary literal of Spark; sqlglot keeps its digits.
+    return make_call("unhex", Literal(STRING, str(node.this)))

@@ -9,15 +9,12 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from planner.coercion import (
-    comparable,
-)
 from planner.errors import UnsupportedSqlError
 from planner.expressions import (
     Expression,
     Literal,
 )
-from planner.functions import make_call
+from planner.functions import MACROS, make_call
 from planner.scalars.handlers import (
     HANDLERS,
     Names,
@@ -25,14 +22,11 @@ from planner.scalars.handlers import (
     handles,
     refuse_unused,
 )
-from planner.scalars.intervals import shift_time
+from planner.scalars.intervals import add_or_subtract, times_or_divided
 from planner.scalars.subqueries import in_subquery, query_of
 from planner.types import (
     BOOLEAN,
-    DATE,
-    INTERVAL,
     NULL,
-    STRING,
 )
 
 
@@ -50,17 +44,68 @@ def _column(node: exp.Column, names: Names) -> Expression:
 def _plus(node: exp.Add | exp.Sub, names: Names) -> Expression:
     left, right = build_scalar(node.this, names), build_scalar(node.expression, names)
     minus = isinstance(node, exp.Sub)
-    if left.dtype == INTERVAL and not minus:
-        left, right = right, left
-    if right.dtype == INTERVAL:
-        return shift_time(left, right, -1 if minus else 1)
-    if left.dtype == DATE and right.dtype.is_integral:
-        return make_call("date_sub" if minus else "date_add", left, right)
-    if right.dtype == DATE and left.dtype.is_integral and not minus:
-        return make_call("date_add", right, left)
-    if left.dtype.is_datetime and right.dtype.is_datetime:
-        raise UnsupportedSqlError("a difference of dates is an interval")
+    moved = add_or_subtract(left, right, minus)
+    if moved is not None:
+        return moved
     return make_call("subtract" if minus else "add", left, right)
+
+
+@handles(exp.Mul, exp.Div)
+def _product(node: exp.Mul | exp.Div, names: Names) -> Expression:
+    refuse_unused(node, ("expression", "typed"))
+    left, right = build_scalar(node.this, names), build_scalar(node.expression, names)
+    name = "divide" if isinstance(node, exp.Div) else "multiply"
+    scaled = times_or_divided(left, right, name)
+    return scaled if scaled is not None else make_call(name, left, right)
+
+
+# How tightly Spark binds the bit operators and `||`, which sqlglot binds all alike.
+_BIT_OPERATORS: dict[type[exp.Expr], tuple[int, str]] = {
+    exp.BitwiseOr: (0, "bit_or"),
+    exp.BitwiseXor: (1, "bit_xor"),
+    exp.BitwiseAnd: (2, "bit_and"),
+    exp.BitwiseLeftShift: (3, "shiftleft"),
+    exp.BitwiseRightShift: (3, "shiftright"),
+    exp.DPipe: (4, "concat"),
+}
+
+
+@handles(*_BIT_OPERATORS)
+def _bits(node: exp.Binary, names: Names) -> Expression:
+    """A chain of `a | b & c || d`, bound as Spark binds it."""
+    operands: list[exp.Expr] = []
+    operators: list[tuple[int, str]] = []
+    chain: exp.Expr = node
+    while type(chain) in _BIT_OPERATORS:
+        operands.append(chain.expression)
+        operators.append(_BIT_OPERATORS[type(chain)])
+        chain = chain.this
+    operands = [chain, *reversed(operands)]
+    operators.reverse()
+    for position, (_, name) in enumerate(operators):
+        # Spark reads `a || b + c` from the left; sqlglot has bound the sum already.
+        if name == "concat" and isinstance(operands[position + 1], exp.Add | exp.Sub):
+            raise UnsupportedSqlError("a sum right of || needs parentheses")
+    values = [build_scalar(operand, names) for operand in operands]
+    for level in range(4, -1, -1):
+        position = 0
+        while position < len(operators):
+            if operators[position][0] != level:
+                position += 1
+                continue
+            last = position + 1
+            if level == 4:
+                while last < len(operators) and operators[last][0] == level:
+                    last += 1
+            name = operators[position][1]
+            values[position : last + 1] = [_named_call(name, *values[position : last + 1])]
+            del operators[position:last]
+    return values[0]
+
+
+@handles(exp.BitwiseNot)
+def _bit_not(node: exp.BitwiseNot, names: Names) -> Expression:
+    return make_call("bit_not", build_scalar(node.this, names))
 
 
 def _connector(name: str) -> Callable[[exp.Connector, Names], Expression]:
@@ -78,15 +123,55 @@ def _binary(name: str) -> Callable[[exp.Binary, Names], Expression]:
     return build
 
 
-def _like(name: str) -> Callable[[exp.Like | exp.ILike, Names], Expression]:
-    def build(node: exp.Like | exp.ILike, names: Names) -> Expression:
-        refuse_unused(node, ("expression", "negate"))
-        matched = make_call(
-            name, build_scalar(node.this, names), build_scalar(node.expression, names)
-        )
-        return make_call("not", matched) if node.args.get("negate") else matched
+def _like(node: exp.Like | exp.ILike, names: Names) -> Expression:
+    return _like_escaped(node, names, None)
 
-    return build
+
+def _like_escaped(
+    node: exp.Like | exp.ILike, names: Names, escape: Expression | None
+) -> Expression:
+    refuse_unused(node, ("expression", "negate"))
+    name = "ilike" if isinstance(node, exp.ILike) else "like"
+    subject = build_scalar(node.this, names)
+    quantifier = node.expression
+    many = isinstance(quantifier, exp.Any | exp.All)
+    inner = quantifier.this if many else quantifier
+    if many and isinstance(inner, exp.Tuple):
+        patterns = inner.expressions
+    else:
+        patterns = [inner.unnest() if many else inner]
+    rest = () if escape is None else (escape,)
+    matches = []
+    for pattern in patterns:
+        match = _named_call(name, subject, build_scalar(pattern, names), *rest)
+        matches.append(make_call("not", match) if node.args.get("negate") else match)
+    if len(matches) == 1:
+        return matches[0]
+    return make_call("and" if isinstance(quantifier, exp.All) else "or", *matches)
+
+
+def _named_call(name: str, *args: Expression) -> Expression:
+    return MACROS[name](args) if name in MACROS else make_call(name, *args)
+
+
+@handles(exp.Escape)
+def _escape(node: exp.Escape, names: Names) -> Expression:
+    if not isinstance(node.this, exp.Like | exp.ILike):
+        raise UnsupportedSqlError("ESCAPE without LIKE")
+    return _like_escaped(node.this, names, build_scalar(node.expression, names))
+
+
+@handles(exp.Overlay)
+def _overlay(node: exp.Overlay, names: Names) -> Expression:
+    parts = (node.this, node.expression, node.args["from_"], node.args.get("for_"))
+    return make_call("overlay", *(build_scalar(p, names) for p in parts if p is not None))
+
+
+@handles(exp.StrPosition)
+def _position(node: exp.StrPosition, names: Names) -> Expression:
+    refuse_unused(node, ("substr", "position"))
+    parts = (node.args["substr"], node.this, node.args.get("position"))
+    return make_call("locate", *(build_scalar(p, names) for p in parts if p is not None))
 
 
 @handles(exp.In)
@@ -101,13 +186,13 @@ def _in(node: exp.In, names: Names) -> Expression:
         raise UnsupportedSqlError("IN over rows")
     value = build_scalar(operands[0], names)
     items = [build_scalar(item, names) for item in node.expressions]
-    if value.dtype.is_datetime or value.dtype.is_numeric:
-        items = [comparable(value, i)[1] if i.dtype == STRING else i for i in items]
     return make_call("in", value, *items)
 
 
 @handles(exp.Between)
 def _between(node: exp.Between, names: Names) -> Expression:
+    if node.args.get("symmetric"):
+        raise UnsupportedSqlError("BETWEEN SYMMETRIC")
     value = build_scalar(node.this, names)
     low, high = (build_scalar(node.args[key], names) for key in ("low", "high"))
     return make_call("and", make_call("ge", value, low), make_call("le", value, high))
@@ -153,15 +238,8 @@ def _if(node: exp.If, names: Names) -> Expression:
     return make_call("case", test, value, otherwise)
 
 
-@handles(exp.DPipe)
-def _concat(node: exp.DPipe, names: Names) -> Expression:
-    return make_call("concat", *(build_scalar(p, names) for p in node.flatten()))
-
-
 HANDLERS.update(
     {
-        exp.Mul: _binary("multiply"),
-        exp.Div: _binary("divide"),
         exp.IntDiv: _binary("div"),
         exp.Mod: _binary("mod"),
         exp.And: _connector("and"),
@@ -174,8 +252,8 @@ HANDLERS.update(
         exp.GTE: _binary("ge"),
         exp.NullSafeEQ: _binary("eq_null_safe"),
         exp.NullSafeNEQ: lambda node, names: make_call("not", _binary("eq_null_safe")(node, names)),
-        exp.Like: _like("like"),
-        exp.ILike: _like("ilike"),
+        exp.Like: _like,
+        exp.ILike: _like,
         exp.RegexpLike: _binary("rlike"),
     }
 )

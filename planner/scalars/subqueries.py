@@ -19,6 +19,7 @@ from planner.expressions import (
 )
 from planner.logical import LogicalPlan
 from planner.scalars.handlers import Names, handles
+from planner.spark_syntax import PipeQuery
 from planner.types import (
     BOOLEAN,
 )
@@ -28,9 +29,8 @@ def in_subquery(args: tuple[Expression, ...], plan: LogicalPlan) -> Expression:
     """`args IN (plan)`."""
     if len(args) != len(plan.columns):
         raise AnalysisError(f"IN compares {len(args)} values with {len(plan.columns)} columns")
+    # The columns are cast, where they must be, with the equality that the optimiser makes of IN.
     pairs = [comparable(a, c.ref) for a, c in zip(args, plan.columns, strict=True)]
-    if any(right != column.ref for (_, right), column in zip(pairs, plan.columns, strict=True)):
-        raise UnsupportedSqlError("IN casts the columns of its subquery")
     return InSubquery(BOOLEAN, plan, tuple(left for left, _ in pairs))
 
 
@@ -47,7 +47,7 @@ def _exists(node: exp.Exists, names: Names) -> Expression:
     return Exists(BOOLEAN, names.subquery(query_of(node.this)))
 
 
-@handles(exp.Subquery)
+@handles(exp.Subquery, PipeQuery)
 def _scalar_subquery(node: exp.Subquery, names: Names) -> Expression:
     plan = names.subquery(query_of(node))
     if len(plan.columns) != 1:

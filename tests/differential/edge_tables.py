@@ -76,13 +76,16 @@ def _no_stats(schema: pa.Schema) -> dict[str, ColumnStats]:
 
 
 def write_edge_tables(folder: Path) -> EdgeTables:
-    """All tables: `e` (edges of all types), `g` (groups), `x` and `y` (joins), `z` (no rows)."""
+    """All tables: `e` (edges of all types), `g` (groups), `x` and `y` (joins), `z` (no rows), `n` and `np` (nested)."""
     tables = {
         "e": ([edge_rows(320)], EDGE_SCHEMA),
         "g": ([group_rows(n, n + 40) for n in (0, 40, 80)], GROUP_SCHEMA),
         "x": ([join_rows(1, 25), join_rows(2, 20)], JOIN_SCHEMA),
         "y": ([join_rows(3, 18), join_rows(4, 12)], JOIN_SCHEMA),
         "z": ([[]], JOIN_SCHEMA),
+        "n": ([nested_rows(0, 120)], NESTED_SCHEMA),
+        "np": ([nested_rows(n, n + 30) for n in (500, 530, 560)], NESTED_SCHEMA),
+        "jt": ([json_rows()], JSON_SCHEMA),
     }
     files = {}
     for name, (parts, schema) in tables.items():
@@ -233,3 +236,95 @@ def join_rows(seed: int, count: int) -> list[dict[str, Any]]:
         }
         for number in range(count)
     ]
+
+
+NESTED_SCHEMA = pa.schema(
+    [
+        ("id", pa.int32()), ("i", pa.int32()), ("j", pa.int32()), ("l", pa.int64()), ("s", pa.string()), ("d", pa.float64()), ("b", pa.bool_()), ("k", pa.int32()),
+        ("ai", pa.list_(pa.int32())), ("bi", pa.list_(pa.int32())), ("al", pa.list_(pa.int64())), ("ad", pa.list_(pa.float64())), ("bd", pa.list_(pa.float64())),
+        ("sa", pa.list_(pa.string())), ("sb", pa.list_(pa.string())), ("ab", pa.list_(pa.bool_())), ("ac", pa.list_(pa.decimal128(10, 2))), ("ay", pa.list_(pa.date32())),
+        ("aa", pa.list_(pa.list_(pa.int32()))), ("ba", pa.list_(pa.list_(pa.int32()))),
+        ("st", pa.struct([("f", pa.int32()), ("g", pa.string()), ("d", pa.float64())])), ("su", pa.struct([("f", pa.int32()), ("g", pa.string()), ("d", pa.float64())])),
+        ("sn", pa.struct([("p", pa.struct([("q", pa.int32()), ("a", pa.list_(pa.int32()))])), ("A b", pa.string())])),
+        ("ast", pa.list_(pa.struct([("f", pa.int32()), ("g", pa.string())]))), ("bst", pa.list_(pa.struct([("f", pa.int32()), ("g", pa.string())]))),
+        ("mi", pa.map_(pa.int32(), pa.string())), ("mj", pa.map_(pa.int32(), pa.string())), ("ms", pa.map_(pa.string(), pa.int32())), ("md", pa.map_(pa.float64(), pa.int32())),
+        ("deep", pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.int32()))), ("x", pa.int32())]))),
+    ]
+)  # fmt: skip
+
+
+def nested_rows(start: int, stop: int) -> list[dict[str, Any]]:
+    """Rows of arrays, structs and maps: NULL, empty, NULL members, duplicates, NaN and -0.0."""
+    rng = random.Random(start + 20260101)
+    rows = [_nested_row(rng, number) for number in range(start, stop)]
+    if start == 0:
+        rows[0] = {"id": 0}
+    return rows
+
+
+def _nested_row(rng: random.Random, number: int) -> dict[str, Any]:
+    def pick(pool: Sequence[Any]) -> Any:
+        return None if rng.random() < 0.15 else rng.choice(pool)
+
+    def listed(make: Any, most: int = 5) -> Any:
+        if rng.random() < 0.1:
+            return None
+        return [make() for _ in range(rng.choice([0, 1, 2, 3, most]))]
+
+    def struct(*pools: tuple[str, Sequence[Any]]) -> Any:
+        return None if rng.random() < 0.12 else {name: pick(pool) for name, pool in pools}
+
+    def mapped(keys: Sequence[Any], values: Sequence[Any]) -> Any:
+        if rng.random() < 0.1:
+            return None
+        return [(key, pick(values)) for key in rng.sample(keys, rng.randint(0, len(keys)))]
+
+    ints, texts = [0, 1, 2, 3, -1, 2**31 - 1, -(2**31)], ["", "a", "b", "ß", "a,b", "日本", "B"]
+    doubles = [0.0, -0.0, 1.5, -1.5, math.nan, math.inf, -math.inf]
+    row: dict[str, Any] = {"id": number, "i": pick(ints), "j": pick([0, 1, 2, -1, -2, 5])}
+    row |= {"l": pick([0, 1, 2**40, -1]), "s": pick(texts), "d": pick(doubles)}
+    row |= {"b": pick([True, False]), "k": pick([0, 1, 2, 3, 4])}
+    for name in ("ai", "bi"):
+        row[name] = listed(lambda: pick(ints))
+    row["al"] = listed(lambda: pick([1, 2, 3, 2**40]))
+    for name in ("ad", "bd"):
+        row[name] = listed(lambda: pick(doubles))
+    for name in ("sa", "sb"):
+        row[name] = listed(lambda: pick(texts))
+    row["ab"] = listed(lambda: pick([True, False]))
+    row["ac"] = listed(lambda: pick([Decimal("1.50"), Decimal("-0.25"), Decimal("0.00")]))
+    row["ay"] = listed(lambda: pick([dt.date(1970, 1, 1), dt.date(2024, 2, 29)]))
+    for name in ("aa", "ba"):
+        row[name] = listed(lambda: listed(lambda: pick([0, 1, 2]), 2), 3)
+    for name in ("st", "su"):
+        row[name] = struct(("f", [0, 1, 2]), ("g", ["", "a", "ß"]), ("d", [0.0, -0.0, math.nan]))
+    inner = struct(("q", [1, 2]), ("a", [[], [1], [None, 2]]))
+    row["sn"] = None if rng.random() < 0.1 else {"p": inner, "A b": pick(texts)}
+    for name in ("ast", "bst"):
+        row[name] = listed(lambda: struct(("f", [0, 1, 2]), ("g", ["", "a"])), 4)
+    row["mi"], row["mj"] = mapped([0, 1, 2, 3], texts), mapped([1, 2, 5], texts)
+    row["ms"] = mapped(["a", "", "ß", "k"], ints)
+    row["md"] = mapped([0.0, 1.5, math.nan, math.inf], ints)
+    row["deep"] = listed(
+        lambda: {"m": mapped(["a", "b"], [[], [1, None]]), "x": pick([1, 2])}, 2
+    )
+    return row
+
+
+JSON_TEXTS = [
+    '{"a":1,"b":"x","c":null,"d":[1,2.5,"q"],"e":{"f":1,"g":true}}', ' { "a" : "y" , "d" : [ ] } ', '[1, {"a":2}]', '"text"', "null", "true", "-7", '{"a":"x\\u00e9\\n\\"/"}', '{"a":1,"a":2}',
+    '{"a":null,"a":2}', '{"a":12345678901234567890123}', '{"a":18446744073709551615}', '{"a":-9223372036854775808}', '{"a":{"b" : 1 , "c":[ ]}}', '{"a":1.0}', '{"a":-0.0}', '{"a":-0}', '{"a":1e3}',
+    '{"a":2.50}', '{"a":0.001}', '{"a":0.0001}', '{"a":1234567.5}', '{"a":12345678.5}', '{"a":0.1234567}', '{"a":[{"b":1},{"b":2}]}', '{"a":{"a":{"a":"deep"}}}', '{"e":{"f":"日本","f":null}}', "[]", "{}",
+    '[[1],[2,3]]', '{"a":["x",null,1.5]}', '{"a":""}', '{"a":"null"}', '{"a":false}', '{"日":1,"a":"ß"}', '{"a":"1.50"}', '{"a":3,"d":[[7,8],{"x":9}]}', '{"A":1}',
+]  # fmt: skip
+ODD_JSON_TEXTS = [
+    "", " ", "{a:1}", '{"a":1} x', "{'a':1}", '{"a":NaN}', '{"a":01}', '{"a":1', "[1,", '{"a":"x\u0001"}', '{"a":+1}', "nope", '{"a":"\\ud800"}', '{"a":1,}', '{"a":.5}', '{"a":-Infinity}',
+]  # fmt: skip
+JSON_SCHEMA = pa.schema([("id", pa.int32()), ("js", pa.string()), ("odd", pa.string())])
+
+
+def json_rows() -> list[dict[str, Any]]:
+    """Rows of JSON texts, and in `odd` of texts that are none, or only to Spark."""
+    texts: list[str | None] = [None, *JSON_TEXTS]
+    odd = [*ODD_JSON_TEXTS, *JSON_TEXTS]
+    return [{"id": i, "js": text, "odd": odd[i % len(odd)]} for i, text in enumerate(texts)]

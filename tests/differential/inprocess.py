@@ -222,7 +222,20 @@ def canonical(array: pa.ChunkedArray | pa.Array) -> list[Any]:
     elif pa.types.is_date(array.type):
         array = array.cast(pa.int32())
     values = array.to_pylist()
+    if pa.types.is_nested(array.type):
+        return [_members(v) for v in values]
     return [_bits(v) for v in values] if pa.types.is_floating(array.type) else values
+
+
+def _members(value: Any) -> Any:
+    """Values that can be hashed, floats by their bits; the entries of a map keep their order."""
+    if isinstance(value, float):
+        return _bits(value)
+    if isinstance(value, list | tuple):
+        return tuple(_members(v) for v in value)
+    if isinstance(value, dict):
+        return tuple((name, _members(v)) for name, v in value.items())
+    return value
 
 
 def _bits(value: float | None) -> Any:

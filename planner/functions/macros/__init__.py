@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from planner.expressions import Expression
-from planner.functions.macros import operators
+from planner.functions.macros import members, operators, scalars, times
 
 Macro = Callable[[tuple[Expression, ...]], Expression]
 
-_TABLES = (operators,)
+_TABLES = (members, operators, scalars, times)
 
 MACROS: dict[str, Macro] = {name: fn for table in _TABLES for name, fn in table.MACROS.items()}

@@ -5,28 +5,70 @@ One table of `Function` rows; the rules are in `planner.functions.function`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from planner.coercion import as_int
+from planner.coercion import as_bigint, as_double, as_int, as_string, cast_literal
 from planner.functions import duckdb as duck
 from planner.functions import rules as rule
+from planner.functions import spell_bits
+from planner.functions import spell_numbers as spell
 from planner.functions.function import Args, Function, listed
-from planner.types import DOUBLE, DataType
+from planner.types import BIGINT, BOOLEAN, DOUBLE, STRING, DataType, decimal, decimal_for
 
 
-def _spark_only(
-    name: str, arity: tuple[int, int], coerce: Callable[[Args], Args], result: DataType
-) -> Function:
-    return Function(name, arity, coerce, rule.fixed(result), listed(f"{name}({{*}})"))
+def _formula(name: str, arity: int = 1, spark: str = "") -> Function:
+    """A function of doubles, which may differ from Java's in the last bits."""
+    text = spark or f"{name}({{*}})"
+    return Function(
+        name, (arity, arity), rule.doubles, rule.fixed(DOUBLE), listed(text),
+        spell.FORMULAS[name], proof="formulas",
+    )  # fmt: skip
+
+
+def _up_or_down(args: Args) -> Args:
+    if len(args) == 1:
+        return rule.numeric(args)
+    dtype = args[0].dtype
+    if not dtype.is_decimal:
+        target = decimal(38, 18) if not dtype.is_numeric else _decimal_of(dtype)
+        args = (cast_literal(args[0], target), args[1])
+    return (args[0], as_int(args[1]))
+
+
+def _decimal_of(dtype: DataType) -> DataType:
+    if dtype.is_floating:
+        return decimal(14, 7) if dtype.kind == "float" else decimal(30, 15)
+    return decimal_for(dtype)
+
+
+def _up_or_down_type(args: Args) -> DataType:
+    return rule.ceil_type(args) if len(args) == 1 else rule.round_type(args)
+
+
+def _bucket(args: Args) -> Args:
+    return (*(as_double(a) for a in args[:3]), as_bigint(args[3]))
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("round", (1, 2), lambda a: (rule.numeric(a)[0], *(as_int(x) for x in a[1:])), rule.round_type, listed("round({*})"), listed("CAST(round({*}) AS {type})"), duck.refuse_round, "rounding"),
-    Function("ceil", (1, 1), rule.numeric, rule.ceil_type, "ceil({0})", "CAST(ceil({0}) AS {type})", duck.only("decimal"), "rounding"),
-    Function("floor", (1, 1), rule.numeric, rule.ceil_type, "floor({0})", "CAST(floor({0}) AS {type})", duck.only("decimal"), "rounding"),
-    Function("sqrt", (1, 1), rule.doubles, rule.fixed(DOUBLE), "sqrt({0})", None),
-    _spark_only("exp", (1, 1), rule.doubles, DOUBLE), _spark_only("ln", (1, 1), rule.doubles, DOUBLE),
-    _spark_only("log10", (1, 1), rule.doubles, DOUBLE), _spark_only("log2", (1, 1), rule.doubles, DOUBLE),
-    _spark_only("power", (2, 2), rule.doubles, DOUBLE),
-    _spark_only("sin", (1, 1), rule.doubles, DOUBLE), _spark_only("cos", (1, 1), rule.doubles, DOUBLE),
+    Function("round", (1, 2), rule.numeric_int, rule.round_type, listed("round({*})"), spell.rounded("up"), spell.refuse_rounded, "rounding"),
+    Function("bround", (1, 2), rule.numeric_int, rule.round_type, listed("bround({*})"), spell.rounded("even"), spell.refuse_rounded, "rounding"),
+    Function("ceil", (1, 2), _up_or_down, _up_or_down_type, listed("ceil({*})"), spell.up_or_down("ceil"), spell.refuse_up_or_down, "rounding"),
+    Function("floor", (1, 2), _up_or_down, _up_or_down_type, listed("floor({*})"), spell.up_or_down("floor"), spell.refuse_up_or_down, "rounding"),
+    Function("rint", (1, 1), rule.doubles, rule.fixed(DOUBLE), "rint({0})", spell.RINT, proof="rounding"),
+    Function("sign", (1, 1), rule.doubles, rule.fixed(DOUBLE), "sign({0})", spell.SIGN, proof="rounding"),
+    Function("pmod", (2, 2), rule.arithmetic, rule.mod_type, "pmod({0}, {1})", spell.pmod, spell.refuse_pmod, "division"),
+    Function("try_add", (2, 2), rule.arithmetic, rule.add_type, "try_add({0}, {1})", spell.try_integers("+"), spell.refuse_decimal, "arithmetic"),
+    Function("try_subtract", (2, 2), rule.arithmetic, rule.add_type, "try_subtract({0}, {1})", spell.try_integers("-"), spell.refuse_decimal, "arithmetic"),
+    Function("try_multiply", (2, 2), rule.arithmetic, rule.multiply_type, "try_multiply({0}, {1})", spell.try_integers("*"), spell.refuse_decimal, "arithmetic"),
+    Function("try_divide", (2, 2), rule.division, rule.divide_type, "try_divide({0}, {1})", spell.try_divide, duck.refuse_divide, "division"),
+    Function("try_mod", (2, 2), rule.arithmetic, rule.mod_type, "try_mod({0}, {1})", lambda n: spell.null_guard(spell.remainder(n)), spell.refuse_mod, "division"),
+    Function("positive", (1, 1), rule.numeric, rule.first_type, "(+ {0})", "{0}", proof="arithmetic"),
+    Function("isnan", (1, 1), rule.floats, rule.fixed(BOOLEAN), "isnan({0})", "coalesce(isnan({0}), false)", proof="rounding"),
+    Function("nanvl", (2, 2), rule.one_float_type, rule.first_type, "nanvl({0}, {1})", "CASE WHEN isnan({0}) THEN {1} ELSE {0} END", proof="rounding"),
+    _formula("sqrt"), _formula("cbrt"), _formula("exp"), _formula("expm1"), _formula("ln"), _formula("log10"), _formula("log2"), _formula("log1p"), _formula("log", 2), _formula("power", 2),
+    _formula("sin"), _formula("cos"), _formula("tan"), _formula("cot"), _formula("sec"), _formula("csc"), _formula("asin"), _formula("acos"), _formula("atan"), _formula("atan2", 2),
+    _formula("sinh"), _formula("cosh"), _formula("tanh"), _formula("asinh"), _formula("acosh"), _formula("atanh"), _formula("degrees"), _formula("radians"), _formula("hypot", 2),
+    Function("factorial", (1, 1), rule.ints, rule.fixed(BIGINT), "factorial({0})", spell.FACTORIAL, proof="formulas"),
+    Function("width_bucket", (4, 4), _bucket, rule.fixed(BIGINT), listed("width_bucket({*})"), spell.WIDTH_BUCKET, proof="formulas"),
+    Function("bin", (1, 1), rule.bigints, rule.fixed(STRING), "bin({0})", "bin({0})", proof="bits"),
+    Function("conv", (3, 3), lambda a: (as_string(a[0]), as_int(a[1]), as_int(a[2])), rule.fixed(STRING), "conv({0}, {1}, {2})", spell_bits.conv, spell_bits.refuse_conv, "bits"),
+    Function("format_number", (2, 2), lambda a: (rule.numeric(a)[0], a[1] if a[1].dtype == STRING else as_int(a[1])), rule.fixed(STRING), "format_number({0}, {1})", spell.format_number, spell.refuse_format_number, "conversions"),
 )  # fmt: skip

@@ -8,14 +8,15 @@ from __future__ import annotations
 from planner.expressions import Call
 from planner.functions import duckdb as duck
 from planner.functions import rules as rule
+from planner.functions import spell_numbers as spell
 from planner.functions.function import Function, listed
-from planner.types import BIGINT, BOOLEAN
+from planner.types import BIGINT, BOOLEAN, NULL
 
 
 def _infix(name: str, operator: str) -> Function:
     return Function(
         name, (2, 2), rule.comparison, rule.fixed(BOOLEAN), f"({{0}} {operator} {{1}})",
-        f"({{0}} {operator} {{1}})", refuse=duck.refuse_comparison, proof="comparison",
+        duck.compare(operator), refuse=duck.refuse_comparison, proof="comparison",
     )  # fmt: skip
 
 
@@ -49,20 +50,22 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("subtract", (2, 2), rule.arithmetic, rule.add_type, "({0} - {1})", duck.add("-"), duck.lossy, "arithmetic"),
     Function("multiply", (2, 2), rule.arithmetic, rule.multiply_type, "({0} * {1})", duck.multiply, duck.lossy, "arithmetic"),
     Function("divide", (2, 2), rule.division, rule.divide_type, "({0} / {1})", duck.divide, duck.refuse_divide, "division"),
-    Function("div", (2, 2), rule.integral_division, rule.fixed(BIGINT), "({0} div {1})", duck.int_divide, proof="division"),
-    Function("mod", (2, 2), rule.arithmetic, rule.mod_type, "({0} % {1})", duck.mod, duck.only("int", "bigint", "smallint", "tinyint"), "division"),
+    Function("div", (2, 2), rule.integral_division, rule.fixed(BIGINT), "({0} div {1})", spell.int_divide, proof="division"),
+    Function("mod", (2, 2), rule.arithmetic, rule.mod_type, "({0} % {1})", spell.mod, spell.refuse_mod, "division"),
     Function("negate", (1, 1), rule.numeric, rule.first_type, "(- {0})", "(- {0})", proof="arithmetic"),
     Function("abs", (1, 1), rule.numeric, rule.first_type, "abs({0})", "abs({0})", duck.refuse_abs, "arithmetic"),
     _infix("eq", "="), _infix("ne", "<>"), _infix("lt", "<"), _infix("le", "<="), _infix("gt", ">"), _infix("ge", ">="),
-    Function("eq_null_safe", (2, 2), rule.comparison, rule.fixed(BOOLEAN), "({0} <=> {1})", "({0} IS NOT DISTINCT FROM {1})", duck.atomic, "comparison"),
+    Function("eq_null_safe", (2, 2), rule.comparison, rule.fixed(BOOLEAN), "({0} <=> {1})", "({0} IS NOT DISTINCT FROM {1})", duck.without_maps, "comparison"),
     _nary("and", "AND"), _nary("or", "OR"),
     Function("not", (1, 1), rule.booleans, rule.fixed(BOOLEAN), "(NOT {0})", "(NOT {0})", proof="boolean"),
     Function("is_null", (1, 1), rule.unchanged, rule.fixed(BOOLEAN), "({0} IS NULL)", "({0} IS NULL)", proof="boolean"),
     Function("is_not_null", (1, 1), rule.unchanged, rule.fixed(BOOLEAN), "({0} IS NOT NULL)", "({0} IS NOT NULL)", proof="boolean"),
-    Function("in", (2, 1 << 20), rule.membership, rule.fixed(BOOLEAN), _in_list, _in_list, duck.atomic, "comparison"),
+    Function("in", (2, 1 << 20), rule.membership, rule.fixed(BOOLEAN), _in_list, _in_list, duck.without_maps, "comparison"),
     Function("case", (3, 1 << 20), rule.case_branches, rule.last_type, _case_text, _case_text, proof="conditional"),
     Function("coalesce", (1, 1 << 20), rule.unified_for("COALESCE"), rule.first_type, listed("coalesce({*})"), listed("coalesce({*})"), proof="conditional"),
-    Function("nullif", (2, 2), rule.value_and_comparison, rule.first_type, _nullif, _nullif, duck.atomic, "conditional"),
-    Function("greatest", (2, 1 << 20), rule.unified_for("GREATEST"), rule.first_type, listed("greatest({*})"), listed("greatest({*})"), duck.only("int", "bigint", "smallint", "tinyint", "decimal", "date", "timestamp", "timestamp_ntz", "string"), "conditional"),
-    Function("least", (2, 1 << 20), rule.unified_for("LEAST"), rule.first_type, listed("least({*})"), listed("least({*})"), duck.only("int", "bigint", "smallint", "tinyint", "decimal", "date", "timestamp", "timestamp_ntz", "string"), "conditional"),
+    Function("nullif", (2, 2), rule.value_and_comparison, rule.first_type, _nullif, _nullif, duck.without_maps, "conditional"),
+    Function("greatest", (2, 1 << 20), rule.unified_for("GREATEST", promote=False), rule.first_type, listed("greatest({*})"), spell.extreme("greatest"), spell.refuse_extreme, "conditional"),
+    Function("least", (2, 1 << 20), rule.unified_for("LEAST", promote=False), rule.first_type, listed("least({*})"), spell.extreme("least"), spell.refuse_extreme, "conditional"),
+    Function("assert_true", (1, 2), lambda a: (*rule.booleans(a[:1]), *rule.strings(a[1:])), rule.fixed(NULL), listed("assert_true({*})"), "CASE WHEN {0} THEN NULL ELSE CAST(error('USER_RAISED_EXCEPTION') AS INTEGER) END", proof="conditional"),
+    Function("raise_error", (1, 1), rule.strings, rule.fixed(NULL), "raise_error({0})", "CAST(error('USER_RAISED_EXCEPTION') AS INTEGER)", proof="conditional"),
 )  # fmt: skip

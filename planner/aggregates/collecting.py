@@ -1,0 +1,91 @@
+"""Aggregates that keep values: lists, sets, the value at an extreme, first and last, joined text."""
+
+from __future__ import annotations
+
+from planner.aggregates.function import AggregateFunction, Args
+from planner.coercion import as_string
+from planner.errors import AnalysisError
+from planner.expressions import AggregateCall, Literal
+from planner.types import BINARY, STRING, DataType, array_of
+
+
+def _first(args: Args) -> DataType:
+    return args[0].dtype
+
+
+def _list(args: Args) -> DataType:
+    return array_of(args[0].dtype)
+
+
+def _by(args: Args) -> DataType:
+    return array_of(args[0].dtype) if len(args) == 3 else args[0].dtype
+
+
+def _collect_list(node: AggregateCall) -> str:
+    del node
+    return "coalesce(list({distinct}{0}) FILTER ({where} AND {0} IS NOT NULL), [])"
+
+
+def _collect_set(node: AggregateCall) -> str | None:
+    if not node.args[0].dtype.is_atomic or node.args[0].dtype.is_floating:
+        return None
+    return "coalesce(list(DISTINCT {0}) FILTER ({where} AND {0} IS NOT NULL), [])"
+
+
+def _at(function: str) -> AggregateFunction:
+    def template(node: AggregateCall) -> str | None:
+        if len(node.args) != 2 or node.distinct or not node.args[1].dtype.is_atomic:
+            return None
+        if node.args[1].dtype.is_floating:
+            return None
+        name = {"max_by": "arg_max_null", "min_by": "arg_min_null"}[function]
+        return f"{name}({{0}}, {{1}}){{filter}}"
+
+    return AggregateFunction(function, (2, 3), _by, template=template, proof="aggregates")
+
+
+def _positional(function: str, duckdb: str) -> AggregateFunction:
+    def template(node: AggregateCall) -> str | None:
+        if node.distinct:
+            return None
+        if node.ignore_nulls:
+            return f"{duckdb}({{0}}) FILTER ({{where}} AND {{0}} IS NOT NULL)"
+        return f"{duckdb}({{0}}){{filter}}"
+
+    return AggregateFunction(
+        function,
+        (1, 1),
+        _first,
+        template=template,
+        spark="{name}({0}, {ignore_nulls}){filter}",
+        proof="aggregates",
+    )
+
+
+def _strings(args: Args) -> Args:
+    if args[0].dtype == BINARY:
+        return args
+    delimiter = args[1] if len(args) > 1 else Literal(STRING, "")
+    if not isinstance(delimiter, Literal):
+        raise AnalysisError("listagg needs a constant delimiter")
+    return (as_string(args[0]), delimiter)
+
+
+def _listagg(node: AggregateCall) -> str | None:
+    if node.dtype != STRING:
+        return None
+    return "string_agg({distinct}{0}, {1} {order}){filter}"
+
+
+def _listagg_spark(node: AggregateCall) -> str:
+    within = " WITHIN GROUP ({order})" if node.order else ""
+    return f"listagg({{distinct}}{{args}}){within}{{filter}}"
+
+
+AGGREGATES: tuple[AggregateFunction, ...] = (
+    AggregateFunction("collect_list", (1, 1), _list, template=_collect_list, empty="[]", proof="aggregates"),
+    AggregateFunction("collect_set", (1, 1), _list, template=_collect_set, empty="[]", proof="aggregates"),
+    _at("max_by"), _at("min_by"),
+    _positional("first", "first"), _positional("last", "last"), _positional("any_value", "first"),
+    AggregateFunction("listagg", (1, 2), _first, template=_listagg, spark=_listagg_spark, coerce=_strings, proof="aggregates"),
+)  # fmt: skip

@@ -1,0 +1,157 @@
+"""Statistical aggregates: variance, correlation, regression, percentiles, modes.
+
+The results of floats are equal to Spark's to rounding; percentiles are equal exactly, because
+DuckDB is told Spark's own formula (`Percentile.getPercentile`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planner.aggregates.function import AggregateFunction, Args
+from planner.errors import AnalysisError, UnsupportedSqlError
+from planner.expressions import AggregateCall, Call, Expression, Literal, cast
+from planner.types import BIGINT, DOUBLE, NULL, DataType, array_of
+
+
+def _fixed(dtype: DataType) -> Callable[[Args], DataType]:
+    return lambda _: dtype
+
+
+def _doubles(args: Args) -> Args:
+    for arg in args:
+        if not (arg.dtype.is_numeric or arg.dtype == NULL):
+            raise UnsupportedSqlError(f"a statistic of {arg.dtype}")
+    return tuple(cast(arg, DOUBLE) for arg in args)
+
+
+def _statistic(name: str, template: str, arity: int = 1) -> AggregateFunction:
+    return AggregateFunction(
+        name,
+        (arity, arity),
+        _fixed(DOUBLE),
+        template=lambda _: template,
+        coerce=_doubles,
+        proof="aggregates",
+    )
+
+
+def _plain(name: str, arity: int = 1) -> AggregateFunction:
+    return _statistic(name, f"{name}({{distinct}}{{args}}){{filter}}", arity)
+
+
+# ---------------------------------------------------------------- percentiles
+
+
+def _numeric(args: Args) -> Args:
+    return (*_doubles(args[:1]), *args[1:])
+
+
+def shares(node: Expression) -> tuple[float, ...] | None:
+    """The literal percentages of a percentile, each from 0 to 1; None if they are computed."""
+    items = node.args if isinstance(node, Call) and node.function == "array" else (node,)
+    values: list[float] = []
+    for item in items:
+        if not isinstance(item, Literal) or item.value is None:
+            return None
+        value = float(item.value)
+        if not 0 <= value <= 1:
+            raise AnalysisError(f"a percentage is from 0 to 1, not {value}")
+        values.append(value)
+    return tuple(values)
+
+
+def _percentile_type(args: Args) -> DataType:
+    return array_of(DOUBLE) if args[1].dtype.kind == "array" else DOUBLE
+
+
+def _interpolated(share: float, order: str) -> str:
+    """The value at a share of the sorted values, between neighbours on a line."""
+    values = (
+        f"list({{distinct}}{{0}} ORDER BY {{0}} {order}) FILTER ({{where}} AND {{0}} IS NOT NULL)"
+    )
+    position = f"((len({values}) - 1) * CAST({share!r} AS DOUBLE))"
+    low = f"({values})[CAST(floor({position}) AS BIGINT) + 1]"
+    high = f"({values})[CAST(ceil({position}) AS BIGINT) + 1]"
+    step = f"{low} + ({high} - {low}) * ({position} - floor({position}))"
+    return f"CASE WHEN {low} = {high} THEN {low} ELSE {step} END"
+
+
+def _descending(node: AggregateCall) -> bool:
+    return bool(node.order) and not node.order[0].ascending
+
+
+def _percentile(node: AggregateCall) -> str | None:
+    given = shares(node.args[1])
+    if given is None or len(node.args) > 2:
+        return None
+    order = "DESC" if _descending(node) else "ASC"
+    texts = [_interpolated(share, order) for share in given]
+    if node.dtype.kind != "array":
+        return _finite(texts[0])
+    return _finite(f"CASE WHEN count({{0}}){{filter}} > 0 THEN [{', '.join(texts)}] END")
+
+
+def _finite(text: str) -> str:
+    # Zeros of both signs are one value to Spark's counting, but two to a sorted list.
+    zeros = "bool_or({0} = 0 AND signbit({0})){filter}"
+    return f"CASE WHEN {zeros} THEN CAST(error('both zeros') AS {{type}}) ELSE {text} END"
+
+
+def _percentile_disc(node: AggregateCall) -> str | None:
+    given = shares(node.args[1])
+    if given is None or len(node.args) > 2 or node.distinct or node.dtype.kind == "array":
+        return None
+    order = " ORDER BY {0} DESC" if _descending(node) else ""
+    return _finite(f"quantile_disc({{0}}, CAST({given[0]!r} AS DOUBLE){order}){{filter}}")
+
+
+def _median(node: AggregateCall) -> str | None:
+    del node
+    return _finite(_interpolated(0.5, "ASC"))
+
+
+_ORDERED = "{name}({1}) WITHIN GROUP (ORDER BY {0} {direction}){filter}"
+
+
+# ---------------------------------------------------------------- modes
+
+
+def _mode(node: AggregateCall) -> str | None:
+    """The most frequent value; of several the first in the order that was asked for."""
+    if not node.args[0].dtype.is_atomic or node.args[0].dtype.is_floating or len(node.args) > 1:
+        return None
+    sign, sort = ("", "list_reverse_sort") if _descending(node) else ("-", "list_sort")
+    counts = "map_entries(histogram({0}){filter})"
+    pairs = f"list_transform({counts}, lambda e: {{{{'c': {sign}CAST(e.value AS BIGINT), 'k': e.key}}}})"
+    return f"({sort}({pairs}))[1].k"
+
+
+_SKEWNESS = (
+    "CASE WHEN count({0}){filter} > 2 THEN skewness({0}){filter} * (count({0}){filter} - 2) / "
+    "sqrt(count({0}){filter} * (count({0}){filter} - 1.0)) "
+    "WHEN var_pop({0}){filter} > 0 THEN 0.0 END"
+)
+_NO_SLOPE = "CASE WHEN regr_sxx({0}, {1}){filter} = 0 THEN NULL ELSE "
+_NO_CORRELATION = (
+    "CASE WHEN regr_sxx({0}, {1}){filter} = 0 OR regr_syy({0}, {1}){filter} = 0 THEN NULL ELSE "
+)
+
+AGGREGATES: tuple[AggregateFunction, ...] = (
+    _plain("stddev_samp"), _plain("stddev_pop"), _plain("var_samp"), _plain("var_pop"),
+    _statistic("skewness", _SKEWNESS),
+    _statistic("kurtosis", "kurtosis_pop({distinct}{0}){filter}"),
+    _statistic("corr", _NO_CORRELATION + "corr({0}, {1}){filter} END", 2),
+    _plain("covar_samp", 2), _plain("covar_pop", 2),
+    _plain("regr_avgx", 2), _plain("regr_avgy", 2), _plain("regr_sxx", 2), _plain("regr_sxy", 2), _plain("regr_syy", 2),
+    _plain("regr_intercept", 2), _plain("regr_r2", 2),
+    _statistic("regr_slope", _NO_SLOPE + "regr_slope({0}, {1}){filter} END", 2),
+    AggregateFunction("regr_count", (2, 2), _fixed(BIGINT), template=lambda _: "regr_count({0}, {1}){filter}", coerce=_doubles, proof="aggregates"),
+    AggregateFunction("percentile", (2, 3), _percentile_type, template=_percentile, coerce=_numeric, proof="aggregates"),
+    AggregateFunction("median", (1, 1), _fixed(DOUBLE), template=_median, coerce=_doubles, proof="aggregates"),
+    AggregateFunction("percentile_cont", (2, 2), _percentile_type, template=_percentile, spark=_ORDERED, coerce=_numeric, proof="aggregates"),
+    AggregateFunction("percentile_disc", (2, 2), _percentile_type, template=_percentile_disc, spark=_ORDERED, coerce=_numeric, proof="aggregates"),
+    AggregateFunction("mode", (1, 2), lambda a: a[0].dtype, template=_mode, proof="aggregates"),
+    AggregateFunction("approx_percentile", (2, 3), lambda a: array_of(a[0].dtype) if a[1].dtype.kind == "array" else a[0].dtype, reason="its sketch differs from DuckDB's"),
+    AggregateFunction("approx_count_distinct", (1, 2), _fixed(BIGINT), reason="its sketch differs from DuckDB's"),
+)  # fmt: skip

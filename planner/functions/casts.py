@@ -1,0 +1,209 @@
+"""How DuckDB must be told what a Spark cast means, and which casts it cannot do.
+
+In: two types, and whether NULL takes the place of an error (TRY_CAST). Out: a template of DuckDB
+SQL over the argument, or the reason why Spark must run the cast. Text is matched against what Spark
+reads before DuckDB reads it, so that DuckDB's other spellings (`1_000`, `0x1A`, `infinity` as a
+date) raise. What a cast gives was measured; the proofs are in `tests/differential`.
+"""
+
+from __future__ import annotations
+
+from planner.functions.spell_collections import nested_cast
+from planner.functions.time_casts import time_cast
+from planner.types import DataType
+
+# Java's `isWhitespace` or `isISOControl`, as Spark trims the texts of all types but floats.
+_BLANK = r"[\x00-\x20\x7f]*"
+# What Java's `String.trim` cuts off, as Spark trims the texts of floats and decimals.
+_JAVA_BLANK = r"[\x00-\x20]*"
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_NOT_FINITE = r"[+-]?(?i:inf|infinity)|(?i:nan)"
+_DATE = (
+    rf"^{_BLANK}([0-9]{{4}})(?:-([0-9]{{1,2}})(?:-([0-9]{{1,2}})(?:[ T].*)?)?)?{_BLANK}$"
+)  # fmt: skip
+# Dates that only Spark reads: other years than 0001 to 9999.
+_LONG_YEAR = rf"^{_BLANK}[+-]?(?:0000|[0-9]{{5,7}})(?:-|{_BLANK}$)|^{_BLANK}[+-][0-9]"
+
+
+def cast_reason(source: DataType, target: DataType, *, safe: bool = False) -> str | None:
+    """Why a cast must not run on DuckDB; None for the proven ones."""
+    if source == target or source.kind == "void" or _template(source, target, safe) is not None:
+        return None
+    return f"{'TRY_' if safe else ''}CAST({source} AS {target}) is not proven"
+
+
+def cast_template(source: DataType, target: DataType, *, safe: bool = False) -> str:
+    """DuckDB text of a cast; `{0}` is the argument, `{type}` DuckDB's name of the target."""
+    return _template(source, target, safe) or f"{_word(safe)}({{0}} AS {{type}})"
+
+
+def _word(safe: bool) -> str:
+    return "TRY_CAST" if safe else "CAST"
+
+
+def _template(source: DataType, target: DataType, safe: bool) -> str | None:
+    plain = f"{_word(safe)}({{0}} AS {{type}})"
+    if not source.is_atomic:
+        return nested_cast(source, target, lambda a, b: _template(a, b, safe))
+    if (timed := time_cast(source, target, safe=safe)) is not None:
+        return timed
+    if source.is_interval or target.is_interval:
+        return None
+    if source.kind == "string":
+        return _of_text(target, safe)
+    if source.is_integral:
+        if target.is_numeric or target.kind in ("string", "boolean"):
+            return plain
+    elif source.is_decimal:
+        return _of_decimal(source, target, safe)
+    elif source.is_floating:
+        return _of_float(source, target, safe)
+    elif source.kind == "boolean":
+        if target.is_integral or target.is_floating or target.kind == "string":
+            return plain
+        if target.is_decimal:
+            return f"{_word(safe)}(CAST({{0}} AS INTEGER) AS {{type}})"
+    elif source.kind == "date":
+        if target.kind in ("string", "timestamp", "timestamp_ntz"):
+            return plain
+    elif source.kind == "binary":
+        return "decode({0})" if target.kind == "string" else None
+    elif (source.kind, target.kind) in (("timestamp", "date"), ("timestamp_ntz", "date")):
+        return plain
+    return None
+
+
+def _of_decimal(source: DataType, target: DataType, safe: bool) -> str | None:
+    if target.is_integral:
+        # NOTE: Spark cuts digits off, DuckDB rounds.
+        return f"{_word(safe)}(trunc({{0}}) AS {{type}})"
+    if target.is_decimal or target.kind == "double":
+        return f"{_word(safe)}({{0}} AS {{type}})"
+    if target.kind == "boolean":
+        return "({0} <> 0)"
+    if target.kind == "string":
+        return _decimal_text(source)
+    return None
+
+
+def _decimal_text(source: DataType) -> str | None:
+    if source.precision > source.scale:
+        return "CAST({0} AS VARCHAR)"
+    if source.precision < 38:
+        # NOTE: without a digit left of the point DuckDB writes `.05`.
+        return f"CAST(CAST({{0}} AS DECIMAL({source.precision + 1},{source.scale})) AS VARCHAR)"
+    return None
+
+
+def _of_float(source: DataType, target: DataType, safe: bool) -> str | None:
+    if target.kind == "double":
+        return "CAST({0} AS DOUBLE)"
+    if target.kind == "boolean":
+        return "({0} <> 0)"
+    if target.is_integral:
+        # DuckDB rounds where Spark cuts off. Both refuse NaN, infinities and what is out of range.
+        return f"{_word(safe)}(trunc({{0}}) AS {{type}})"
+    if target.kind == "float":
+        largest = "CAST('3.4028235677973366e38' AS DOUBLE)"
+        return (
+            f"CASE WHEN abs({{0}}) >= {largest} AND NOT isnan({{0}}) "
+            "THEN CAST(CASE WHEN {0} > 0 THEN 'inf' ELSE '-inf' END AS FLOAT) "
+            "ELSE CAST({0} AS FLOAT) END"
+        )
+    if source.kind == "double" and target.is_decimal:
+        return _double_to_decimal(target, safe)
+    if source.kind == "double" and target.kind == "string":
+        return _DOUBLE_TEXT
+    return None
+
+
+# From here on, the JDK writes other digits than the shortest ones.
+_LARGE = "CAST('9007199254740992' AS DOUBLE)"
+_DIGITS = "regexp_replace(replace(CAST(abs({0}) AS VARCHAR), '.', ''), '0+$', '')"
+_EXPONENT = "length(regexp_extract(CAST(abs({0}) AS VARCHAR), '^[0-9]+')) - 1"
+_DOUBLE_TEXT = (
+    "CASE WHEN isnan({0}) THEN 'NaN' WHEN isinf({0}) THEN CASE WHEN {0} > 0 THEN 'Infinity' "
+    "ELSE '-Infinity' END "
+    "WHEN {0} = 0 OR (abs({0}) >= CAST('1e-3' AS DOUBLE) AND abs({0}) < 10000000) "
+    f"THEN CAST({{0}} AS VARCHAR) WHEN abs({{0}}) >= 10000000 AND abs({{0}}) < {_LARGE} THEN "
+    f"CASE WHEN {{0}} < 0 THEN '-' ELSE '' END || left({_DIGITS}, 1) || '.' || "
+    f"CASE WHEN length({_DIGITS}) > 1 THEN substring({_DIGITS}, 2) ELSE '0' END || 'E' || "
+    f"CAST({_EXPONENT} AS VARCHAR) "
+    "WHEN {0} IS NOT NULL THEN CAST(error('SPARK_ONLY') AS VARCHAR) END"
+)
+
+
+def _double_to_decimal(target: DataType, safe: bool) -> str:
+    """Through the shortest text of the double, as Java's `BigDecimal.valueOf` does."""
+    body = _checked_decimal("CAST({0} AS VARCHAR)", target, safe)
+    return (
+        f"CASE WHEN abs({{0}}) >= {_LARGE} THEN CAST(error('SPARK_ONLY') AS {{type}}) "
+        f"ELSE {body} END"
+    )
+
+
+def _checked_decimal(text: str, target: DataType, safe: bool) -> str:
+    """A text as a decimal; DuckDB's own check of the range misses texts with exponents."""
+    top = f"CAST('1e{target.precision - target.scale}' AS DOUBLE)"
+    other = "NULL" if safe else "CAST(error('NUMERIC_VALUE_OUT_OF_RANGE') AS {type})"
+    cast = f"{_word(safe)}({text} AS {{type}})"
+    return f"CASE WHEN abs(TRY_CAST({text} AS DOUBLE)) >= {top} THEN {other} ELSE {cast} END"
+
+
+def _extract(pattern: str, group: int = 1) -> str:
+    escaped = pattern.replace("{", "{{").replace("}", "}}")
+    return f"regexp_extract({{0}}, '{escaped}', {group})"
+
+
+def _matches(pattern: str) -> str:
+    escaped = pattern.replace("{", "{{").replace("}", "}}")
+    return f"regexp_matches({{0}}, '{escaped}')"
+
+
+def _of_text(target: DataType, safe: bool) -> str | None:
+    word = _word(safe)
+    if target.is_integral:
+        return f"{word}({_extract(rf'^{_BLANK}([+-]?[0-9]+){_BLANK}$')} AS {{type}})"
+    if target.is_floating:
+        text = _extract(rf"^{_JAVA_BLANK}(?:({_NUMBER})[fFdD]?|({_NOT_FINITE})){_JAVA_BLANK}$")
+        special = _extract(rf"^{_JAVA_BLANK}({_NOT_FINITE}){_JAVA_BLANK}$")
+        body = f"CASE WHEN {_matches('[iI][nN][fF]|[nN][aA][nN]')} THEN {word}({special} AS {{type}}) ELSE {word}({text} AS {{type}}) END"  # noqa: E501
+        # Java reads hexadecimal floats, and `-NaN` in that case only.
+        return _raising("[xX]|[+-]NaN", body) if safe else body
+    if target.is_decimal:
+        number = _extract(rf"^{_JAVA_BLANK}({_NUMBER}){_JAVA_BLANK}$")
+        # Java reads the digits of all scripts.
+        body = _checked_decimal(number, target, safe)
+        return _raising(r"[^\x00-\x7f]", body) if safe else body
+    if target.kind == "boolean":
+        return _text_to_boolean(safe)
+    if target.kind == "date":
+        return _text_to_date(safe)
+    if target.kind == "binary":
+        return "encode({0})"
+    return None
+
+
+def _raising(pattern: str, body: str) -> str:
+    """`body`, but an error for texts with the pattern, which DuckDB reads in another way."""
+    return (
+        f"CASE WHEN {_matches(pattern)} THEN CAST(error('SPARK_ONLY') AS {{type}}) ELSE {body} END"
+    )
+
+
+def _text_to_boolean(safe: bool) -> str:
+    text = f"lower({_extract(rf'^{_BLANK}([a-zA-Z01]+){_BLANK}$')})"
+    other = "NULL" if safe else "CAST(error('CAST_INVALID_INPUT') AS BOOLEAN)"
+    return (
+        f"CASE WHEN {text} IN ('t', 'true', 'y', 'yes', '1') THEN true "
+        f"WHEN {text} IN ('f', 'false', 'n', 'no', '0') THEN false "
+        f"WHEN {{0}} IS NULL THEN NULL ELSE {other} END"
+    )
+
+
+def _text_to_date(safe: bool) -> str:
+    parts = [f"coalesce(nullif({_extract(_DATE, n)}, ''), '01')" for n in (2, 3)]
+    text = " || '-' || ".join([_extract(_DATE), *parts])
+    if not safe:
+        return f"CAST(CASE WHEN {_matches('^[^0-9]*0000')} THEN '' ELSE {text} END AS DATE)"
+    return _raising(_LONG_YEAR, f"TRY_CAST({text} AS DATE)")

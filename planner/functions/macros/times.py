@@ -1,0 +1,118 @@
+"""Other names and shorter forms of functions of dates and timestamps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planner.coercion import cast_literal
+from planner.errors import AnalysisError, UnsupportedSqlError
+from planner.expressions import Cast, Expression, Literal, Parameter
+from planner.functions.registry import make_call
+from planner.functions.tables.times import DEFAULT_PATTERN, as_instant
+from planner.types import DATE, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
+
+Args = tuple[Expression, ...]
+NOW = Parameter(TIMESTAMP, "@now")
+TODAY = Parameter(DATE, "@date")
+
+
+def _count(name: str, args: Args, fewest: int, most: int) -> None:
+    if not fewest <= len(args) <= most:
+        raise AnalysisError(f"function '{name}' takes {fewest} to {most} arguments")
+
+
+def _reading(
+    name: str, row: str, dtype: DataType, *, safe: bool = False
+) -> Callable[[Args], Expression]:
+    """A function that is a cast without a pattern, and reads a text with one."""
+
+    def build(args: Args) -> Expression:
+        _count(name, args, 1, 2)
+        if len(args) == 2 and args[0].dtype == STRING:
+            return make_call(row, *args)
+        as_instant(args[0])
+        if safe and args[0].dtype == STRING:
+            return Cast(dtype, args[0], safe=True)
+        return cast_literal(args[0], dtype)
+
+    return build
+
+
+def _seconds(name: str) -> Callable[[Args], Expression]:
+    def build(args: Args) -> Expression:
+        _count(name, args, 0, 2)
+        if not args:
+            return make_call("seconds_since_1970", NOW)
+        if args[0].dtype == STRING:
+            pattern = args[1] if len(args) == 2 else Literal(STRING, DEFAULT_PATTERN)
+            return make_call("to_unix_timestamp", args[0], pattern)
+        if args[0].dtype == TIMESTAMP_NTZ:
+            raise UnsupportedSqlError(f"{name} of a timestamp_ntz")
+        return make_call("seconds_since_1970", args[0])
+
+    return build
+
+
+def _from_unixtime(args: Args) -> Expression:
+    _count("from_unixtime", args, 1, 2)
+    return make_call("from_unixtime", *(*args, Literal(STRING, DEFAULT_PATTERN))[:2])
+
+
+def _making(row: str) -> Callable[[Args], Expression]:
+    def build(args: Args) -> Expression:
+        if len(args) in (1, 2, 3):
+            raise UnsupportedSqlError("a timestamp made of a TIME")
+        return make_call(row, *args)
+
+    return build
+
+
+def _convert(args: Args) -> Expression:
+    source = (make_call("current_timezone"),) if len(args) == 2 else ()
+    return make_call("convert_timezone", *source, *args)
+
+
+def _cast(name: str, dtype: DataType) -> Callable[[Args], Expression]:
+    def build(args: Args) -> Expression:
+        _count(name, args, 1, 1)
+        if args[0].dtype == NULL:
+            return Literal(dtype, None)
+        return cast_literal(args[0], dtype)
+
+    return build
+
+
+def _bound(value: Expression) -> Callable[[Args], Expression]:
+    def build(args: Args) -> Expression:
+        _count("the clock", args, 0, 0)
+        return value
+
+    return build
+
+
+MACROS: dict[str, Callable[[Args], Expression]] = {
+    "dayofmonth": lambda args: make_call("day", *args),
+    "date": _cast("date", DATE),
+    "timestamp": _cast("timestamp", TIMESTAMP),
+    "to_date": _reading("to_date", "to_date", DATE),
+    "try_to_date": _reading("try_to_date", "try_to_date", DATE, safe=True),
+    "to_timestamp": _reading("to_timestamp", "to_timestamp_ltz", TIMESTAMP),
+    "to_timestamp_ltz": _reading("to_timestamp_ltz", "to_timestamp_ltz", TIMESTAMP),
+    "to_timestamp_ntz": _reading("to_timestamp_ntz", "to_timestamp_ntz", TIMESTAMP_NTZ),
+    "try_to_timestamp": _reading("try_to_timestamp", "try_to_timestamp", TIMESTAMP, safe=True),
+    "unix_timestamp": _seconds("unix_timestamp"),
+    "to_unix_timestamp": _seconds("to_unix_timestamp"),
+    "from_unixtime": _from_unixtime,
+    "make_timestamp": _making("make_timestamp_ltz"),
+    "make_timestamp_ltz": _making("make_timestamp_ltz"),
+    "make_timestamp_ntz": _making("make_timestamp_ntz"),
+    "try_make_timestamp": _making("try_make_timestamp_ltz"),
+    "try_make_timestamp_ltz": _making("try_make_timestamp_ltz"),
+    "try_make_timestamp_ntz": _making("try_make_timestamp_ntz"),
+    "convert_timezone": _convert,
+    "now": _bound(NOW),
+    "current_timestamp": _bound(NOW),
+    "current_date": _bound(TODAY),
+    "curdate": _bound(TODAY),
+    "localtimestamp": _bound(Parameter(TIMESTAMP_NTZ, "@local")),
+}

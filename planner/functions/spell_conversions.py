@@ -1,0 +1,141 @@
+"""How DuckDB must be told what Spark's hashes, URL functions and conversions mean.
+
+In: a call of the registry. Out: a template of DuckDB SQL, or the reason why Spark must run it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from planner.expressions import Call
+from planner.functions.spell_strings import UNHEX, int_of, quoted, text_of
+
+
+def refuse_sha2(node: Call) -> str | None:
+    """DuckDB knows 256 bits only."""
+    return None if int_of(node.args[1]) in (0, 256) else "sha2 of other lengths is not proven"
+
+
+def _crc_table() -> list[int]:
+    table = []
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = (value >> 1) ^ (0xEDB88320 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+def crc32(_: Call) -> str:
+    """CRC32, byte by byte."""
+    table = f"CAST([{', '.join(map(str, _crc_table()))}] AS BIGINT[])"
+    digits = "hex({0})"
+    byte = f"CAST('0x' || substring({digits}, 2 * i + 1, 2) AS BIGINT)"
+    values = f"list_transform(range(CAST(octet_length({{0}}) AS BIGINT)), lambda i: {byte})"
+    step = f"xor(a >> 8, {table}[CAST(xor(a & 255, b) AS INTEGER) + 1])"
+    folded = f"list_reduce(list_prepend(CAST(4294967295 AS BIGINT), {values}), lambda a, b: {step})"
+    return f"CASE WHEN {{0}} IS NOT NULL THEN xor({folded}, CAST(4294967295 AS BIGINT)) END"
+
+
+URL_ENCODE = "replace(replace(replace(url_encode({0}), '%20', '+'), '%2A', '*'), '~', '%7E')"
+_ESCAPED = quoted("(?s)(?:[^%]|%[0-9a-fA-F]{2})*")
+
+
+def url_decode(*, safe: bool) -> str:
+    """URL_DECODE; a percent sign without two digits raises, or is NULL where that is asked for."""
+    other = "NULL" if safe else "CAST(error('CANNOT_DECODE_URL') AS VARCHAR)"
+    return (
+        f"CASE WHEN regexp_full_match({{0}}, {_ESCAPED}) THEN url_decode(replace({{0}}, '+', ' ')) "
+        f"WHEN {{0}} IS NOT NULL THEN {other} END"
+    )
+
+
+_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_TOP = "[a-zA-Z](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_CHARS = r"(?:[a-zA-Z0-9_.~!$&'()*+,;=:@/?-]|%[0-9a-fA-F]{2})"
+_URL = (
+    r"^([a-zA-Z][a-zA-Z0-9+.-]*)://(?:([a-zA-Z0-9_.~!$&()*+,;=:-]+)@)?"
+    rf"((?:{_LABEL}\.)*{_TOP})(:[0-9]{{1,5}})?(/(?:[a-zA-Z0-9_.~!$&()*+,;=:@/-]|%[0-9a-fA-F]{{2}})*)?"
+    rf"(\?{_CHARS}*)?(#{_CHARS}*)?$"
+)
+_PARTS = {
+    "PROTOCOL": (1,),
+    "HOST": (3,),
+    "PATH": (5,),
+    "QUERY": (6,),
+    "REF": (7,),
+    "FILE": (5, 6),
+    "AUTHORITY": (2, 3, 4),
+    "USERINFO": (2,),
+}
+
+
+def parse_url(node: Call) -> str:
+    """PARSE_URL of plain URLs; an error for all others."""
+    part = str(text_of(node.args[1]))
+    body = _part(part)
+    if len(node.args) == 3:
+        key = re.escape(str(text_of(node.args[2])))
+        found = quoted(f"(?:&|^){key}=([^&]*)")
+        body = (
+            f"CASE WHEN regexp_matches({body}, {found}) THEN regexp_extract({body}, {found}, 1) END"
+        )
+    return (
+        f"CASE WHEN regexp_matches({{0}}, {quoted(_URL)}) THEN {body} "
+        "WHEN {0} IS NOT NULL THEN CAST(error('SPARK_ONLY') AS VARCHAR) END"
+    )
+
+
+def _part(part: str) -> str:
+    group = {n: f"regexp_extract({{0}}, {quoted(_URL)}, {n})" for n in range(1, 8)}
+    if part in ("QUERY", "REF"):
+        text = group[_PARTS[part][0]]
+        return f"CASE WHEN {text} <> '' THEN substring({text}, 2) END"
+    if part == "USERINFO":
+        return f"nullif({group[2]}, '')"
+    if part == "AUTHORITY":
+        user = f"CASE WHEN {group[2]} <> '' THEN {group[2]} || '@' ELSE '' END"
+        return f"{user} || {group[3]} || {group[4]}"
+    return " || ".join(group[n] for n in _PARTS[part])
+
+
+def refuse_parse_url(node: Call) -> str | None:
+    """Only literal parts and keys."""
+    part = text_of(node.args[1])
+    if part not in _PARTS:
+        return "the part of the URL is not a known literal"
+    if len(node.args) == 3:
+        key = text_of(node.args[2])
+        if part != "QUERY" or key is None or not re.fullmatch(r"\w+", key, re.A):
+            return "the key of the URL is not a plain literal"
+    return None
+
+
+def _layout(node: Call) -> str:
+    return str(text_of(node.args[1])).lower() if len(node.args) == 2 else "hex"
+
+
+def to_binary(node: Call) -> str:
+    """TO_BINARY; malformed text raises."""
+    return {
+        "hex": "unhex({0})",
+        "utf-8": "encode({0})",
+        "utf8": "encode({0})",
+        "base64": "from_base64({0})",
+    }[_layout(node)]
+
+
+def refuse_to_binary(node: Call) -> str | None:
+    """Only literal formats."""
+    known = _layout(node) in ("hex", "utf-8", "utf8", "base64")
+    return None if known else "the format is no literal"
+
+
+def try_to_binary(node: Call) -> str:
+    """TRY_TO_BINARY."""
+    return UNHEX if _layout(node) == "hex" else "encode({0})"
+
+
+def refuse_try_to_binary(node: Call) -> str | None:
+    """Only formats in which DuckDB knows what is malformed."""
+    return None if _layout(node) in ("hex", "utf-8", "utf8") else "the format is not proven"

@@ -1,0 +1,32 @@
+"""Functions that match texts with patterns.
+
+One table of `Function` rows; the rules are in `planner.functions.function`.
+"""
+
+from __future__ import annotations
+
+from planner.coercion import as_int
+from planner.expressions import Literal
+from planner.functions import rules as rule
+from planner.functions import spell_patterns as spell
+from planner.functions import spell_strings as text
+from planner.functions.function import Args, Function, listed
+from planner.types import BOOLEAN, INT, STRING, array_of
+
+
+def _grouped(args: Args) -> Args:
+    group = as_int(args[2]) if len(args) == 3 else Literal(INT, 1)
+    return (*rule.strings(args[:2]), group)
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    Function("like", (2, 3), rule.strings, rule.fixed(BOOLEAN), text.spark_like, text.like, text.refuse_like, "like"),
+    Function("rlike", (2, 2), rule.strings, rule.fixed(BOOLEAN), "({0} RLIKE {1})", spell.rlike, spell.refuse(end=True), "patterns"),
+    Function("regexp_extract", (2, 3), _grouped, rule.fixed(STRING), listed("regexp_extract({*})"), spell.extract, spell.refuse_extract, "patterns"),
+    Function("regexp_extract_all", (2, 3), _grouped, rule.fixed(array_of(STRING)), listed("regexp_extract_all({*})"), spell.extract_all, spell.refuse_extract, "patterns"),
+    Function("regexp_replace", (3, 4), rule.strings3_int, rule.fixed(STRING), listed("regexp_replace({*})"), spell.replace, spell.refuse_replace, "patterns"),
+    Function("regexp_count", (2, 2), rule.strings, rule.fixed(INT), "regexp_count({0}, {1})", spell.count, spell.refuse(empty=False), "patterns"),
+    Function("regexp_substr", (2, 2), rule.strings, rule.fixed(STRING), "regexp_substr({0}, {1})", spell.substr, spell.refuse(), "patterns"),
+    Function("regexp_instr", (2, 3), rule.strings_int, rule.fixed(INT), listed("regexp_instr({*})"), spell.instr, spell.refuse(start=False), "patterns"),
+    Function("split", (2, 3), rule.strings_int, rule.fixed(array_of(STRING)), listed("split({*})"), spell.split, spell.refuse_split, "patterns"),
+)  # fmt: skip

@@ -1,0 +1,121 @@
+"""Casts from and to dates, timestamps and intervals, as DuckDB SQL.
+
+In: two types, and whether NULL takes the place of an error. Out: a template over `{0}`, or None
+where the cast is not proven. What is outside of what is proven raises, and Spark runs the stage.
+"""
+
+from __future__ import annotations
+
+from planner.functions import spell_times as spell
+from planner.types import DataType, interval_fields
+
+_BLANK = r"[\x00-\x20\x7f]*"
+_CLOCK = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9](?::[0-5]?[0-9](?:\.[0-9]{1,6})?)?"
+_TIME = rf"{_BLANK}([0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}(?:[ T]{_CLOCK})?){_BLANK}"
+_TIME_AT = rf"{_BLANK}([0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}[ T]{_CLOCK}(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])){_BLANK}"  # noqa: E501
+_UNITS = {"day": spell.DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
+
+
+def time_cast(source: DataType, target: DataType, *, safe: bool = False) -> str | None:
+    """DuckDB text of a cast that has to do with time; None for one that is not proven."""
+    if source.is_interval or target.is_interval:
+        return None if safe else _interval_cast(source, target)
+    if target.kind in ("timestamp", "timestamp_ntz"):
+        return _to_timestamp(source, target, safe)
+    if source.kind == "date" and target.kind == "string":
+        return _dated_text("{0}", "{0}")
+    if source.kind in ("timestamp", "timestamp_ntz"):
+        return None if safe and target.is_numeric else _from_timestamp(source, target)
+    return None
+
+
+def _to_timestamp(source: DataType, target: DataType, safe: bool) -> str | None:
+    instant = target.kind == "timestamp"
+    match source.kind:
+        case "date":
+            return spell.start_of_day("{0}") if instant else "CAST({0} AS TIMESTAMP)"
+        case "timestamp":
+            return spell.local("{0}")
+        case "timestamp_ntz":
+            return spell.zoned("{0}")
+        case "string":
+            return _text_to_timestamp(instant, safe)
+    if source.is_integral and instant and not safe:
+        return spell.raised(
+            "abs(CAST({0} AS HUGEINT)) > 9000000000000",
+            "OUT_OF_RANGE",
+            "TIMESTAMPTZ",
+            "make_timestamptz(CAST({0} AS BIGINT) * 1000000)",
+        )
+    return None
+
+
+def _text_to_timestamp(instant: bool, safe: bool) -> str:
+    def pattern(text: str) -> str:
+        return "'" + text.replace("{", "{{").replace("}", "}}") + "'"
+
+    word = "TRY_CAST" if safe else "CAST"
+    # NULL where the text is of another shape: DuckDB computes both branches of a constant.
+    found = f"nullif(regexp_extract({{0}}, {pattern(f'^{_TIME}$')}, 1), '')"
+    plain = f"{word}({found} AS TIMESTAMP)"
+    name = "TIMESTAMPTZ" if instant else "TIMESTAMP"
+    value = spell.zoned(plain) if instant else plain
+    whens = (
+        "WHEN {0} IS NULL THEN NULL WHEN regexp_matches({0}, '0000') "
+        f"THEN CAST(error('SPARK_ONLY') AS {name}) "
+        f"WHEN regexp_full_match({{0}}, {pattern(_TIME)}) THEN {value} "
+    )
+    if instant:
+        text = f"nullif(regexp_extract({{0}}, {pattern(f'^{_TIME_AT}$')}, 1), '')"
+        whens += f"WHEN regexp_full_match({{0}}, {pattern(_TIME_AT)}) THEN {word}({text} AS TIMESTAMPTZ) "  # noqa: E501
+    if safe:
+        whens += "WHEN NOT regexp_matches({0}, '[0-9]') THEN NULL "
+    return f"(CASE {whens}ELSE CAST(error('CAST_INVALID_INPUT') AS {name}) END)"
+
+
+def _dated_text(text: str, date: str) -> str:
+    return (
+        f"CASE WHEN year({date}) BETWEEN 1 AND 9999 THEN CAST({text} AS VARCHAR) "
+        f"WHEN {date} IS NOT NULL THEN CAST(error('YEAR_OUT_OF_RANGE') AS VARCHAR) END"
+    )
+
+
+def _from_timestamp(source: DataType, target: DataType) -> str | None:
+    when = spell.local_of(0, source)
+    match target.kind:
+        case "date":
+            return f"CAST({when} AS DATE)"
+        case "string":
+            return _dated_text(when, when)
+    if source.kind == "timestamp_ntz":
+        return None
+    if target.is_integral:
+        return f"CAST({spell.floor_div('epoch_us({0})', 1_000_000)} AS {{type}})"
+    if target.kind == "double":
+        return "(CAST(epoch_us({0}) AS DOUBLE) / CAST(1000000 AS DOUBLE))"
+    return None
+
+
+def _interval_cast(source: DataType, target: DataType) -> str | None:
+    if source.is_day_time and target.is_day_time:
+        last = interval_fields(target)[1]
+        if last == "second":
+            return "CAST({0} AS BIGINT)"
+        return f"({{0}} - {{0}} % {_UNITS[last]})"
+    if source.is_year_month and target.is_year_month:
+        return (
+            "CAST({0} AS INTEGER)" if interval_fields(target)[1] == "month" else "({0} - {0} % 12)"
+        )
+    if source.is_integral and target.is_interval:
+        first, last = interval_fields(target)
+        if first != last:
+            return None
+        unit = _UNITS.get(first) or (12 if first == "year" else 1)
+        return f"CAST(CAST({{0}} AS HUGEINT) * {unit} AS {{type}})"
+    if source.is_interval and target.is_integral:
+        first, last = interval_fields(source)
+        if first != last:
+            return None
+        unit = _UNITS.get(first) or (12 if first == "year" else 1)
+        return f"CAST({{0}} // {unit} AS {{type}})"
+    return None

@@ -1,0 +1,25 @@
+"""`grouping(key)` and `grouping_id(keys…)`.
+
+In: calls. Out: calls that the aggregate below gives a value (`planner.build.grouping_sets`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.errors import AnalysisError
+from planner.expressions import Call, Expression
+from planner.scalars.handlers import Names, build_scalar, builds
+from planner.types import BIGINT, TINYINT
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+@builds("grouping", "grouping_id")
+def _grouping(node: exp.Anonymous, names: Names) -> Expression:
+    name = node.name.lower()
+    args = tuple(build_scalar(a, names) for a in node.expressions)
+    if name == "grouping" and len(args) != 1:
+        raise AnalysisError(f"function 'grouping' takes 1 argument, not {len(args)}")
+    return Call(TINYINT if name == "grouping" else BIGINT, name, args)

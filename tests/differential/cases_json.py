@@ -1,0 +1,22 @@
+"""Which expressions prove the functions of JSON, over the columns of table `jt`: `js` holds JSON,
+`odd` also texts that are none, or only to Spark.
+"""
+
+from __future__ import annotations
+
+NATIVE: dict[str, list[str]] = {
+    "get_json_object": [
+        "get_json_object(js, '$.a')", "get_json_object(js, '$.b')", "get_json_object(js, '$.c')", "get_json_object(js, '$.d')", "get_json_object(js, '$.d[1]')", "get_json_object(js, '$.d[0][1]')",
+        "get_json_object(js, '$.d[1].x')", "get_json_object(js, '$.e.f')", "get_json_object(js, '$.e')", "get_json_object(js, '$.a[1].b')", "get_json_object(js, '$.a.a.a')", "get_json_object(js, '$[0]')",
+        "get_json_object(js, '$[1].a')", "get_json_object(js, '$[1][0]')", "get_json_object(odd, '$.a')", "get_json_object(odd, '$[0]')",
+    ],
+    "json_array_length": ["json_array_length(js)", "json_array_length(odd)"],
+    "json_object_keys": ["json_object_keys(js)", "json_object_keys(odd)"],
+}  # fmt: skip
+
+REFUSED: dict[str, list[str]] = {
+    "get_json_object": ["get_json_object(js, '$')", "get_json_object(js, '$.*')", "get_json_object(js, '$.d[*]')", "get_json_object(js, 'a')", "get_json_object(js, \"$['a']\")", "get_json_object(js, js)"],
+    "from_json": ["from_json(js, 'a INT, b STRING')", "from_json(js, 'struct<a:string,d:array<string>>')", "from_json(js, 'a MAP<STRING,INT>, b DECIMAL(10,2)')", "from_json(js, 'array<int>')"],
+    "to_json": ["to_json(struct(id, js))", "to_json(map(js, id))", "to_json(array(id))"],
+    "schema_of_json": ["schema_of_json('{\"a\":1}')"],
+}  # fmt: skip

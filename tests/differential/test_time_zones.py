@@ -1,0 +1,77 @@
+"""Dates, timestamps and intervals in session time zones, around the changes of their clocks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planner import plan_query
+from planner.functions.spell_times import zone_reason
+from tests.differential.cases_times import MOMENTS
+from tests.differential.edge_tables import EdgeTables
+from tests.differential.inprocess import InProcessRunner
+from tests.differential.moments import write_moments
+from tests.differential.query_check import ALL_OPTIONS, ask_spark, differences
+from tests.differential.test_functions import BATCH, OPTIONS, Proof, report
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"])
+def test_moments_are_equal_in_zones(oracle: SparkSession, tmp_path: Path, zone: str) -> None:
+    tables = write_moments(tmp_path)
+    session = oracle.newSession()
+    for name in ("ansi.enabled", "codegen.wholeStage", "codegen.factoryMode"):
+        session.conf.set(f"spark.sql.{name}", oracle.conf.get(f"spark.sql.{name}"))
+    session.conf.set("spark.sql.session.timeZone", zone)
+    session.read.parquet(*tables.files["e"]).createOrReplaceTempView("e")
+    # All cases in one zone, parts of them in the others: Spark takes seconds for each batch.
+    expressions = {"Europe/Berlin": MOMENTS, "America/New_York": MOMENTS[::2]}.get(
+        zone, MOMENTS[::4]
+    )
+    proof = Proof(tables, session, zone)
+    cases = [proof.plan(expr) for expr in expressions]
+    wrong = [f"{c.expr}: is not native: {c.refusal}" for c in cases if not c.is_native]
+    for start in range(0, len(cases), BATCH):
+        wrong += proof.compare([c for c in cases[start : start + BATCH] if c.is_native])
+    assert not wrong, report(wrong)
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tehran", "PST", "+02:00", "America/Vancouver"])
+def test_zones_of_other_rules_are_refused(tmp_path: Path, zone: str) -> None:
+    catalog = write_moments(tmp_path, 2).catalog
+    options = OPTIONS.updated({"time_zone": zone})
+    for expr in ("hour(ts)", "CAST(tn AS TIMESTAMP)", "ts + INTERVAL 1 DAY", "current_timezone()"):
+        stage = plan_query(f"SELECT {expr} AS v FROM e", catalog, options).head
+        assert stage.engine == "spark"
+        assert stage.engine_reason == zone_reason(zone)
+    for expr in ("year(dt)", "hour(tn)", "ts = tu", "unix_micros(ts)", "dt - du"):
+        assert plan_query(f"SELECT {expr} AS v FROM e", catalog, options).head.engine == "duckdb"
+
+
+INTERVALS = [
+    "SELECT max(dt) - min(dt) AS days FROM g",
+    "SELECT g, sum(dt - DATE'2000-01-01') AS s, avg(ts - TIMESTAMP'2000-01-01 00:00:00') AS a, max(ts - tn) AS m, min(dt - gt) AS l, count(DISTINCT dt - gt) AS n FROM g GROUP BY g",
+    "SELECT dt - gt AS days, count(*) AS n FROM g GROUP BY dt - gt",
+    "SELECT g, CAST(CAST(sum(make_ym_interval(0, h)) AS INTERVAL MONTH) AS INT) AS s, CAST(CAST(avg(make_ym_interval(0, h)) AS INTERVAL MONTH) AS INT) AS a FROM g GROUP BY g",
+    "SELECT a.id, b.v FROM (SELECT id, dt - gt AS x FROM g) a JOIN (SELECT v, v * INTERVAL 1 DAY AS y FROM x) b ON a.x = b.y",
+    "SELECT id, dt - gt AS x FROM g WHERE dt - gt > INTERVAL 1 DAY ORDER BY x DESC, id LIMIT 7",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", INTERVALS)
+def test_intervals_travel_between_stages(
+    oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner, sql: str
+) -> None:
+    expected = ask_spark(oracle, sql)
+    for name, options in ALL_OPTIONS.items():
+        # Months travel in no exchange, so the query may be handed over whole.
+        native = "make_ym_interval" not in sql or name == "single"
+        found = differences(sql, tables.catalog, runner, expected, options, native=native)
+        assert not found, f"{name}: {found}"
