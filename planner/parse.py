@@ -14,9 +14,11 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import TokenError
+from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
 from planner.errors import ForbiddenSqlError, ParseError
+from planner.spark_syntax import PipeQuery, SparkSyntax, as_query, pipe_text
 
 _FORBIDDEN_FUNCTIONS = frozenset({"reflect", "java_method", "try_reflect"})
 _PATH_FORMATS = frozenset(
@@ -69,7 +71,12 @@ class StagecoachSpark(Spark):
 
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
-    class Parser(SparkParser):
+    class Generator(SparkGenerator):
+        """Knows the nodes that sqlglot has not."""
+
+        TRANSFORMS: ClassVar[dict[Any, Any]] = {**SparkGenerator.TRANSFORMS, PipeQuery: pipe_text}
+
+    class Parser(SparkSyntax):
         """Keeps CAST strict."""
 
         STRICT_CAST = True
@@ -111,14 +118,17 @@ def parse_query(sql: str) -> exp.Query:
     except RecursionError as error:
         raise ParseError("the query is nested too deeply for the parser") from error
     except TokenError as error:
-        raise ParseError(f"syntax error: {error}", line=1, column=1) from error
+        raise _unclosed(sql, error) from error
     if not statements:
         raise ParseError("there is no statement in the text")
     if len(statements) > 1:
+        line, column = position(statements[1])
         raise ParseError(
-            f"found {len(statements)} statements; a query file holds exactly one SELECT"
+            f"found {len(statements)} statements; a query file holds exactly one SELECT",
+            line=line,
+            column=column,
         )
-    statement = statements[0]
+    statement = as_query(statements[0])
     if isinstance(statement, exp.Subquery):
         statement = statement.unnest()
     if not isinstance(statement, exp.Query):
@@ -128,6 +138,20 @@ def parse_query(sql: str) -> exp.Query:
         )
     refuse_outside_access(statement)
     return statement
+
+
+def _unclosed(sql: str, error: TokenError) -> ParseError:
+    """The error for text that never ends: the tokenizer tells where it began, not what to do."""
+    found = re.match(r"Missing (?P<end>.+) from \d+:(?P<start>\d+)", str(error.__cause__))
+    end = found["end"] if found else "*/"
+    start = int(found["start"]) if found else sql.rfind("/*")
+    if not 0 <= start < len(sql):
+        return ParseError(f"syntax error: {error}", line=1, column=1)
+    return ParseError(
+        f"syntax error: what begins here has no closing {end}",
+        line=sql.count("\n", 0, start) + 1,
+        column=start - sql.rfind("\n", 0, start),
+    )
 
 
 def refuse_outside_access(tree: exp.Expr) -> None:

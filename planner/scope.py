@@ -6,13 +6,15 @@ In: column nodes. Out: expressions, or an error with the near matches.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import Column, Expression, Parameter
+from planner.expressions import Column, Expression, Parameter, WindowCall, contains
+from planner.functions.macros.members import get_field
 from planner.logical import LogicalPlan
+from planner.scalars.windows import NamedWindows, window_call
 from planner.types import DataType
 
 if TYPE_CHECKING:
@@ -21,10 +23,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Relation:
-    """An item of FROM: its alias and the columns that it shows."""
+    """An item of FROM: its alias and the columns that it shows.
+
+    Args:
+        alias: Its name in the query; empty if it has none.
+        columns: Its columns.
+        path: What stands before a table's name, such as the schema.
+    """
 
     alias: str
     columns: tuple[Column, ...]
+    path: tuple[str, ...] = ()
+
+    def answers_to(self, qualifier: Sequence[str]) -> bool:
+        """Whether a name such as `t`, or `schema.t`, means this relation."""
+        own = [part.lower() for part in (*self.path, self.alias)]
+        asked = [part.lower() for part in qualifier]
+        return bool(self.alias) and own[-len(asked) :] == asked
 
 
 @dataclass
@@ -39,6 +54,8 @@ class Scope:
         merged: Columns of USING and NATURAL joins by lower-case name, which hide both sides.
         aliases: Select items by lower-case alias, for ORDER BY, HAVING and later items.
         aliases_first: Whether an alias hides a column of the same name.
+        windows: The WINDOW clause, where window functions may stand; None where they may not.
+        aliases_in_windows: Whether windows see the aliases.
     """
 
     relations: tuple[Relation, ...]
@@ -48,6 +65,8 @@ class Scope:
     merged: Mapping[str, Expression] = field(default_factory=dict)
     aliases: dict[str, Expression] = field(default_factory=dict)
     aliases_first: bool = False
+    windows: NamedWindows | None = None
+    aliases_in_windows: bool = False
 
     def column(self, node: exp.Column) -> Expression:
         """The value that a column node names.
@@ -56,17 +75,33 @@ class Scope:
             AnalysisError: If no relation has it, or more than one.
         """
         name, qualifier = node.name, node.table
-        if node.args.get("db"):
-            raise UnsupportedSqlError(f"'{node.sql()}' has more than two parts")
+        parts = [part.name for part in node.parts]
         scope: Scope | None = self
         while scope is not None:
-            found = scope._local(name, qualifier)
+            found = scope.path(parts)
             if found is not None:
+                if scope is not self and contains(found, WindowCall):
+                    raise UnsupportedSqlError(f"'{name}', a window function of an outer query")
                 return found
             scope = scope.parent
+        if len(parts) > 2:
+            raise UnsupportedSqlError(f"'{node.sql()}' has more than two parts")
         raise self._unknown(name, qualifier)
 
-    def _local(self, name: str, qualifier: str) -> Expression | None:
+    def path(self, parts: Sequence[str]) -> Expression | None:
+        """The column, or the member of a column, that a name of this SELECT means; else None.
+
+        A column of a table so named goes before a member of a column so named.
+        """
+        for length in range(len(parts) - 1, -1, -1):
+            found = self._local(parts[length], tuple(parts[:length]))
+            if found is not None:
+                for member in parts[length + 1 :]:
+                    found = get_field(found, member)
+                return found
+        return None
+
+    def _local(self, name: str, qualifier: tuple[str, ...]) -> Expression | None:
         key = name.lower()
         if self.aliases_first and not qualifier and key in self.aliases:
             return self.aliases[key]
@@ -75,7 +110,7 @@ class Scope:
         found = [
             column
             for relation in self.relations
-            if not qualifier or relation.alias.lower() == qualifier.lower()
+            if not qualifier or relation.answers_to(qualifier)
             for column in relation.columns
             if column.name.lower() == key
         ]
@@ -101,11 +136,6 @@ class Scope:
                         f"'{name}' in '{qualifier}'", name, [c.name for c in relation.columns]
                     )
                 visible.extend(c.name for c in relation.columns)
-                if any(
-                    c.name.lower() == qualifier.lower() and not c.dtype.is_atomic
-                    for c in relation.columns
-                ):
-                    return UnsupportedSqlError(f"field '{name}' of the struct '{qualifier}'")
             scope = scope.parent
         if qualifier:
             aliases = [r.alias for r in self.relations]
@@ -125,13 +155,27 @@ class Scope:
         dtype = self.parameters.get(name)
         if dtype is None:
             known = ", ".join(f":{p}" for p in self.parameters) or "none"
+            if name.isdigit():
+                raise AnalysisError(
+                    f"parameter ? number {name} has no value; "
+                    f"give it as '{name}' (given are: {known})"
+                )
             raise AnalysisError(f"parameter ':{name}' has no value; given are: {known}")
         return Parameter(dtype, name)
 
     def window(self, node: exp.Window) -> Expression:
-        """Window functions are not staged yet."""
-        del node
-        raise UnsupportedSqlError("window functions are not staged yet")
+        """The value of a window function.
+
+        Raises:
+            AnalysisError: Where none may stand.
+        """
+        if self.windows is None:
+            raise AnalysisError(
+                "a window function stands in the select list or in QUALIFY only; "
+                "elsewhere refer to one of a subquery"
+            )
+        inner = self if self.aliases_in_windows else replace(self, aliases={})
+        return window_call(node, inner, self.windows)
 
 
 def _not_found(shown: str, name: str, candidates: list[str], what: str = "column") -> AnalysisError:

@@ -20,7 +20,8 @@ from planner.logical import (
 from planner.scope import Relation, Scope
 from planner.types import DataType
 
-Ctes = Mapping[str, tuple[exp.CTE, "Ctes"]]
+Ctes = Mapping[str, tuple[exp.CTE, "Ctes", Scope | None]]
+"""By name: its text, the CTEs that it sees, the outer query of the query that it belongs to."""
 PlanQuery = Callable[["BuildContext", exp.Query, Scope | None, Ctes], LogicalPlan]
 
 

@@ -6,10 +6,20 @@ In: a plan, its scope, the expressions of a SELECT. Out: an aggregate, and the e
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from planner.build.context import BuildContext
+from planner.build.generators import generated_columns
+from planner.build.grouping_sets import (
+    GroupingSets,
+    expand_sets,
+    grouping_sets,
+    refuse_grouping,
+)
+from planner.build.places import located
 from planner.build.sorting import ordinal
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import (
@@ -19,70 +29,147 @@ from planner.expressions import (
     Expression,
     Literal,
     SubqueryExpression,
+    WindowCall,
     contains,
 )
 from planner.logical import (
     Aggregate,
+    Filter,
     LogicalPlan,
+    NamedExpression,
 )
+from planner.optimizer.rewriting import map_expressions
 from planner.scalars import build_scalar
 from planner.scope import Scope
-from planner.tree import walk
+from planner.tree import transform_up, walk
 
 
 def plan_aggregate(
     context: BuildContext,
     plan: LogicalPlan,
-    group: exp.Group | None,
+    node: exp.Select,
     scope: Scope,
     items: list[tuple[str, Expression]],
     expressions: list[Expression],
 ) -> tuple[LogicalPlan, list[Expression]]:
     """The aggregate below a SELECT, and its expressions rewritten over the aggregate."""
-    keys = _group_keys(group, scope, items)
-    groups = tuple((context.column(_label(e), e.dtype), e) for e in keys)
+    group = node.args.get("group")
+    with located(group) if group is not None else nullcontext():
+        keys = _grouping(context, plan, group, scope, items)
     calls: dict[AggregateCall, Column] = {}
     for expr in expressions:
-        for part in walk(expr):
+        for part in (*walk(expr), *outer_aggregates(expr, plan)):
             if isinstance(part, AggregateCall) and part not in calls:
                 calls[part] = context.column(part.function, part.dtype)
-    replaced: dict[Expression, Expression] = {e: c.ref for c, e in groups}
-    replaced |= {e: c.ref for e, c in calls.items()}
-    aggregate = Aggregate(plan, groups, tuple((c, e) for e, c in calls.items()))
+    replaced = keys.replaced | {e: c.ref for e, c in calls.items()}
+    aggregate = Aggregate(keys.plan, keys.groups, tuple((c, e) for e, c in calls.items()))
     rewritten = [_replace(e, replaced) for e in expressions]
     for after in rewritten:
+        refuse_grouping(after, keys.sets)
         stray = (after.column_ids & plan.column_ids) - aggregate.column_ids
         if stray:
             name = next(c.name for c in plan.columns if c.id in stray)
-            raise AnalysisError(f"column '{name}' is neither aggregated nor in GROUP BY")
+            if contains(after, SubqueryExpression):
+                raise UnsupportedSqlError(f"a subquery over '{name}', which is not in GROUP BY")
+            with located(_named(node, name)):
+                raise AnalysisError(f"column '{name}' is neither aggregated nor in GROUP BY")
     return aggregate, rewritten
 
 
-def _group_keys(
+def outer_aggregates(expr: Expression, plan: LogicalPlan) -> list[AggregateCall]:
+    """Aggregates of the plan's columns that stand in the conditions of its subqueries."""
+    nodes = [n for s in walk(expr) if isinstance(s, SubqueryExpression) for n in walk(s.plan)]
+    return [
+        part
+        for node in nodes
+        if isinstance(node, Filter)
+        for part in walk(node.predicate)
+        if isinstance(part, AggregateCall)
+        and part.column_ids
+        and part.column_ids <= plan.column_ids
+    ]
+
+
+def _named(node: exp.Select, name: str) -> exp.Expr:
+    """Where a SELECT reads a column, for messages."""
+    parts = [*node.expressions, *(node.args.get(k) for k in ("having", "order", "qualify"))]
+    columns = (c for part in parts if part is not None for c in part.find_all(exp.Column))
+    return next((c for c in columns if c.name.lower() == name.lower()), node)
+
+
+@dataclass(frozen=True)
+class _Grouping:
+    """What an aggregate groups by.
+
+    Args:
+        plan: Its input.
+        groups: Its groups.
+        replaced: What stands for the keys above it.
+        sets: The grouping sets, if there are several.
+    """
+
+    plan: LogicalPlan
+    groups: tuple[NamedExpression, ...]
+    replaced: dict[Expression, Expression]
+    sets: GroupingSets | None = None
+
+
+def _grouping(
+    context: BuildContext,
+    plan: LogicalPlan,
     group: exp.Group | None,
     scope: Scope,
     items: list[tuple[str, Expression]],
-) -> list[Expression]:
+) -> _Grouping:
     if group is None:
-        return []
-    for part in ("rollup", "cube", "grouping_sets", "totals"):
-        if group.args.get(part):
-            raise UnsupportedSqlError(f"{part.upper().replace('_', ' ')} is not staged yet")
+        return _Grouping(plan, (), {})
+    if group.args.get("totals"):
+        raise UnsupportedSqlError("TOTALS is not SQL of Spark")
+    sets = grouping_sets(group, lambda item: _key(item, scope, items))
+    if sets is not None:
+        expanded, groups, replaced = expand_sets(context, plan, sets)
+        return _Grouping(expanded, groups, replaced, sets)
+    keys, hidden = _group_keys(group, scope, items)
+    named = tuple((context.column(_label(e), e.dtype), e) for e in (*keys, *hidden))
+    return _Grouping(plan, named, {e: c.ref for c, e in named[: len(keys)]})
+
+
+def _group_keys(
+    group: exp.Group,
+    scope: Scope,
+    items: list[tuple[str, Expression]],
+) -> tuple[list[Expression], list[Expression]]:
+    """The keys, and those that only a row `(a, b)` groups by: nothing above may read them."""
     if group.args.get("all"):
-        plain = [e for _, e in items if not contains(e, AggregateCall)]
-        return list(dict.fromkeys(plain))
+        computed = (AggregateCall, WindowCall)
+        plain = [e for _, e in items if not any(contains(e, kind) for kind in computed)]
+        if generated_columns(plain):
+            raise UnsupportedSqlError("GROUP BY ALL over a generator")
+        return list(dict.fromkeys(plain)), []
     keys: list[Expression] = []
+    hidden: list[Expression] = []
     for item in group.expressions:
-        if isinstance(item, exp.Literal) and not item.is_string:
-            keys.append(ordinal(item, [e for _, e in items], "GROUP BY"))
-        elif isinstance(item, exp.Tuple):
-            raise UnsupportedSqlError("GROUP BY a tuple")
+        if isinstance(item, exp.Tuple):
+            hidden.extend(_key(part, scope, items) for part in item.expressions)
         else:
-            keys.append(build_scalar(item, scope))
-    for key in keys:
-        if contains(key, AggregateCall):
-            raise AnalysisError("an aggregate in GROUP BY")
-    return [k for k in dict.fromkeys(keys) if not isinstance(k, Literal)] or keys[:1]
+            keys.append(_key(item, scope, items))
+    unique = list(dict.fromkeys(keys))
+    shown = [k for k in unique if not isinstance(k, Literal)] or unique[:1]
+    return shown, [k for k in dict.fromkeys(hidden) if k not in shown]
+
+
+def _key(item: exp.Expr, scope: Scope, items: list[tuple[str, Expression]]) -> Expression:
+    if isinstance(item, exp.Literal) and not item.is_string:
+        key = ordinal(item, [e for _, e in items], "GROUP BY")
+    else:
+        key = build_scalar(item, scope)
+    if contains(key, AggregateCall):
+        raise AnalysisError("an aggregate in GROUP BY")
+    if contains(key, WindowCall):
+        raise AnalysisError("a window function in GROUP BY; use a subquery")
+    if generated_columns([key]):
+        raise AnalysisError("a generator in GROUP BY; use LATERAL VIEW")
+    return key
 
 
 def _replace(expr: Expression, replaced: Mapping[Expression, Expression]) -> Expression:
@@ -90,10 +177,11 @@ def _replace(expr: Expression, replaced: Mapping[Expression, Expression]) -> Exp
     if expr in replaced:
         return replaced[expr]
     if isinstance(expr, SubqueryExpression) and expr.plan.free_ids:
-        columns = {e.id: r for e, r in replaced.items() if isinstance(e, ColumnRef)}
-        if not expr.plan.free_ids <= set(columns):
-            return expr
-        raise UnsupportedSqlError("a correlated subquery over grouped columns")
+        outer = {e: r for e, r in replaced.items() if e.column_ids}  # count(*) is its own there
+        plan = transform_up(
+            expr.plan, lambda node: map_expressions(node, lambda e: _replace(e, outer))
+        )
+        expr = replace(expr, plan=plan)
     return expr.with_children(tuple(_replace(c, replaced) for c in expr.children))
 
 

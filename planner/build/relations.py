@@ -12,19 +12,25 @@ from sqlglot import exp
 
 from planner.build.conditions import condition_of
 from planner.build.context import BuildContext, Ctes
+from planner.build.generators import build_generator, generate, is_generator, lateral_view
+from planner.build.pivot import plan_pivot
+from planner.build.values import plan_range, plan_values
 from planner.coercion import comparable
 from planner.errors import AnalysisError, CatalogError, UnsupportedSqlError
 from planner.expressions import (
     TRUE,
+    Column,
     Expression,
     conjoin,
 )
 from planner.functions import make_call
 from planner.logical import (
+    Filter,
     Join,
     JoinKind,
     LogicalPlan,
     OneRow,
+    Project,
     Scan,
 )
 from planner.parse import position
@@ -38,31 +44,105 @@ def plan_from(
     clause = node.args.get("from_")
     if clause is None:
         return OneRow(), context.scope((), outer, ctes)
-    plan, relation = _relation(context, clause.this, ctes)
-    scope = context.scope((relation,), outer, ctes)
-    for join in [*(clause.this.args.get("joins") or []), *(node.args.get("joins") or [])]:
-        plan, scope = _join(context, plan, scope, join, outer, ctes)
+    plan, scope = _item(context, clause.this, outer, ctes)
+    for join in node.args.get("joins") or []:
+        plan, scope = joined(context, plan, scope, join, outer, ctes)
+    for view in node.args.get("laterals") or []:
+        plan, scope = viewed(context, plan, scope, view, outer, ctes)
     return plan, scope
 
 
-def _relation(context: BuildContext, node: exp.Expr, ctes: Ctes) -> tuple[LogicalPlan, Relation]:
-    for part in ("laterals", "pivots", "sample", "when", "version"):
+def viewed(
+    context: BuildContext,
+    plan: LogicalPlan,
+    scope: Scope,
+    node: exp.Lateral,
+    outer: Scope | None,
+    ctes: Ctes,
+) -> tuple[LogicalPlan, Scope]:
+    """The rows with those of LATERAL VIEW, or of a table function behind LATERAL."""
+    plan, relation = lateral_view(context, plan, scope, node)
+    result = context.scope((*scope.relations, relation), outer, ctes)
+    result.merged = scope.merged
+    return plan, result
+
+
+def _item(
+    context: BuildContext, node: exp.Expr, outer: Scope | None, ctes: Ctes
+) -> tuple[LogicalPlan, Scope]:
+    """An item of FROM with the joins that stand in its parentheses."""
+    if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query):
+        plan, scope = _item(context, node.this, outer, ctes)
+        if node.alias:
+            plan, relation = _aliased(_visible(context, plan, scope), node)
+            scope = context.scope((relation,), outer, ctes)
+    else:
+        plan, relation = _relation(context, node, outer, ctes)
+        scope = context.scope((relation,), outer, ctes)
+    for pivot in node.args.get("pivots") or []:
+        plan, scope = plan_pivot(context, (plan, scope), pivot, outer, ctes)
+    for join in node.args.get("joins") or []:
+        plan, scope = joined(context, plan, scope, join, outer, ctes)
+    return plan, scope
+
+
+def _visible(context: BuildContext, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
+    """The columns that `*` shows of a join."""
+    merged = [(c.name, e) for c, e in merged_columns(scope)]
+    others = [
+        (c.name, c.ref)
+        for relation in scope.relations
+        for c in relation.columns
+        if c.name.lower() not in scope.merged
+    ]
+    items = tuple((context.column(n, e.dtype), e) for n, e in [*merged, *others])
+    return Project(plan, items)
+
+
+def merged_columns(scope: Scope) -> list[tuple[Column, Expression]]:
+    """The columns of USING and NATURAL: as the first relation spells them, and their values."""
+    columns = [c for r in scope.relations for c in r.columns]
+    return [
+        (next(c for c in columns if c.name.lower() == key), value)
+        for key, value in scope.merged.items()
+    ]
+
+
+def _relation(
+    context: BuildContext, node: exp.Expr, outer: Scope | None, ctes: Ctes
+) -> tuple[LogicalPlan, Relation]:
+    for part in ("laterals", "sample", "when", "version"):
         if node.args.get(part):
             raise UnsupportedSqlError(f"{part.removesuffix('s').upper()} in FROM is not staged")
+    if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
+        return _aliased(context.query(node.this, outer, ctes), node)
     if isinstance(node, exp.Subquery):
-        plan = context.query(node, None, ctes)
+        plan = context.query(node, outer, ctes)
         return _aliased(plan, node)
+    if isinstance(node, exp.Values):
+        return _aliased(plan_values(context, node, ctes), node)
     if not isinstance(node, exp.Table):
         raise UnsupportedSqlError(f"{node.key.upper()} in FROM is not staged")
     if isinstance(node.this, exp.Func):
-        raise UnsupportedSqlError(f"table function '{node.this.name}' is not staged")
+        return _aliased(_table_function(context, node.this, outer, ctes), node)
     name = ".".join(part.name for part in node.parts)
     if name.lower() in ctes:
-        cte, visible = ctes[name.lower()]
-        plan = context.query(cte.this, None, visible)
+        cte, visible, around = ctes[name.lower()]
+        plan = context.query(cte.this, around, visible)
         plan, relation = _aliased(plan, cte)
         return (plan, relation) if not node.alias else _aliased(plan, node)
     return _aliased(_scan(context, name, node, ctes), node)
+
+
+def _table_function(
+    context: BuildContext, node: exp.Func, outer: Scope | None, ctes: Ctes
+) -> LogicalPlan:
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "range":
+        return plan_range(context, node, ctes)
+    if is_generator(node) and isinstance(node, exp.Anonymous):
+        generator, is_outer = build_generator(node, context.scope((), outer, ctes))
+        return generate(context, OneRow(), generator, is_outer)[0]
+    raise UnsupportedSqlError(f"table function '{node.name}' is not staged")
 
 
 def _aliased(plan: LogicalPlan, node: exp.Expr) -> tuple[LogicalPlan, Relation]:
@@ -71,12 +151,17 @@ def _aliased(plan: LogicalPlan, node: exp.Expr) -> tuple[LogicalPlan, Relation]:
     columns = plan.columns
     if names:
         if len(names) != len(columns):
+            line, column = position(node)
             raise AnalysisError(
-                f"alias '{node.alias}' names {len(names)} of {len(columns)} columns"
+                f"alias '{node.alias}' names {len(names)} of {len(columns)} columns",
+                line=line,
+                column=column,
             )
         columns = tuple(replace(c, name=n) for c, n in zip(columns, names, strict=True))
-    default = node.name if isinstance(node, exp.Table) else ""
-    return plan, Relation(node.alias or default, columns)
+    if node.alias or not isinstance(node, exp.Table) or isinstance(node.this, exp.Func):
+        return plan, Relation(node.alias or "", columns)
+    *path, name = (part.name for part in node.parts)
+    return plan, Relation(name, columns, tuple(path))
 
 
 def _scan(context: BuildContext, name: str, node: exp.Table, ctes: Ctes) -> LogicalPlan:
@@ -98,7 +183,7 @@ def _scan(context: BuildContext, name: str, node: exp.Table, ctes: Ctes) -> Logi
     return Scan(info.name, outputs, tuple(f.name for f in info.columns))
 
 
-def _join(
+def joined(
     context: BuildContext,
     left: LogicalPlan,
     scope: Scope,
@@ -106,21 +191,24 @@ def _join(
     outer: Scope | None,
     ctes: Ctes,
 ) -> tuple[LogicalPlan, Scope]:
-    if isinstance(node.this, exp.Lateral):
-        raise UnsupportedSqlError("LATERAL is not staged yet")
-    right, relation = _relation(context, node.this, ctes)
+    """The rows of a join, and the names of both sides."""
     kind = _join_kind(node)
-    shown = (relation,) if kind not in ("semi", "anti") else ()
-    combined = context.scope((*scope.relations, relation), outer, ctes)
-    combined.merged = scope.merged
+    if node.this.args.get("pivots"):
+        raise UnsupportedSqlError("PIVOT or UNPIVOT of a join")  # of all of it, in Spark
+    if isinstance(node.this, exp.Lateral) and is_generator(node.this.this):
+        return _generated_join(context, (left, scope), node, kind, outer, ctes)
+    right, theirs = _right_side(context, scope, node, kind, outer, ctes)
+    shown = theirs.relations if kind not in ("semi", "anti") else ()
+    combined = context.scope((*scope.relations, *theirs.relations), outer, ctes)
+    combined.merged = {**theirs.merged, **scope.merged}
     using = [c.name for c in node.args.get("using") or []]
     if str(node.args.get("method") or "").upper() == "NATURAL":
-        names = {c.name.lower() for c in relation.columns}
+        names = {c.name.lower() for r in theirs.relations for c in r.columns}
         using = [c.name for r in scope.relations for c in r.columns if c.name.lower() in names]
     condition: Expression = TRUE
-    merged = dict(scope.merged)
+    merged = {**(theirs.merged if shown else {}), **scope.merged}
     if using:
-        pairs = [_using(context, name, scope, relation, kind) for name in using]
+        pairs = [_using(name, scope, theirs, kind) for name in using]
         condition = conjoin([p[0] for p in pairs])
         merged |= {n.lower(): p[1] for n, p in zip(using, pairs, strict=True)}
     elif node.args.get("on") is not None:
@@ -132,12 +220,55 @@ def _join(
     return Join(left, right, kind, condition), result
 
 
-def _using(
-    context: BuildContext, name: str, scope: Scope, relation: Relation, kind: JoinKind
-) -> tuple[Expression, Expression]:
+def _generated_join(
+    context: BuildContext,
+    left: tuple[LogicalPlan, Scope],
+    node: exp.Join,
+    kind: JoinKind,
+    outer: Scope | None,
+    ctes: Ctes,
+) -> tuple[LogicalPlan, Scope]:
+    """A join with `LATERAL explode(…)`, which works on each left row by itself."""
+    view = node.this
+    on = node.args.get("on")
+    is_true = on is None or (isinstance(on, exp.Boolean) and on.this is True)
+    if kind not in ("inner", "cross", "left") or node.args.get("using") or view.args.get("view"):
+        raise UnsupportedSqlError(f"a {kind.upper()} JOIN with LATERAL of a table function")
+    if kind == "left":
+        if not is_true:
+            raise UnsupportedSqlError("LEFT JOIN LATERAL of a table function on a condition")
+        view = view.copy()
+        view.set("outer", True)
+    plan, scope = viewed(context, *left, view, outer, ctes)
+    if on is not None and not is_true:
+        plan = Filter(plan, condition_of(on, scope, "ON"))
+    return plan, scope
+
+
+def _right_side(
+    context: BuildContext,
+    scope: Scope,
+    node: exp.Join,
+    kind: JoinKind,
+    outer: Scope | None,
+    ctes: Ctes,
+) -> tuple[LogicalPlan, Scope]:
+    """The right side of a join; that of LATERAL sees the columns of the left one."""
+    if not isinstance(node.this, exp.Lateral):
+        return _item(context, node.this, outer, ctes)
+    if kind not in ("inner", "cross", "left"):
+        raise AnalysisError(f"{kind.upper()} JOIN with LATERAL; use INNER JOIN or LEFT JOIN")
+    if node.args.get("using") or node.args.get("method"):
+        raise AnalysisError("LATERAL in a join with USING or NATURAL; use ON")
+    left = context.scope(scope.relations, outer, ctes)
+    left.merged = scope.merged
+    plan, relation = _relation(context, node.this, left, ctes)
+    return plan, context.scope((relation,), outer, ctes)
+
+
+def _using(name: str, scope: Scope, theirs: Scope, kind: JoinKind) -> tuple[Expression, Expression]:
     reference = exp.column(name)
-    left = scope.column(reference)
-    right = context.scope((relation,), None, {}).column(reference)
+    left, right = scope.column(reference), theirs.column(reference)
     condition = make_call("eq", *comparable(left, right))
     if kind == "full":
         return condition, make_call("coalesce", left, right)

@@ -11,15 +11,19 @@ from sqlglot import exp
 
 from planner.build.conditions import condition_of
 from planner.build.context import BuildContext, Ctes
-from planner.build.grouping import plan_aggregate
+from planner.build.generators import generated_columns, generator_items, plan_generators
+from planner.build.grouping import outer_aggregates, plan_aggregate
 from planner.build.relations import plan_from
 from planner.build.sorting import limited, sort_keys
+from planner.build.stars import is_star, star_items
+from planner.build.windows import check_place, misplaced, plan_windows, qualify_condition
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import (
     AggregateCall,
     Expression,
     Literal,
     SortKey,
+    WindowCall,
     contains,
 )
 from planner.logical import (
@@ -32,7 +36,9 @@ from planner.logical import (
 )
 from planner.names import column_name
 from planner.scalars import build_scalar
+from planner.scalars.windows import named_windows
 from planner.scope import Scope
+from planner.tree import walk
 
 _SELECT_PARTS = frozenset(
     (
@@ -49,6 +55,12 @@ _SELECT_PARTS = frozenset(
         "with_",
         "hint",
         "kind",
+        "windows",
+        "qualify",
+        "sort",
+        "distribute",
+        "cluster",
+        "laterals",
     )
 )
 
@@ -61,61 +73,74 @@ def plan_select(
         if value and part not in _SELECT_PARTS:
             raise UnsupportedSqlError(f"{part.strip('_').upper()} is not staged yet")
     plan, scope = plan_from(context, node, outer, ctes)
+    return select_from(context, node, plan, scope)
+
+
+def select_from(
+    context: BuildContext, node: exp.Select, plan: LogicalPlan, scope: Scope
+) -> LogicalPlan:
+    """The plan of a SELECT over given rows, without its FROM."""
     if (where := node.args.get("where")) is not None:
         predicate = condition_of(where.this, scope, "WHERE")
-        if contains(predicate, AggregateCall):
+        if outer_aggregates(predicate, plan) or any(
+            isinstance(part, AggregateCall) and not part.column_ids - plan.column_ids
+            for part in walk(predicate)
+        ):
             raise AnalysisError("an aggregate in WHERE; use HAVING")
         plan = Filter(plan, predicate)
+    scope.windows = named_windows(node)
     items = _items(node, scope)
+    scope.windows = None
     having, keys = _having_and_keys(node, scope, items)
+    if any(contains(e, WindowCall) for e in having):
+        raise misplaced(node.args["having"], "in HAVING; use QUALIFY or a subquery")
+    qualify = qualify_condition(node, scope, items)
     group = node.args.get("group")
-    expressions = [*(e for _, e in items), *having, *(k.expr for k in keys)]
+    expressions = [*(e for _, e in items), *having, *(k.expr for k in keys), *qualify]
     if group is not None or having or any(contains(e, AggregateCall) for e in expressions):
-        plan, rewritten = plan_aggregate(context, plan, group, scope, items, expressions)
+        plan, rewritten = plan_aggregate(context, plan, node, scope, items, expressions)
         items = [(n, e) for (n, _), e in zip(items, rewritten, strict=False)]
         having = rewritten[len(items) : len(items) + len(having)]
         sort_exprs = rewritten[len(items) + len(having) :]
-        keys = [replace(k, expr=e) for k, e in zip(keys, sort_exprs, strict=True)]
+        keys = [replace(k, expr=e) for k, e in zip(keys, sort_exprs, strict=False)]
+        qualify = rewritten[len(rewritten) - len(qualify) :]
     for predicate in having:
         plan = Filter(plan, predicate)
+    if any(contains(e, WindowCall) for e in expressions):
+        over = [*(e for _, e in items), *(k.expr for k in keys), *qualify]
+        plan, over = plan_windows(context, plan, over)
+        items = [(n, e) for (n, _), e in zip(items, over, strict=False)]
+        keys = [replace(k, expr=e) for k, e in zip(keys, over[len(items) :], strict=False)]
+        qualify = over[len(over) - len(qualify) :]
+    for predicate in qualify:
+        plan = Filter(plan, predicate)
+    if generated_columns(expressions):
+        if any(contains(e, WindowCall) for e in expressions) or generated_columns(having):
+            raise UnsupportedSqlError("a generator beside window functions or in HAVING")
+        over = [*(e for _, e in items), *(k.expr for k in keys)]
+        plan, over = plan_generators(context, plan, over)
+        items = [(n, e) for (n, _), e in zip(items, over, strict=False)]
+        keys = [replace(k, expr=e) for k, e in zip(keys, over[len(items) :], strict=True)]
     return _finish_select(context, node, plan, items, keys)
 
 
 def _items(node: exp.Select, scope: Scope) -> list[tuple[str, Expression]]:
     items: list[tuple[str, Expression]] = []
     for item in node.expressions:
-        star = item.this if isinstance(item, exp.Column) else item
-        if isinstance(star, exp.Star):
-            qualifier = item.table if isinstance(item, exp.Column) else ""
-            items.extend(_star(star, qualifier, scope))
+        if is_star(item):
+            items.extend(star_items(item, scope))
             continue
-        if isinstance(item, exp.Aliases):
-            raise UnsupportedSqlError("several aliases for one expression")
+        if (generated := generator_items(item, scope)) is not None:
+            items.extend(generated)
+            if isinstance(item, exp.Alias | exp.Aliases):
+                scope.aliases = {**{n.lower(): e for n, e in generated}, **scope.aliases}
+            continue
         expr = build_scalar(item, scope)
+        check_place(expr, item)
         name = column_name(item)
         items.append((name, expr))
         if isinstance(item, exp.Alias):
             scope.aliases.setdefault(name.lower(), expr)
-    return items
-
-
-def _star(star: exp.Star, qualifier: str, scope: Scope) -> list[tuple[str, Expression]]:
-    if any(star.args.get(k) for k in ("except_", "replace", "rename", "except")):
-        raise UnsupportedSqlError("* with EXCEPT is not staged yet")
-    relations = [
-        r for r in scope.relations if not qualifier or r.alias.lower() == qualifier.lower()
-    ]
-    if not relations:
-        raise AnalysisError(
-            f"table or alias '{qualifier}' not found" if qualifier else "* without FROM"
-        )
-    items: list[tuple[str, Expression]] = []
-    if not qualifier:
-        items = [(_merged_name(scope, key), e) for key, e in scope.merged.items()]
-    for relation in relations:
-        for column in relation.columns:
-            if qualifier or column.name.lower() not in scope.merged:
-                items.append((column.name, column.ref))
     return items
 
 
@@ -158,11 +183,7 @@ def _finish_select(
         plan = distinct(plan)
     if resolved:
         plan = Sort(plan, tuple(resolved))
-    plan = limited(node, plan)
+    plan = limited(node, plan, context.scope((), None, {}))
     if hidden:
         plan = Project(plan, tuple((c, c.ref) for c, _ in outputs))
     return plan
-
-
-def _merged_name(scope: Scope, key: str) -> str:
-    return next(c.name for r in scope.relations for c in r.columns if c.name.lower() == key)

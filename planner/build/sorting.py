@@ -1,74 +1,128 @@
-"""ORDER BY, LIMIT and OFFSET.
+"""ORDER BY, SORT BY, LIMIT and OFFSET.
 
 In: a query node and what it selects. Out: sort keys, plans with an order or a bound.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
+from planner.build.constants import whole_number
+from planner.build.context import BuildContext
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import (
     AggregateCall,
     ColumnRef,
     Expression,
+    Literal,
     SortKey,
     contains,
 )
 from planner.logical import (
     Limit,
     LogicalPlan,
+    NamedExpression,
+    Project,
     Sort,
 )
 from planner.scalars import build_scalar
 from planner.scope import Scope
+from planner.types import INT, NULL
 
 
 def sort_keys(node: exp.Query, scope: Scope, outputs: list[Expression]) -> list[SortKey]:
-    """The items of ORDER BY.
+    """The items of ORDER BY; those of SORT BY and CLUSTER BY where a LIMIT makes them matter.
+
+    Without LIMIT, SORT BY only orders the rows within the partitions of the result, of which a
+    plan has none: its items are resolved, for their errors, and left out.
 
     Args:
         node: The query.
         scope: What the items see.
-        outputs: The select items, for positions.
+        outputs: The select items, for positions and ALL.
+
+    Raises:
+        AnalysisError: For unknown names, and for clauses that exclude each other.
     """
-    order = node.args.get("order")
-    keys: list[SortKey] = []
-    for item in order.expressions if order is not None else []:
-        target = item.this if isinstance(item, exp.Ordered) else item
-        if isinstance(target, exp.Literal) and not target.is_string:
-            expr = ordinal(target, outputs, "ORDER BY")
-        elif isinstance(target, exp.Column) and target.name.lower() == "all" and not target.table:
-            raise UnsupportedSqlError("ORDER BY ALL is not staged yet")
-        else:
-            expr = build_scalar(target, scope)
-        ascending = not item.args.get("desc")
-        nulls_first = item.args.get("nulls_first")
-        keys.append(
-            SortKey(expr, ascending, ascending if nulls_first is None else bool(nulls_first))
-        )
+    keys = _clause_keys(node.args.get("order"), scope, outputs)
+    clauses = [part for part in ("sort", "distribute", "cluster") if node.args.get(part)]
+    if (keys and clauses) or (len(clauses) > 1 and "cluster" in clauses):
+        raise AnalysisError("ORDER BY, SORT BY, DISTRIBUTE BY and CLUSTER BY exclude each other")
+    for part in clauses:
+        found = _clause_keys(node.args[part], scope, outputs)
+        if part != "distribute" and node.args.get("limit") is not None:
+            keys = found
     return keys
 
 
-def order_and_limit(node: exp.Query, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
+def _clause_keys(clause: exp.Expr | None, scope: Scope, outputs: list[Expression]) -> list[SortKey]:
+    keys: list[SortKey] = []
+    items = clause.expressions if clause is not None else []
+    for item in items:
+        target = item.this if isinstance(item, exp.Ordered) else item
+        exprs = [_sorted_by(target, scope, outputs)]
+        if _is_all(target) and len(items) == 1:
+            exprs = outputs
+        ascending = not item.args.get("desc")
+        nulls_first = item.args.get("nulls_first")
+        first = ascending if nulls_first is None else bool(nulls_first)
+        keys.extend(SortKey(expr, ascending, first) for expr in exprs)
+    return keys
+
+
+def _sorted_by(target: exp.Expr, scope: Scope, outputs: list[Expression]) -> Expression:
+    if isinstance(target, exp.Literal) and not target.is_string:
+        return ordinal(target, outputs, "ORDER BY")
+    if _is_all(target):
+        return Literal(NULL, None)
+    return build_scalar(target, scope)
+
+
+def _is_all(target: exp.Expr) -> bool:
+    """Whether it is the word ALL, which hides a column of that name."""
+    plain = isinstance(target, exp.Var) or (isinstance(target, exp.Column) and not target.table)
+    return plain and target.name.lower() == "all"
+
+
+def order_and_limit(
+    context: BuildContext, node: exp.Query, plan: LogicalPlan, scope: Scope
+) -> LogicalPlan:
     """The plan of a set operation or nested query in the order that it asks for."""
     keys = sort_keys(node, scope, [c.ref for c in plan.columns])
-    if any(not isinstance(k.expr, ColumnRef) for k in keys):
-        raise UnsupportedSqlError("ORDER BY of a set operation by an expression")
+    shown = plan.columns
+    hidden: list[NamedExpression] = []
+    for position_, key in enumerate(keys):
+        if contains(key.expr, AggregateCall):
+            raise AnalysisError("an aggregate in ORDER BY of a set operation or nested query")
+        if not isinstance(key.expr, ColumnRef):
+            column = context.column("sort_key", key.expr.dtype)
+            hidden.append((column, key.expr))
+            keys[position_] = replace(key, expr=column.ref)
+    if hidden:
+        plan = Project(plan, (*((c, c.ref) for c in shown), *hidden))
     if keys:
         plan = Sort(plan, tuple(keys))
-    return limited(node, plan)
+    plan = limited(node, plan, scope)
+    return Project(plan, tuple((c, c.ref) for c in shown)) if hidden else plan
 
 
-def limited(node: exp.Query, plan: LogicalPlan) -> LogicalPlan:
-    """The plan cut by LIMIT and OFFSET."""
+def limited(node: exp.Query, plan: LogicalPlan, scope: Scope | None = None) -> LogicalPlan:
+    """The plan cut by LIMIT and OFFSET.
+
+    Raises:
+        AnalysisError: For bounds that are no constant whole numbers of 0 or more.
+    """
     limit, offset = node.args.get("limit"), node.args.get("offset")
     if limit is None and offset is None:
         return plan
     if limit is not None and not isinstance(limit, exp.Limit):
         raise UnsupportedSqlError(f"{limit.key.upper()} is not staged")
-    count = None if limit is None else _whole(limit.expression, "LIMIT")
-    skip = 0 if offset is None else _whole(offset.expression, "OFFSET")
+    count = None if limit is None else _whole(limit.expression, "LIMIT", scope)
+    skip = 0 if offset is None else _whole(offset.expression, "OFFSET", scope)
+    if count is None and not skip:
+        return plan
     return Limit(plan, count, skip or 0)
 
 
@@ -87,9 +141,21 @@ def ordinal(node: exp.Literal, outputs: list[Expression], clause: str) -> Expres
     return expr
 
 
-def _whole(node: exp.Expr, clause: str) -> int | None:
+def _whole(node: exp.Expr, clause: str, scope: Scope | None) -> int | None:
+    """The bound that a constant expression gives; None for ALL."""
     if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
         return int(node.this)
-    if isinstance(node, exp.Column) and node.name.lower() == "all":
+    if _is_all(node):
         return None
-    raise UnsupportedSqlError(f"{clause} of an expression")
+    value: int | None = None
+    if scope is not None:
+        bare = replace(scope, relations=(), parent=None, aliases={}, merged={})
+        expr = build_scalar(node, bare)
+        if expr.dtype not in (INT, NULL):
+            raise AnalysisError(f"{clause} is a {expr.dtype}; it must be an int")
+        value = whole_number(expr, clause)
+    if value is None:
+        raise UnsupportedSqlError(f"{clause} of an expression whose value is not known yet")
+    if value < 0:
+        raise AnalysisError(f"{clause} is {value}; it must be 0 or more")
+    return value

@@ -1,0 +1,253 @@
+"""PIVOT and UNPIVOT.
+
+In: rows, their scope, a clause. Out: PIVOT as one aggregate with a filter for each value; UNPIVOT
+as copies of the rows. Source of the rules: Spark's `ResolvePivot` and `ResolveUnpivot`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from sqlglot import exp
+
+from planner.build.context import BuildContext, Ctes
+from planner.build.places import located
+from planner.build.replacing import exchanged
+from planner.coercion import cast_literal
+from planner.errors import AnalysisError, UnsupportedSqlError
+from planner.expressions import (
+    AggregateCall,
+    Column,
+    ColumnRef,
+    Expression,
+    Literal,
+    WindowCall,
+    cast,
+    conjoin,
+    contains,
+)
+from planner.functions import make_call
+from planner.logical import (
+    Aggregate,
+    Expand,
+    Filter,
+    LogicalPlan,
+    NamedExpression,
+    Project,
+)
+from planner.names import column_name
+from planner.scalars import build_scalar
+from planner.scope import Relation, Scope
+from planner.tree import transform_up, walk
+from planner.types import BIGINT, NULL, STRING, DataType, common_type
+
+Rows = tuple[LogicalPlan, Scope]
+
+# Aggregates that are NULL for no rows, as a value of PIVOT without rows is.
+_NULL_FOR_NOTHING = frozenset(("sum", "min", "max", "avg", "bool_and", "bool_or"))
+
+
+def plan_pivot(
+    context: BuildContext, rows: Rows, node: exp.Pivot, outer: Scope | None, ctes: Ctes
+) -> Rows:
+    """The rows of PIVOT or UNPIVOT over given rows, and their names.
+
+    Raises:
+        AnalysisError: For aggregates and columns that do not fit the clause.
+        UnsupportedSqlError: For forms that Spark's SQL does not have.
+    """
+    plan, scope = rows
+    if len(node.args.get("fields") or []) != 1 or node.args.get("group"):
+        raise UnsupportedSqlError("PIVOT over several columns, or with GROUP BY")
+    with located(node):
+        if node.args.get("unpivot"):
+            plan, kept, made = _unpivoted(context, plan, scope, node)
+        else:
+            plan, kept, made = _pivoted(context, plan, scope, node)
+    return plan, context.scope(_relations(scope, kept, made, node), outer, ctes)
+
+
+def _relations(
+    scope: Scope, kept: tuple[Column, ...], made: tuple[Column, ...], node: exp.Pivot
+) -> tuple[Relation, ...]:
+    """What the rows are called: by the alias of the clause, or as before it."""
+    alias = node.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        names = [c.name for c in alias.args["columns"]]
+        if len(names) != len(kept) + len(made):
+            raise AnalysisError(
+                f"alias '{node.alias}' names {len(names)} of {len(kept) + len(made)} columns"
+            )
+        pairs = zip((*kept, *made), names, strict=True)
+        return (Relation(node.alias, tuple(replace(c, name=n) for c, n in pairs)),)
+    if node.alias:
+        return (Relation(node.alias, (*kept, *made)),)
+    ids = {c.id for c in kept}
+    before = (
+        replace(r, columns=tuple(c for c in r.columns if c.id in ids)) for r in scope.relations
+    )
+    return (*(r for r in before if r.columns), Relation("", made))
+
+
+def _shown(scope: Scope) -> list[Column]:
+    if scope.merged:
+        raise UnsupportedSqlError("PIVOT or UNPIVOT of a join with USING")
+    return [column for relation in scope.relations for column in relation.columns]
+
+
+# ---------------------------------------------------------------- PIVOT
+
+
+def _pivoted(
+    context: BuildContext, plan: LogicalPlan, scope: Scope, node: exp.Pivot
+) -> tuple[LogicalPlan, tuple[Column, ...], tuple[Column, ...]]:
+    (field,) = node.args["fields"]
+    if not isinstance(field, exp.In) or field.args.get("query"):
+        raise UnsupportedSqlError("PIVOT without a list of values")
+    target = field.this
+    columns = [
+        scope.column(c) for c in (target.expressions if isinstance(target, exp.Tuple) else [target])
+    ]
+    aggregates = [_aggregate(item, scope) for item in node.expressions]
+    read = frozenset().union(*(e.column_ids for e in (*columns, *(e for _, e in aggregates))))
+    kept = tuple(c for c in _shown(scope) if c.id not in read)
+    outputs: list[NamedExpression] = []
+    for item in field.expressions:
+        label, condition = _value(item, columns, scope)
+        for name, expr in aggregates:
+            full = label if len(aggregates) == 1 else f"{label}_{name}"
+            outputs.append((context.column(full, expr.dtype), _where(expr, condition)))
+    calls = _calls(context, [e for _, e in outputs])
+    groups = tuple((context.column(c.name, c.dtype), c.ref) for c in kept)
+    grouped = Aggregate(plan, groups, tuple((c, call) for call, c in calls.items()))
+    replaced: dict[Expression, Expression] = {call: c.ref for call, c in calls.items()}
+    items = tuple((c, exchanged(e, replaced)) for c, e in outputs)
+    renumbered = [column for column, _ in groups]
+    # The kept columns keep their numbers, by which the names before the clause find them.
+    back = tuple((old, new.ref) for old, new in zip(kept, renumbered, strict=True))
+    return Project(grouped, (*back, *items)), kept, tuple(c for c, _ in items)
+
+
+def _aggregate(item: exp.Expr, scope: Scope) -> tuple[str, Expression]:
+    expr = build_scalar(item, scope)
+    outside = transform_up(
+        expr, lambda e: Literal(e.dtype, None) if isinstance(e, AggregateCall) else e
+    )
+    if outside.column_ids or not contains(expr, AggregateCall):
+        raise AnalysisError(f"PIVOT needs an aggregate, found '{item.sql()}'")
+    if contains(expr, WindowCall):
+        raise AnalysisError("a window function in PIVOT")
+    return column_name(item), expr
+
+
+def _value(item: exp.Expr, columns: list[Expression], scope: Scope) -> tuple[str, Expression]:
+    """The name of a value of the list, and the condition of its rows."""
+    alias = item.alias if isinstance(item, exp.PivotAlias | exp.Alias) else ""
+    inner = item.this if isinstance(item, exp.PivotAlias | exp.Alias) else item
+    parts = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
+    if len(parts) != len(columns):
+        raise AnalysisError(f"a value of PIVOT has {len(parts)} parts, not {len(columns)}")
+    values = [build_scalar(part, scope) for part in parts]
+    if any(value.column_ids for value in values):
+        raise AnalysisError(f"'{inner.sql()}' in PIVOT is no constant")
+    condition = conjoin(
+        [
+            make_call("eq_null_safe", column, cast_literal(value, column.dtype))
+            for column, value in zip(columns, values, strict=True)
+        ]
+    )
+    if alias:
+        return str(alias), condition
+    texts = [_text(value) for value in values]
+    return (f"{{{', '.join(texts)}}}" if len(columns) > 1 else texts[0]), condition
+
+
+def _text(value: Expression) -> str:
+    """A literal as Spark casts it to a string."""
+    if not isinstance(value, Literal) or value.dtype.is_floating:
+        raise UnsupportedSqlError("a value of PIVOT that is computed and has no alias")
+    if value.value is None:
+        return "null"
+    if isinstance(value.value, bool):
+        return str(value.value).lower()
+    if value.dtype.is_datetime and value.dtype.kind != "date":
+        raise UnsupportedSqlError(f"a {value.dtype} in PIVOT without an alias")
+    return str(value.value)
+
+
+def _where(expr: Expression, condition: Expression) -> Expression:
+    """An aggregate over the rows of one value; NULL where there are none."""
+
+    def visit(node: Expression) -> Expression:
+        if not isinstance(node, AggregateCall):
+            return node
+        both = [condition, *([node.where] if node.where is not None else [])]
+        return replace(node, where=conjoin(both))
+
+    filtered = transform_up(expr, visit)
+    if isinstance(expr, AggregateCall) and expr.function in _NULL_FOR_NOTHING:
+        return filtered
+    rows = AggregateCall(BIGINT, "count", (), where=condition)
+    there = make_call("gt", rows, Literal(BIGINT, 0))
+    return make_call("case", there, filtered, Literal(expr.dtype, None))
+
+
+def _calls(context: BuildContext, exprs: Iterable[Expression]) -> dict[AggregateCall, Column]:
+    calls: dict[AggregateCall, Column] = {}
+    for expr in exprs:
+        for part in walk(expr):
+            if isinstance(part, AggregateCall) and part not in calls:
+                calls[part] = context.column(part.function, part.dtype)
+    return calls
+
+
+# ---------------------------------------------------------------- UNPIVOT
+
+
+def _unpivoted(
+    context: BuildContext, plan: LogicalPlan, scope: Scope, node: exp.Pivot
+) -> tuple[LogicalPlan, tuple[Column, ...], tuple[Column, ...]]:
+    (field,) = node.args["fields"]
+    (names,) = node.expressions
+    value_names = [n.name for n in (names.expressions if isinstance(names, exp.Tuple) else [names])]
+    labels: list[str] = []
+    rows: list[list[Expression]] = []
+    for item in field.expressions:
+        inner = item.this if isinstance(item, exp.PivotAlias | exp.Alias) else item
+        parts = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
+        if not all(isinstance(part, exp.Column) for part in parts):
+            raise AnalysisError("UNPIVOT takes columns, no expressions")
+        if len(parts) != len(value_names):
+            raise AnalysisError(f"UNPIVOT of {len(parts)} columns into {len(value_names)}")
+        rows.append([scope.column(part) for part in parts])
+        labels.append(item.alias if inner is not item else "_".join(p.name for p in parts))
+    types = [_common([row[i].dtype for row in rows]) for i in range(len(value_names))]
+    read = {e.id for row in rows for e in row if isinstance(e, ColumnRef)}
+    kept = tuple(c for c in _shown(scope) if c.id not in read)
+    label = context.column(field.this.name, STRING)
+    values = tuple(context.column(n, t) for n, t in zip(value_names, types, strict=True))
+    projections = tuple(
+        (
+            *(c.ref for c in kept),
+            Literal(STRING, text),
+            *(cast(e, t) for e, t in zip(row, types, strict=True)),
+        )
+        for text, row in zip(labels, rows, strict=True)
+    )
+    made = (label, *values)
+    copies: LogicalPlan = Expand(plan, projections, (*kept, *made))
+    if not node.args.get("include_nulls"):
+        known = [make_call("is_not_null", c.ref) for c in values]
+        copies = Filter(copies, known[0] if len(known) == 1 else make_call("or", *known))
+    return copies, kept, made
+
+
+def _common(types: list[DataType]) -> DataType:
+    result = NULL
+    for dtype in types:
+        common = common_type(result, dtype)
+        if common is None:
+            raise AnalysisError(f"the columns of UNPIVOT mix {result} and {dtype}")
+        result = common
+    return result

@@ -1,0 +1,28 @@
+"""Where in the text an error is.
+
+In: an AST node and what is built from it. Out: the same errors, with line and column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from planner.errors import SqlError
+from planner.parse import position
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+@contextmanager
+def located(node: exp.Expr) -> Iterator[None]:
+    """Errors of the body that have no place yet get that of the node."""
+    try:
+        yield
+    except SqlError as error:
+        line, column = position(node)
+        if error.line is not None or line is None:
+            raise
+        raise type(error)(error.message, line=line, column=column) from error

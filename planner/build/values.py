@@ -1,0 +1,102 @@
+"""Rows without a table: VALUES and the table function `range`.
+
+In: their nodes. Out: leaves of a plan.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from planner.build.constants import whole_number
+from planner.build.context import BuildContext, Ctes
+from planner.build.places import located
+from planner.coercion import cast_literal
+from planner.errors import AnalysisError, UnsupportedSqlError, wrong_count
+from planner.expressions import AggregateCall, Expression, SubqueryExpression, WindowCall, contains
+from planner.logical import LogicalPlan, Range, Values
+from planner.scalars import build_scalar
+from planner.types import BIGINT, NULL, DataType, common_type
+
+_BIGINTS = range(-(2**63), 2**63)
+
+
+def plan_values(context: BuildContext, node: exp.Values, ctes: Ctes) -> LogicalPlan:
+    """The rows of VALUES, each column in the one type of its items.
+
+    Raises:
+        AnalysisError: For rows of different lengths, and columns without a common type.
+        UnsupportedSqlError: For items that are no plain expressions.
+    """
+    scope = context.scope((), None, ctes)
+    rows: list[tuple[Expression, ...]] = []
+    for row in node.expressions:
+        items = row.expressions if isinstance(row, exp.Tuple) else [row]
+        with located(row):
+            built = tuple(build_scalar(_bare(item, node), scope) for item in items)
+            if rows and len(built) != len(rows[0]):
+                raise AnalysisError(
+                    f"row {len(rows) + 1} of VALUES has {len(built)} items, "
+                    f"the first one {len(rows[0])}"
+                )
+            for item in built:
+                _require_constant(item)
+        rows.append(built)
+    types = tuple(_type(column, i) for i, column in enumerate(zip(*rows, strict=True)))
+    outputs = tuple(context.column(f"col{i + 1}", t) for i, t in enumerate(types))
+    cast = tuple(tuple(cast_literal(e, t) for e, t in zip(row, types, strict=True)) for row in rows)
+    return Values(cast, outputs)
+
+
+def _bare(item: exp.Expr, node: exp.Values) -> exp.Expr:
+    """The item; sqlglot takes the alias of `VALUES 1, 2 AS t(a)` for one of the last item."""
+    if isinstance(item, exp.Alias) and item.find_ancestor(exp.Values) is node:
+        return item.this
+    call = item if isinstance(item, exp.Anonymous) else None
+    if call is not None and call.name.lower() in ("struct", "named_struct"):
+        raise UnsupportedSqlError("VALUES of structs, which Spark reads as rows")
+    if isinstance(item, exp.Tuple):
+        raise UnsupportedSqlError("VALUES of structs, which Spark reads as rows")
+    return item
+
+
+def _require_constant(item: Expression) -> None:
+    if contains(item, SubqueryExpression):
+        raise UnsupportedSqlError("a subquery in VALUES")
+    if contains(item, AggregateCall) or contains(item, WindowCall):
+        raise AnalysisError("an aggregate or window function in VALUES")
+
+
+def _type(column: tuple[Expression, ...], position: int) -> DataType:
+    result = NULL
+    for item in column:
+        common = common_type(result, item.dtype)
+        if common is None:
+            raise AnalysisError(f"column {position + 1} of VALUES mixes {result} and {item.dtype}")
+        result = common
+    return result
+
+
+def plan_range(context: BuildContext, node: exp.Anonymous, ctes: Ctes) -> LogicalPlan:
+    """The rows of `range(end)` or `range(start, end[, step[, numPartitions]])`.
+
+    Raises:
+        AnalysisError: For a step of 0, NULL, or a wrong number of arguments.
+        UnsupportedSqlError: For arguments whose value is not known when the query is planned.
+    """
+    count = len(node.expressions)
+    if not 1 <= count <= 4:
+        raise AnalysisError(f"table function 'range' {wrong_count((1, 4), count)}")
+    scope = context.scope((), None, ctes)
+    numbers = []
+    for argument in node.expressions:
+        if isinstance(argument, exp.PropertyEQ | exp.Kwarg):
+            raise UnsupportedSqlError("named arguments of 'range'")
+        number = whole_number(build_scalar(argument, scope), "an argument of 'range'")
+        if number is None or number not in _BIGINTS:
+            raise UnsupportedSqlError("'range' of an expression whose value is not known yet")
+        numbers.append(number)
+    start, stop = (0, numbers[0]) if count == 1 else (numbers[0], numbers[1])
+    step = numbers[2] if count > 2 else 1
+    if step == 0:
+        raise AnalysisError("the step of 'range' is 0")
+    return Range((context.column("id", BIGINT),), start, stop, step)
