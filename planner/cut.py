@@ -7,12 +7,13 @@ compute the same become one, so a common subplan exchanged the same way is compu
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from planner.catalog import TableInfo
 from planner.engines import choose_engine
 from planner.errors import InternalPlanError
+from planner.distribution.reasons import RESULT, reason_of
 from planner.expressions import Column, ColumnRef, Expression, Lambda
 from planner.options import PlannerOptions
 from planner.physical import (
@@ -46,7 +47,7 @@ def cut_into_stages(
         size: Estimated rows and bytes of an operator.
     """
     cutter = _Cutter(tables, options, size)
-    cutter.add(plan, StageOutput("gather"), plan)
+    cutter.add(plan, StageOutput("gather", reason=RESULT), plan)
     return tuple(cutter.stages)
 
 
@@ -62,9 +63,12 @@ class _Cutter:
 
     def add(self, fragment: PhysicalPlan, output: StageOutput, measured: PhysicalPlan) -> int:
         """Append the stage of a fragment, after the stages that it reads; its number."""
+        sizes = [self._size(node) for node in operators_of(fragment)]
         fragment = transform_down_to_inputs(fragment, self._cut)
         canonical = renumber_fragment(fragment)
-        engine, reason = choose_engine(canonical, self._tables, self._options.engine)
+        engine, reason = choose_engine(
+            canonical, self._tables, self._options.engine, self._options.time_zone
+        )
         rows, num_bytes = self._size(measured)
         stage = Stage(
             stage_id=len(self.stages),
@@ -77,6 +81,8 @@ class _Cutter:
             engine_reason=reason,
             estimated_rows=round(rows),
             estimated_bytes=round(num_bytes),
+            operator_rows=tuple(round(count) for count, _ in sizes),
+            operator_bytes=tuple(round(size) for _, size in sizes),
         )
         inputs = tuple(x.stage_id for x in stage.leaves if isinstance(x, StageInputExec))
         key = (stage.plan_hash, inputs)
@@ -89,9 +95,21 @@ class _Cutter:
         child = exchange.child
         positions = {c.id: i for i, c in enumerate(child.columns)}
         keys = tuple(positions[k] for k in exchange.keys)
-        output = StageOutput(exchange.kind, keys, exchange.num_partitions)
+        output = StageOutput(
+            exchange.kind, keys, exchange.num_partitions, reason=reason_of(exchange)
+        )
         stage_id = self.add(child, output, exchange)
         return StageInputExec(stage_id, exchange.kind, child.columns)
+
+
+def operators_of(fragment: PhysicalPlan) -> Iterator[PhysicalPlan]:
+    """The operators down to the topmost exchanges, each of which will be a stage input."""
+    stack = [fragment]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, ExchangeExec):
+            stack.extend(reversed(node.children))
 
 
 def transform_down_to_inputs(

@@ -9,31 +9,41 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
+from typing import NamedTuple
 
 from planner.catalog import StatValue, TableInfo
-from planner.expressions import Call, Cast, ColumnRef, Expression, Literal, conjuncts
+from planner.expressions import Call, Cast, Column, ColumnRef, Expression, Literal, conjuncts
 from planner.logical import (
     Aggregate,
+    Expand,
     Filter,
+    Generate,
     Join,
     Limit,
     LogicalPlan,
     OneRow,
     Project,
+    Range,
     Scan,
     Sort,
     Union,
+    Values,
+    Window,
 )
 from planner.types import DataType
 
 DEFAULT_ROWS = 1_000_000
 _KEY_SHARE = 0.9
+_DENSE = 0.75
+_GENERATED = 4.0  # rows that a generator is taken to make of one
 _FEW = 1_000.0  # text of which there may well be as many values as rows
 _EQ, _RANGE, _LIKE, _OTHER, _LEAST = 0.1, 0.3, 0.1, 0.3, 0.0005
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_EQUALITIES = ("eq", "eq_null_safe")
 _WIDTHS = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "date": 4, "float": 4, "string": 24}
 
 
@@ -48,6 +58,10 @@ class ColumnEstimate:
         low: Smallest value as a number (dates as days), where known.
         high: Largest value, likewise.
         width: Mean bytes of a value.
+        reduced: Whether a semi join has left only values that another relation has. A join on
+            such a column is likely one with that relation, so the values of one side are taken
+            to be among those of the other.
+        kept: Share of the domain that predicates on the column itself let through.
     """
 
     distinct: float
@@ -56,8 +70,10 @@ class ColumnEstimate:
     low: float | None = None
     high: float | None = None
     width: float = 8.0
+    reduced: bool = False
+    kept: float = 1.0
 
-    @property
+    @cached_property
     def is_key(self) -> bool:
         """Whether each value seems to stand in one row of its base table."""
         return self.table_rows > 0 and self.domain >= _KEY_SHARE * self.table_rows
@@ -70,12 +86,12 @@ class Estimate:
     rows: float
     columns: Mapping[int, ColumnEstimate] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def row_bytes(self) -> float:
         """Mean bytes of a row in memory."""
         return 1.0 + sum(c.width for c in self.columns.values())
 
-    @property
+    @cached_property
     def num_bytes(self) -> float:
         """Bytes of all rows in memory."""
         return self.rows * self.row_bytes
@@ -129,11 +145,29 @@ class Estimator:
                 return self._aggregate(plan)
             case Sort():
                 return self.estimate(plan.child)
+            case Window():
+                below = self.estimate(plan.child)
+                made = {c.id: _of(e, below) for c, e in plan.calls}
+                return Estimate(below.rows, {**below.columns, **made})
             case Limit():
                 below = self.estimate(plan.child)
                 return below if plan.limit is None else below.scaled(min(below.rows, plan.limit))
             case Union():
                 return self._union(plan)
+            case Values():
+                return _made(len(plan.rows), plan.outputs)
+            case Range():
+                return _made(max(-((plan.start - plan.stop) // plan.step), 0), plan.outputs)
+            case Expand():
+                below = self.estimate(plan.child)
+                copies = below.scaled(below.rows * len(plan.projections))
+                first = plan.projections[0]
+                pairs = zip(plan.outputs, first, strict=True)
+                return Estimate(copies.rows, {c.id: _of(e, copies) for c, e in pairs})
+            case Generate():
+                below = self.estimate(plan.child)
+                rows = _made(_GENERATED * below.rows, plan.outputs)
+                return Estimate(rows.rows, {**below.columns, **rows.columns})
             case Join():
                 left, right = self.estimate(plan.left), self.estimate(plan.right)
                 return joined(left, right, plan.kind, plan.condition)
@@ -149,7 +183,10 @@ class Estimator:
             high = _number(known.max_value) if known else None
             distinct = _distinct(rows, low, high, column.dtype)
             if known and known.distinct_count is not None:
-                distinct = min(distinct, float(known.distinct_count))
+                counted = float(known.distinct_count)
+                # A dictionary's length is a guess from its bytes, the range that it fills is none.
+                dense = column.dtype.is_integral and counted >= _DENSE * distinct
+                distinct = distinct if dense else min(distinct, counted)
             width = default_width(column.dtype)
             if known and known.avg_bytes and column.dtype.kind in ("string", "binary"):
                 width = max(known.avg_bytes, 4.0)
@@ -177,6 +214,12 @@ class Estimator:
             for c in plan.outputs
         }
         return Estimate(rows, columns)
+
+
+def _made(rows: float, outputs: tuple[Column, ...]) -> Estimate:
+    """Rows that an operator makes itself."""
+    known = {c.id: ColumnEstimate(max(rows, 1.0), width=default_width(c.dtype)) for c in outputs}
+    return Estimate(float(rows), known)
 
 
 def default_width(dtype: DataType) -> float:
@@ -225,19 +268,29 @@ def filtered(below: Estimate, predicate: Expression) -> Estimate:
 
 
 def _narrowed(estimate: Estimate, predicate: Expression) -> Estimate:
+    """The estimate with fewer values of the columns that a predicate restricts by themselves."""
     columns = dict(estimate.columns)
+    ranges: dict[int, tuple[float, float]] = {}
     for part in conjuncts(predicate):
-        if (
+        bound = _range_share(part, estimate)
+        if bound is not None:
+            low, high = ranges.get(bound[0], (0.0, 1.0))
+            ranges[bound[0]] = (max(low, bound[1]), min(high, bound[2]))
+        elif (
             isinstance(part, Call)
             and part.function in ("eq", "in")
             and isinstance(part.args[0], ColumnRef)
+            and (known := columns.get(part.args[0].id)) is not None
+            and all(isinstance(a, Literal) for a in part.args[1:])
         ):
-            count = float(len(part.args) - 1)
-            known = columns.get(part.args[0].id)
-            if known is not None and all(isinstance(a, Literal) for a in part.args[1:]):
-                columns[part.args[0].id] = replace(
-                    known, distinct=max(min(known.distinct, count), 1.0)
-                )
+            distinct = max(min(known.distinct, float(len(part.args) - 1)), 1.0)
+            kept = known.kept * distinct / known.distinct
+            columns[part.args[0].id] = replace(known, distinct=distinct, kept=kept)
+    for column, (low, high) in ranges.items():
+        known = columns[column]
+        share = min(max(high - low, _LEAST), 1.0)
+        distinct = max(known.distinct * share, 1.0)
+        columns[column] = replace(known, distinct=distinct, kept=known.kept * share)
     return Estimate(estimate.rows, columns)
 
 
@@ -259,7 +312,7 @@ def _selectivity(part: Expression, below: Estimate) -> float:
         case "in":
             column = _of(part.args[0], below)
             return min((len(part.args) - 1) / column.distinct, 0.9)
-        case "eq" | "lt" | "le" | "gt" | "ge":
+        case "eq" | "eq_null_safe" | "lt" | "le" | "gt" | "ge":
             return _compared(part, below)
         case "ne":
             return 0.9
@@ -314,7 +367,7 @@ def _compared(part: Call, below: Estimate) -> float:
     bound = _range_share(part, below)
     if bound is not None:
         return min(max(bound[2] - bound[1], _LEAST), 1.0)
-    if part.function != "eq":
+    if part.function not in _EQUALITIES:
         return _RANGE
     column = _of(left, below)
     if not isinstance(right, Literal) and right.column_ids:
@@ -334,34 +387,33 @@ def _literal_number(expr: Expression) -> float | None:
     return float(expr.value) if isinstance(expr.value, int | float) else None
 
 
+class _KeyPair(NamedTuple):
+    """An equality between the sides of a join.
+
+    Args:
+        key: The left side's expression.
+        left: What is believed of it.
+        right: What is believed of the right side's one.
+    """
+
+    key: Expression
+    left: ColumnEstimate
+    right: ColumnEstimate
+
+
 def joined(left: Estimate, right: Estimate, kind: str, condition: Expression) -> Estimate:
     """The output of a join of two estimates.
 
     Each pair of rows matches with one chance in the number of values that the keys range over.
     """
+    pairs, others = _key_pairs(left, right, conjuncts(condition))
     product = Estimate(left.rows * right.rows, {**left.columns, **right.columns})
-    pairs: list[tuple[ColumnEstimate, ColumnEstimate]] = []
-    selectivity = 1.0
-    for part in conjuncts(condition):
-        if isinstance(part, Call) and part.function == "eq" and _across(part, left, right):
-            first, second = part.args
-            if not first.column_ids <= left.columns.keys():
-                first, second = second, first
-            pairs.append((_of(first, left), _of(second, right)))
-        else:
-            selectivity *= _selectivity(part, product)
-    rows = product.rows * selectivity
-    matched = 1.0
-    if pairs:
-        domain = _shared_domain(pairs)
-        rows /= domain
-        distinct = min(math.prod(second.distinct for _, second in pairs), right.rows)
-        matched = min(distinct / domain, 1.0)
+    rows = _matching_rows(left, right, pairs, others)
     match kind:
         case "semi":
-            return left.scaled(left.rows * max(matched, 1e-6))
+            return _semi_joined(left, pairs, left.rows * max(_matched(left, right, pairs), 1e-6))
         case "anti":
-            return left.scaled(left.rows * max(1.0 - matched, 0.1))
+            return left.scaled(left.rows * max(1.0 - _matched(left, right, pairs), 0.1))
         case "left":
             rows = max(rows, left.rows)
         case "right":
@@ -371,6 +423,68 @@ def joined(left: Estimate, right: Estimate, kind: str, condition: Expression) ->
     return product.scaled(rows)
 
 
+def joined_rows(left: Estimate, right: Estimate, predicates: Iterable[Expression]) -> float:
+    """The rows that an inner join of two estimates gives, as `joined` has them."""
+    return _matching_rows(left, right, *_key_pairs(left, right, predicates))
+
+
+def _key_pairs(
+    left: Estimate, right: Estimate, predicates: Iterable[Expression]
+) -> tuple[list[_KeyPair], list[Expression]]:
+    """The equalities between both sides, and all other predicates."""
+    pairs: list[_KeyPair] = []
+    others: list[Expression] = []
+    mine, theirs = left.columns, right.columns
+    for part in predicates:
+        if not isinstance(part, Call) or part.function not in _EQUALITIES:
+            others.append(part)
+            continue
+        first, second = part.args
+        if isinstance(first, ColumnRef) and isinstance(second, ColumnRef):
+            # The usual case, without the sets of the general one: join orders ask very often.
+            if first.id not in mine:
+                first, second = second, first
+            one, other = mine.get(first.id), theirs.get(second.id)
+            if one is not None and other is not None:
+                pairs.append(_KeyPair(first, one, other))
+                continue
+        if not _across(part, left, right):
+            others.append(part)
+            continue
+        if not first.column_ids <= mine.keys():
+            first, second = second, first
+        pairs.append(_KeyPair(first, _of(first, left), _of(second, right)))
+    return pairs, others
+
+
+def _matching_rows(
+    left: Estimate, right: Estimate, pairs: list[_KeyPair], others: list[Expression]
+) -> float:
+    rows = left.rows * right.rows
+    if others:
+        product = Estimate(rows, {**left.columns, **right.columns})
+        for part in others:
+            rows *= _selectivity(part, product)
+    return rows / _shared_domain(pairs, max(left.rows, right.rows)) if pairs else rows
+
+
+def _matched(left: Estimate, right: Estimate, pairs: list[_KeyPair]) -> float:
+    """The share of left rows that find a partner by the equalities."""
+    if not pairs:
+        return 1.0
+    distinct = min(math.prod(pair.right.distinct for pair in pairs), right.rows)
+    return min(distinct / _shared_domain(pairs, max(left.rows, right.rows)), 1.0)
+
+
+def _semi_joined(left: Estimate, pairs: list[_KeyPair], rows: float) -> Estimate:
+    columns = dict(left.columns)
+    for pair in pairs:
+        if isinstance(pair.key, ColumnRef) and pair.key.id in columns:
+            distinct = min(pair.left.distinct, pair.right.distinct)
+            columns[pair.key.id] = replace(pair.left, distinct=distinct, reduced=True)
+    return Estimate(left.rows, columns).scaled(rows)
+
+
 def match_shares(left: Estimate, right: Estimate, condition: Expression) -> tuple[float, float]:
     """The expected shares of left and right rows that find a partner, each from 0 to 1."""
     kept_left = joined(left, right, "semi", condition).rows / max(left.rows, 1.0)
@@ -378,19 +492,25 @@ def match_shares(left: Estimate, right: Estimate, condition: Expression) -> tupl
     return min(kept_left, 1.0), min(kept_right, 1.0)
 
 
-def _shared_domain(pairs: list[tuple[ColumnEstimate, ColumnEstimate]]) -> float:
+def _shared_domain(pairs: list[_KeyPair], most_rows: float) -> float:
     """The number of values over which the keys of both sides range.
 
     That of the key's side where one side is a key of its table (a foreign key's own count is a
     guess), else the smaller one. Several columns together have no more values than a table rows.
     """
     total, cap = 1.0, math.inf
-    for first, second in pairs:
+    for pair in pairs:
+        first, second = pair.left, pair.right
         domains = (first.domain or first.distinct, second.domain or second.distinct)
-        if first.is_key != second.is_key:
+        if first.reduced or second.reduced:
+            total *= max(first.distinct, second.distinct)
+            cap = min(cap, most_rows)
+        elif first.is_key != second.is_key:
             total *= domains[0] if first.is_key else domains[1]
         else:
             total *= min(domains)
+        # A predicate on the keys of both sides is the same one, derived for the other side.
+        total *= max(first.kept, second.kept)
         cap = min(cap, first.table_rows or math.inf, second.table_rows or math.inf)
     return max(total if len(pairs) == 1 else min(total, cap), 1.0)
 

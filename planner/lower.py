@@ -6,9 +6,12 @@ right as it stands on a single task. This pass rewrites no algebra.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 from planner.aggregates import AGGREGATES
 from planner.errors import InternalPlanError
-from planner.estimates import match_shares
+from planner.estimates import Estimate, match_shares
 from planner.expressions import (
     AggregateCall,
     Call,
@@ -19,28 +22,38 @@ from planner.expressions import (
 )
 from planner.logical import (
     Aggregate,
+    Expand,
     Filter,
+    Generate,
     Join,
     Limit,
     LogicalPlan,
     OneRow,
     Project,
+    Range,
     Scan,
     Sort,
     Union,
+    Values,
+    Window,
 )
+from planner.lower_windows import lower_windows
 from planner.optimizer.context import RuleContext
 from planner.physical import (
     AggregateExec,
+    ExpandExec,
     FilterExec,
+    GenerateExec,
     HashJoinExec,
     LimitExec,
     OneRowExec,
     PhysicalPlan,
     ProjectionExec,
+    RangeExec,
     ScanExec,
     SortExec,
     UnionExec,
+    ValuesExec,
 )
 from planner.tree import walk
 
@@ -55,6 +68,7 @@ class Lowering:
     def __init__(self, context: RuleContext) -> None:
         self.context = context
         self._sizes: dict[int, tuple[PhysicalPlan, float, float]] = {}
+        self._estimates: dict[int, tuple[PhysicalPlan, Estimate]] = {}
         self._shares: dict[int, tuple[PhysicalPlan, tuple[float, float]]] = {}
 
     def lower(self, plan: LogicalPlan) -> PhysicalPlan:
@@ -62,6 +76,7 @@ class Lowering:
         lowered = self._lower(plan)
         estimate = self.context.estimator.estimate(plan)
         self._sizes[id(lowered)] = (lowered, estimate.rows, estimate.num_bytes)
+        self._estimates[id(lowered)] = (lowered, estimate)
         return lowered
 
     def size(self, plan: PhysicalPlan) -> tuple[float, float]:
@@ -76,6 +91,14 @@ class Lowering:
         """Expected shares of a join's left and right rows that find a partner."""
         known = self._shares.get(id(plan))
         return known[1] if known is not None and known[0] is plan else (1.0, 1.0)
+
+    def distinct(self, plan: PhysicalPlan, columns: Iterable[int]) -> float:
+        """Expected different values of some columns together; 1 for an operator that is new."""
+        known = self._estimates.get(id(plan))
+        if known is None or known[0] is not plan:
+            return 1.0
+        found = [known[1].columns[i].distinct for i in columns if i in known[1].columns]
+        return min(math.prod(found), known[1].rows)
 
     def note_size(self, plan: PhysicalPlan, like: PhysicalPlan) -> PhysicalPlan:
         """Remember that a rewritten operator is as large as the original."""
@@ -102,6 +125,17 @@ class Lowering:
                 return UnionExec(tuple(self.lower(c) for c in plan.inputs), plan.outputs)
             case Join():
                 return self._join(plan)
+            case Window():
+                return lower_windows(plan, self)
+            case Values():
+                return ValuesExec(plan.rows, plan.outputs)
+            case Range():
+                return RangeExec(plan.outputs, plan.start, plan.stop, plan.step)
+            case Expand():
+                return ExpandExec(self.lower(plan.child), plan.projections, plan.outputs)
+            case Generate():
+                child = self.lower(plan.child)
+                return GenerateExec(child, plan.generator, plan.outputs, plan.outer)
         raise InternalPlanError(f"{type(plan).__name__} has no physical form")
 
     def _limit(self, plan: Limit) -> PhysicalPlan:
@@ -142,12 +176,13 @@ class Lowering:
             return single
         estimate = self.context.estimator.estimate(plan)
         self._sizes[id(single)] = (single, estimate.rows, estimate.num_bytes)
+        self._estimates[id(single)] = (single, estimate)
         return ProjectionExec(single, (*((c, c.ref) for c, _ in plan.groups), *results))
 
     def _join(self, plan: Join) -> PhysicalPlan:
         if plan.kind == "right":
             plan = Join(plan.right, plan.left, "left", plan.condition)
-        left_keys, right_keys, residual = _split_condition(plan)
+        left_keys, right_keys, null_safe, residual = _split_condition(plan)
         estimate = self.context.estimator.estimate
         small = estimate(plan.right).num_bytes <= self.context.options.broadcast_bytes
         broadcast = plan.kind != "full" and (not left_keys or small)
@@ -159,6 +194,7 @@ class Lowering:
             right_keys=right_keys,
             residual=residual,
             broadcast=broadcast,
+            null_safe=null_safe if any(null_safe) else (),
         )
         shares = match_shares(estimate(plan.left), estimate(plan.right), plan.condition)
         self._shares[id(join)] = (join, shares)
@@ -167,27 +203,29 @@ class Lowering:
 
 def _split_condition(
     plan: Join,
-) -> tuple[tuple[Expression, ...], tuple[Expression, ...], Expression]:
-    left_keys: list[Expression] = []
-    right_keys: list[Expression] = []
+) -> tuple[tuple[Expression, ...], tuple[Expression, ...], tuple[bool, ...], Expression]:
+    """Left keys, right keys, whether NULL equals NULL for each, and what is left over."""
+    keys: list[tuple[Expression, Expression, bool]] = []
     residual: list[Expression] = []
     for part in conjuncts(plan.condition):
-        if isinstance(part, Call) and part.function == "eq" and part.args[0].dtype.is_atomic:
-            first, second = part.args
-            if first.column_ids and second.column_ids:
-                if (
-                    first.column_ids <= plan.left.column_ids
-                    and second.column_ids <= plan.right.column_ids
-                ):
-                    left_keys.append(first)
-                    right_keys.append(second)
-                    continue
-                if (
-                    second.column_ids <= plan.left.column_ids
-                    and first.column_ids <= plan.right.column_ids
-                ):
-                    left_keys.append(second)
-                    right_keys.append(first)
-                    continue
-        residual.append(part)
-    return tuple(left_keys), tuple(right_keys), conjoin(residual)
+        pair = _key_pair(part, plan)
+        if pair is None:
+            residual.append(part)
+        else:
+            keys.append((*pair, isinstance(part, Call) and part.function == "eq_null_safe"))
+    left, right, null_safe = (tuple(k[i] for k in keys) for i in range(3))
+    return left, right, null_safe, conjoin(residual)  # type: ignore[return-value]  # by position
+
+
+def _key_pair(part: Expression, plan: Join) -> tuple[Expression, Expression] | None:
+    """The left and the right operand of an equality between the sides of a join."""
+    if not isinstance(part, Call) or part.function not in ("eq", "eq_null_safe"):
+        return None
+    if not part.args[0].dtype.is_atomic:
+        return None
+    for first, second in (part.args, part.args[::-1]):
+        if not first.column_ids or not second.column_ids:
+            return None
+        if first.column_ids <= plan.left.column_ids and second.column_ids <= plan.right.column_ids:
+            return first, second
+    return None

@@ -7,7 +7,7 @@ In: children and expressions. Out: trees that `distribute` adds exchanges to, `s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
 from planner.errors import InternalPlanError
@@ -277,6 +277,7 @@ class HashJoinExec(PhysicalPlan):
         residual: What else must hold for a pair to match.
         broadcast: Whether each task needs the whole build side (else both are partitioned by key).
         build_inline: Whether each task scans the build side's tables itself.
+        null_safe: For each key whether NULL equals NULL (`<=>`); empty if that is so for none.
     """
 
     left: PhysicalPlan
@@ -287,10 +288,19 @@ class HashJoinExec(PhysicalPlan):
     residual: Expression
     broadcast: bool = False
     build_inline: bool = False
+    null_safe: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
         if [k.dtype for k in self.left_keys] != [k.dtype for k in self.right_keys]:
             raise InternalPlanError("join keys differ in type")
+        if len(self.null_safe) not in (0, len(self.left_keys)):
+            raise InternalPlanError("null_safe must be given for each key")
+
+    @property
+    def key_pairs(self) -> tuple[tuple[Expression, Expression, bool], ...]:
+        """Left key, right key, and whether NULL equals NULL."""
+        null_safe = self.null_safe or (False,) * len(self.left_keys)
+        return tuple(zip(self.left_keys, self.right_keys, null_safe, strict=True))
 
     @property
     def children(self) -> tuple[PhysicalPlan, ...]:
@@ -505,8 +515,10 @@ class ExchangeExec(_UnaryExec):
         kind: `shuffle` by key hash, `broadcast` to every task, `gather` into one task.
         keys: Numbers of the key columns; only a shuffle has them.
         num_partitions: Partitions that a shuffle writes; 1 for the other kinds.
+        reason: Why it is there, for people; see `exchange_reasons`.
     """
 
     kind: ExchangeKind
     keys: tuple[int, ...] = ()
     num_partitions: int = 1
+    reason: str = field(default="", compare=False)

@@ -5,6 +5,7 @@ In: a YAML file that says where each table's Parquet files are:
     tables:
       lineitem:
         location: data/tpch/lineitem   # file, folder or glob; beside the YAML file, or s3://
+                                       # a folder may hold partition folders such as day=2024-01-31
         format: parquet                # the default, and the only one
 
 Out: a `FileCatalog`. Loading looks at the YAML only; a table's files are listed and their footers
@@ -25,6 +26,7 @@ import yaml
 
 from infra.catalog.files import canonical_location, list_files
 from infra.catalog.footers import FileFooter
+from infra.catalog.partitions import partition_fields
 from infra.catalog.statistics import FooterCache, read_footers, table_info
 from infra.storage.object_store import StorageOptions
 from planner.catalog import TableInfo
@@ -126,8 +128,9 @@ class FileCatalog:
         source = self.source(name)
         try:
             files = list_files(source.location, self._options)
+            partitions = partition_fields(source.location, files)
             footers = read_footers(files, self._options, self._cache)
-            return table_info(source.name, footers), footers
+            return table_info(source.name, footers, partitions), footers
         except CatalogError as error:
             raise CatalogError(f"table {source.name!r}: {error}") from error
 

@@ -2,7 +2,8 @@
 
 In: a location (file, folder or glob). Out: `FileEntry` values, sorted by URI. The rules for what
 counts as a data file are Spark's (`HadoopFSUtils.shouldFilterOutPathName`): direct children of the
-folder whose names start with neither `_` nor `.`. A URI is canonical: a plain absolute path with
+folder whose names start with neither `_` nor `.`, or, where there are folders such as `day=1`, the
+files at any depth below these (see `partitions`). A URI is canonical: a plain absolute path with
 symbolic links resolved for a local file (what DuckDB and pyarrow take), `s3://bucket/key` on S3.
 
 Worker code.
@@ -38,11 +39,13 @@ class FileEntry:
         uri: Canonical absolute URI.
         num_bytes: Size in bytes.
         version: Modification time in ns since 1970 of a local file, ETag of an S3 object.
+        folders: Names of the partition folders that it lies in, from the table's location down.
     """
 
     uri: str
     num_bytes: int
     version: str
+    folders: tuple[str, ...] = ()
 
 
 def is_s3(location: str) -> bool:
@@ -82,7 +85,7 @@ def list_files(location: str, options: StorageOptions | None = None) -> tuple[Fi
     """Return the data files at a canonical location, sorted by URI.
 
     Raises:
-        CatalogError: There is nothing there, no data file, or a folder of Hive partitions.
+        CatalogError: There is nothing there, no data file, or a pattern matches partitions.
         StorageError: S3 refused the listing.
     """
     found = _list_s3(location, options) if is_s3(location) else _list_local(location)
@@ -140,7 +143,7 @@ def read_tail(
         return entry, tail
     try:
         with open(entry.uri, "rb") as file:
-            current = _local_entry(entry.uri, os.fstat(file.fileno()))
+            current = _local_entry(entry.uri, os.fstat(file.fileno()), entry.folders)
             file.seek(max(0, current.num_bytes - num_bytes))
             return current, file.read(num_bytes)
     except FileNotFoundError:
@@ -172,19 +175,26 @@ def _list_local(location: str) -> list[FileEntry]:
         raise CatalogError(f"cannot list {location}: {error}") from error
 
 
-def _list_local_folder(folder: str) -> list[FileEntry]:
+def _list_local_folder(folder: str, above: tuple[str, ...] = ()) -> list[FileEntry]:
     with os.scandir(folder) as children:
         visible = [child for child in children if not _is_hidden(child.name)]
     folders = [child.name for child in visible if child.is_dir()]
-    _note_subfolders(folder, folders)
-    return [_local_entry(child.path, child.stat()) for child in visible if not child.is_dir()]
+    entries = [
+        _local_entry(child.path, child.stat(), above) for child in visible if not child.is_dir()
+    ]
+    for name in _partition_folders(folder, folders, above):
+        entries += _list_local_folder(os.path.join(folder, name), (*above, name))
+    return entries
 
 
-def _local_entry(path: str, status: os.stat_result) -> FileEntry:
+def _local_entry(path: str, status: os.stat_result, folders: tuple[str, ...] = ()) -> FileEntry:
     if not stat.S_ISREG(status.st_mode):
         raise CatalogError(f"{path} is not a regular file; remove it or correct the location")
     return FileEntry(
-        uri=os.path.realpath(path), num_bytes=status.st_size, version=str(status.st_mtime_ns)
+        uri=os.path.realpath(path),
+        num_bytes=status.st_size,
+        version=str(status.st_mtime_ns),
+        folders=folders,
     )
 
 
@@ -216,7 +226,7 @@ def _list_s3(location: str, options: StorageOptions | None) -> list[FileEntry]:
         raise _s3_error("list", location, options, error) from error
 
 
-def _list_s3_folder(filesystem: Any, folder: str) -> list[FileEntry]:
+def _list_s3_folder(filesystem: Any, folder: str, above: tuple[str, ...] = ()) -> list[FileEntry]:
     path = folder.removeprefix("s3://").rstrip("/")
     entries, folders = [], []
     for child in filesystem.ls(path, detail=True):
@@ -228,17 +238,19 @@ def _list_s3_folder(filesystem: Any, folder: str) -> list[FileEntry]:
         if child["type"] == "directory":
             folders.append(name.rsplit("/", 1)[-1])
         elif not child["name"].endswith("/"):
-            entries.append(_s3_entry(child))
-    _note_subfolders(folder, folders)
+            entries.append(_s3_entry(child, above))
+    for name in _partition_folders(folder, folders, above):
+        entries += _list_s3_folder(filesystem, f"{path}/{name}", (*above, name))
     return entries
 
 
-def _s3_entry(child: dict[str, Any]) -> FileEntry:
+def _s3_entry(child: dict[str, Any], folders: tuple[str, ...] = ()) -> FileEntry:
     version = child.get("ETag") or child.get("LastModified") or ""
     return FileEntry(
         uri=f"s3://{child['name']}",
         num_bytes=int(child["size"]),
         version=str(version).strip('"'),
+        folders=folders,
     )
 
 
@@ -266,13 +278,15 @@ def _refuse_hive(location: str, folders: Iterable[str]) -> None:
         name = folder.rstrip("/").rsplit("/", 1)[-1]
         if "=" in name:
             raise CatalogError(
-                f"{location} has the partition folder {name!r}; Hive-style partitions are not "
-                "supported yet, so give the location of one partition or rewrite the table flat"
+                f"{location} is a pattern that matches the partition folder {name!r}; give the "
+                "folder above it, so that its columns are known, or one partition"
             )
 
 
-def _note_subfolders(location: str, folders: list[str]) -> None:
-    """Refuses Hive partitions; warns of other subfolders, which Spark does not read either."""
-    _refuse_hive(location, folders)
+def _partition_folders(folder: str, folders: list[str], above: tuple[str, ...]) -> list[str]:
+    """Subfolders whose files belong to the table; Spark reads no others of a plain folder."""
+    if above or any("=" in name for name in folders):
+        return sorted(folders)
     if folders:
-        log.warning("%s: %d subfolders are not read, as in Spark", location, len(folders))
+        log.warning("%s: %d subfolders are not read, as in Spark", folder, len(folders))
+    return []

@@ -18,7 +18,7 @@ from planner import types
 from planner.errors import CatalogError, UnsupportedSqlError
 from planner.types import DataType, Field
 
-INT96_REASON = "INT96 timestamps"
+INT96_REASON = "nested INT96 timestamps"
 LEGACY_CALENDAR_REASON = "dates or timestamps in the legacy (Julian) calendar"
 
 _SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
@@ -111,12 +111,19 @@ def stored_columns(metadata: pq.FileMetaData) -> tuple[StoredColumn, ...]:
                 storage=" ".join(storage),
                 first_leaf=first,
                 num_leaves=leaves.index - first,
-                native_reason=leaves.native_reason,
+                native_reason=_column_reason(dtype, leaves),
             )
         )
     _check_names([column.field.name for column in columns])
     _check_spark_schema(metadata, tuple(column.field for column in columns))
     return tuple(columns)
+
+
+def _column_reason(dtype: DataType, leaves: _Leaves) -> str | None:
+    # A column of INT96 is read as an instant (`infra.engines`); members of one are not.
+    if leaves.native_reason == INT96_REASON and dtype.is_atomic:
+        return None
+    return leaves.native_reason
 
 
 def file_native_reason(metadata: pq.FileMetaData, columns: tuple[StoredColumn, ...]) -> str | None:
@@ -248,7 +255,10 @@ def _declared_type(member: dict[str, Any]) -> DataType:
 
 def _declared(body: Any) -> DataType:
     if isinstance(body, str):
-        return types.parse_type(body)
+        dtype = types.parse_type(body)
+        if dtype.is_interval:
+            raise UnsupportedSqlError(f"type '{dtype}' is not supported")
+        return dtype
     match body.get("type"):
         case "struct":
             return types.struct_of(

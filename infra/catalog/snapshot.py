@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from infra.catalog.files import FileEntry, stat_file
 from infra.catalog.footers import FileFooter
+from infra.catalog.partitions import partition_texts
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
 from planner.catalog import TableInfo
@@ -25,7 +26,7 @@ from planner.errors import CatalogError, GraphFormatError
 from planner.serde import decode
 from planner.types import Field
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ class FileIdentity:
         num_rows: Rows of the file.
         row_groups: Rows of each row group; they add up to `num_rows`.
         footer_checksum: SHA-256 of the Parquet footer, 32 hex digits.
+        partition: Values of the table's partition columns as its folders spell them, None for NULL.
     """
 
     uri: str
@@ -47,6 +49,7 @@ class FileIdentity:
     num_rows: int
     row_groups: tuple[int, ...]
     footer_checksum: str
+    partition: tuple[str | None, ...] = ()
 
     @classmethod
     def from_footer(cls, footer: FileFooter) -> FileIdentity:
@@ -58,6 +61,7 @@ class FileIdentity:
             num_rows=footer.num_rows,
             row_groups=footer.row_groups,
             footer_checksum=footer.checksum,
+            partition=partition_texts(footer.entry),
         )
 
 
@@ -67,7 +71,7 @@ class TableSnapshot:
 
     Attributes:
         table: Name as the catalog spells it.
-        columns: Columns in file order.
+        columns: Columns in file order, then partition columns.
         files: Files, sorted by URI; at least one.
         native_reason: Why DuckDB must not read the files, or None where it may.
     """
@@ -76,6 +80,11 @@ class TableSnapshot:
     columns: tuple[Field, ...]
     files: tuple[FileIdentity, ...]
     native_reason: str | None = None
+
+    @property
+    def partition_columns(self) -> tuple[Field, ...]:
+        """Columns that come from the names of folders."""
+        return self.columns[len(self.columns) - len(self.files[0].partition) :]
 
     @property
     def num_rows(self) -> int:
@@ -237,7 +246,14 @@ def _table_to_json(table: TableSnapshot) -> dict[str, Any]:
 
 def _table_from_json(body: dict[str, Any]) -> TableSnapshot:
     files = (
-        FileIdentity(**{**file, "row_groups": tuple(file["row_groups"])}) for file in body["files"]
+        FileIdentity(
+            **{
+                **file,
+                "row_groups": tuple(file["row_groups"]),
+                "partition": tuple(file["partition"]),
+            }
+        )
+        for file in body["files"]
     )
     return TableSnapshot(
         table=body["table"],

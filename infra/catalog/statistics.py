@@ -21,15 +21,17 @@ from typing import Any
 from infra.catalog.column_summary import ColumnSummary, column_stats, merge_summaries
 from infra.catalog.files import FileEntry
 from infra.catalog.footers import FileFooter, read_footer
+from infra.catalog.partitions import partition_summary, partition_texts
 from infra.storage.object_store import StorageOptions
 from planner.catalog import TableInfo, TableStats
 from planner.encoding import encode
 from planner.errors import CatalogError, GraphFormatError
 from planner.serde import decode
+from planner.types import Field
 
 log = logging.getLogger(__name__)
 
-_CACHE_VERSION = 1
+_CACHE_VERSION = 2
 _NUM_THREADS = 16
 DEFAULT_CACHE_ENTRIES = 20_000
 
@@ -126,11 +128,19 @@ def read_footers(
     return tuple(footer for entry in entries if (footer := known[entry]) is not None)
 
 
-def table_info(name: str, footers: Sequence[FileFooter]) -> TableInfo:
+def table_info(
+    name: str, footers: Sequence[FileFooter], partitions: tuple[Field, ...] = ()
+) -> TableInfo:
     """Return what the planner knows of a table with these files.
 
+    Args:
+        name: Name in the catalog.
+        footers: Footers of all files.
+        partitions: Columns that come from folder names; they stand behind those of the files.
+
     Raises:
-        CatalogError: Two files have different columns or types.
+        CatalogError: Two files have different columns or types, or a partition column has the
+            name of a column of the files.
     """
     first = footers[0]
     for other in footers[1:]:
@@ -139,9 +149,21 @@ def table_info(name: str, footers: Sequence[FileFooter]) -> TableInfo:
     for i, field in enumerate(first.columns):
         summary = merge_summaries([footer.summaries[i] for footer in footers])
         columns[field.name] = column_stats(summary, field.dtype)
+    stored = {field.name.lower() for field in first.columns}
+    for i, field in enumerate(partitions):
+        if field.name.lower() in stored:
+            raise CatalogError(
+                f"column {field.name!r} stands in the files and in the names of their folders; "
+                "write the files without it"
+            )
+        parts = [
+            partition_summary(partition_texts(footer.entry)[i], field.dtype, footer.num_rows)
+            for footer in footers
+        ]
+        columns[field.name] = column_stats(merge_summaries(parts), field.dtype)
     return TableInfo(
         name=name,
-        columns=first.columns,
+        columns=(*first.columns, *partitions),
         stats=TableStats(
             num_rows=sum(footer.num_rows for footer in footers),
             num_bytes=sum(footer.entry.num_bytes for footer in footers),
@@ -196,7 +218,7 @@ def _footer_to_json(footer: FileFooter) -> dict[str, Any]:
 
 def _footer_from_json(body: dict[str, Any]) -> FileFooter:
     return FileFooter(
-        entry=FileEntry(**body["entry"]),
+        entry=FileEntry(**{**body["entry"], "folders": tuple(body["entry"]["folders"])}),
         checksum=body["checksum"],
         num_rows=body["num_rows"],
         row_groups=tuple(body["row_groups"]),

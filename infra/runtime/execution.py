@@ -115,6 +115,7 @@ class Output:
             "read_seconds",
             "write_seconds",
             "total_seconds",
+            "started_at",
             "peak_memory_bytes",
             "host",
             "pid",

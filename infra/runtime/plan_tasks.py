@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from infra.catalog.snapshot import FileIdentity, Snapshot
+from infra.catalog.snapshot import FileIdentity, Snapshot, TableSnapshot
 from infra.engines.inputs import FileRows, LeafColumn
 from infra.runtime.estimator import (
     FileSlice,
@@ -19,6 +19,7 @@ from infra.runtime.estimator import (
     SourceFile,
     assign_tasks,
 )
+from infra.runtime.prune_files import Constants, pruned_files, table_constants
 from infra.runtime.task_spec import InputSpec, ScanInput, ShuffleInput, TaskSettings, TaskSpec
 from infra.settings import EngineSettings
 from infra.shuffle.manifest import Manifest
@@ -41,7 +42,8 @@ def input_sizes(stage: Stage, snapshot: Snapshot, manifests: Mapping[int, Manife
     partitions: dict[int, Sequence[int]] = {}
     for position, leaf in enumerate(stage.leaves):
         if isinstance(leaf, ScanExec):
-            scans[position] = [_source(f) for f in snapshot.table(leaf.table).files]
+            files = pruned_files(stage.fragment, leaf, snapshot.table(leaf.table))
+            scans[position] = [_source(f) for f in files]
         else:
             partitions[position] = manifests[leaf.stage_id].partition_bytes
     return InputSizes(scans, partitions)
@@ -90,7 +92,9 @@ def build_specs(
             fingerprint=fingerprint,
             task_index=index,
             sql=sql,
-            inputs=bind_leaves(graph, stage, assignment.slices, snapshot, manifests),
+            inputs=bind_leaves(
+                graph, stage, assignment.slices, snapshot, manifests, settings.time_zone
+            ),
             types=tuple(f.dtype for f in stage.schema),
             output=output_partitioning(stage),
             settings=settings,
@@ -105,12 +109,13 @@ def bind_leaves(
     slices: Sequence[LeafSlice],
     snapshot: Snapshot,
     manifests: Mapping[int, Manifest],
+    time_zone: str,
 ) -> tuple[InputSpec, ...]:
     """What each leaf of a stage is bound to, given the slice of it that is read."""
     bound: list[InputSpec] = []
     for leaf, part in zip(stage.leaves, slices, strict=True):
         if isinstance(leaf, ScanExec) and isinstance(part, ScanSlice):
-            bound.append(_bind_scan(leaf, part, snapshot))
+            bound.append(_bind_scan(leaf, part, snapshot, time_zone))
         elif isinstance(leaf, StageInputExec) and isinstance(part, PartitionRange):
             bound.append(_bind_shuffle(graph, leaf, part, manifests[leaf.stage_id]))
         else:
@@ -124,17 +129,21 @@ def whole_leaves(
     """All of each leaf of a stage."""
     sizes = input_sizes(stage, snapshot, manifests)
     slices = [sizes.whole(position) for position in range(len(stage.leaves))]
-    return bind_leaves(graph, stage, slices, snapshot, manifests)
+    return bind_leaves(graph, stage, slices, snapshot, manifests, graph.time_zone)
 
 
 def whole_tables(graph: StageGraph, snapshot: Snapshot) -> dict[str, InputSpec]:
     """All tables of a query by name, with the columns that the plan was made for."""
     tables: dict[str, InputSpec] = {}
     for name, fields in graph.tables:
-        files = snapshot.table(name).files
+        table = snapshot.table(name)
         tables[name] = ScanInput(
             columns=tuple(LeafColumn(f.name, f.name, f.dtype) for f in fields),
-            files=tuple(_rows(f, 0, f.num_rows) for f in files if f.num_rows),
+            files=tuple(
+                _rows(f, 0, f.num_rows, table_constants(table, f, graph.time_zone))
+                for f in table.files
+                if f.num_rows
+            ),
         )
     return tables
 
@@ -171,8 +180,12 @@ def task_settings(
 
     The folders are those of all tables of the run, so that all its stages share a database.
     """
-    uris = {file.uri for table in snapshot.tables.values() for file in table.files}
-    folders = {os.path.dirname(uri) for uri in uris if "://" not in uri}
+    folders = {
+        _table_folder(file)
+        for table in snapshot.tables.values()
+        for file in table.files
+        if "://" not in file.uri
+    }
     return TaskSettings(
         store=store.to_dict(),
         time_zone=time_zone,
@@ -185,6 +198,14 @@ def task_settings(
     )
 
 
+def _table_folder(file: FileIdentity) -> str:
+    """The folder of a local file, or the one above its partition folders."""
+    folder = os.path.dirname(file.uri)
+    for _ in file.partition:
+        folder = os.path.dirname(folder)
+    return folder
+
+
 def _source(file: FileIdentity) -> SourceFile:
     # The snapshot has no bytes per row group; rows of one file are about equally wide.
     groups = tuple(
@@ -194,21 +215,25 @@ def _source(file: FileIdentity) -> SourceFile:
     return SourceFile(file.uri, groups)
 
 
-def _bind_scan(leaf: ScanExec, part: ScanSlice, snapshot: Snapshot) -> ScanInput:
+def _bind_scan(leaf: ScanExec, part: ScanSlice, snapshot: Snapshot, time_zone: str) -> ScanInput:
     pairs = zip(leaf.outputs, leaf.source, strict=True)
-    known = {f.uri: f for f in snapshot.table(leaf.table).files}
+    table = snapshot.table(leaf.table)
+    known = {f.uri: f for f in table.files}
     return ScanInput(
         columns=tuple(LeafColumn(f"c{c.id}", source, c.dtype) for c, source in pairs),
-        files=tuple(_slice_rows(known[s.uri], s) for s in part.files),
+        files=tuple(_slice_rows(table, known[s.uri], s, time_zone) for s in part.files),
     )
 
 
-def _slice_rows(file: FileIdentity, part: FileSlice) -> FileRows:
-    return _rows(file, part.row_start, part.row_end)
+def _slice_rows(
+    table: TableSnapshot, file: FileIdentity, part: FileSlice, time_zone: str
+) -> FileRows:
+    constants = table_constants(table, file, time_zone)
+    return _rows(file, part.row_start, part.row_end, constants)
 
 
-def _rows(file: FileIdentity, start: int, end: int) -> FileRows:
-    return FileRows(file.uri, start, end, file.num_rows, file.num_bytes, file.version)
+def _rows(file: FileIdentity, start: int, end: int, constants: Constants) -> FileRows:
+    return FileRows(file.uri, start, end, file.num_rows, file.num_bytes, file.version, constants)
 
 
 def _bind_shuffle(

@@ -62,6 +62,7 @@ class _Meter:
     read_seconds: float = 0.0
     write_seconds: float = 0.0
     started: float = field(default_factory=time.perf_counter)
+    started_at: float = field(default_factory=time.time)
 
 
 def run_task(spec: TaskSpec, attempt: int = 0) -> TaskReport:
@@ -254,6 +255,7 @@ def _report(
         read_seconds=meter.read_seconds,
         write_seconds=meter.write_seconds,
         total_seconds=total,
+        started_at=meter.started_at,
         peak_memory_bytes=peak_memory_bytes(),
         host=socket.gethostname(),
         pid=os.getpid(),

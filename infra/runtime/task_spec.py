@@ -185,6 +185,7 @@ class TaskReport:
         read_seconds: Reading shuffle inputs.
         write_seconds: Partitioning and writing.
         total_seconds: From start to end.
+        started_at: When it started by its machine's clock, seconds since 1970; 0 if unknown.
         peak_memory_bytes: Highest resident memory that this worker process ever had.
         host: Machine that ran it.
         pid: Process that ran it.
@@ -200,6 +201,7 @@ class TaskReport:
     read_seconds: float = 0.0
     write_seconds: float = 0.0
     total_seconds: float = 0.0
+    started_at: float = 0.0
     peak_memory_bytes: int = 0
     host: str = ""
     pid: int = 0

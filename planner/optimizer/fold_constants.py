@@ -9,17 +9,22 @@ from decimal import Decimal
 from planner.coercion import cast_literal
 from planner.expressions import FALSE, TRUE, Call, Cast, Expression, Literal
 from planner.logical import LogicalPlan
+from planner.optimizer.constants import COMPARE, compared, ordered
 from planner.optimizer.context import RuleContext
 from planner.optimizer.rewriting import map_expressions, map_plans
 from planner.tree import transform_up
 from planner.types import DATE
 
+_STRICT = (*COMPARE, "not", "add", "subtract", "multiply")
+_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+
 
 def fold_constants(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
-    """Replace constant date and decimal arithmetic, and boolean terms that are known.
+    """Replace constant arithmetic and comparisons, and boolean terms that are known.
 
-    Before:  Filter[d < add_months(DATE '1994-01-01', 12) AND true]
+    Before:  Filter[d < add_months(DATE '1994-01-01', 12) AND 1 + 1 = 2]
     After:   Filter[d < DATE '1995-01-01']
+    A strict operator over a NULL constant is NULL, as in Spark's NullPropagation.
     Never:   where the value is not certain (overflow, a date out of range): the engine then says.
     """
     del context
@@ -38,8 +43,17 @@ def fold(expr: Expression) -> Expression:
         return expr
     if expr.function in ("and", "or"):
         return _connector(expr)
+    if expr.function in ("is_null", "is_not_null") and isinstance(expr.args[0], Literal):
+        return TRUE if (expr.args[0].value is None) == (expr.function == "is_null") else FALSE
+    if expr.function == "in":
+        return _membership(expr)
+    if expr.function == "coalesce":
+        return _coalesce(expr)
     if not all(isinstance(a, Literal) and a.value is not None for a in expr.args):
-        return expr
+        null = any(isinstance(a, Literal) and a.value is None for a in expr.args)
+        return Literal(expr.dtype, None) if null and expr.function in _STRICT else expr
+    if expr.function in COMPARE:
+        return _comparison(expr)
     values = [a.value for a in expr.args if isinstance(a, Literal)]
     match expr.function:
         case "date_add" | "date_sub":
@@ -47,6 +61,10 @@ def fold(expr: Expression) -> Expression:
             return _date(expr, str(values[0]), days=days)
         case "add_months":
             return _date(expr, str(values[0]), months=int(values[1] or 0))
+        case "not":
+            return FALSE if values[0] is True else TRUE
+        case "add" | "subtract" | "multiply" if expr.dtype.is_integral:
+            return _integer(expr, int(values[0] or 0), int(values[1] or 0))
         case "add" | "subtract" | "multiply" if expr.dtype.is_decimal:
             return _decimal(expr, Decimal(str(values[0])), Decimal(str(values[1])))
     return expr
@@ -62,6 +80,48 @@ def _connector(expr: Call) -> Expression:
     if not left:
         return neutral
     return left[0] if len(left) == 1 else Call(expr.dtype, expr.function, left)
+
+
+def _comparison(expr: Call) -> Expression:
+    left, right = (ordered(arg) for arg in expr.args)
+    if left is None or right is None:
+        return expr
+    return TRUE if COMPARE[expr.function](compared(left, right)) else FALSE
+
+
+def _membership(expr: Call) -> Expression:
+    """`x IN (…)` of constants: NULL where x is NULL, or where it equals none and one is NULL."""
+    if not all(isinstance(a, Literal) for a in expr.args):
+        return expr
+    if _is_null(expr.args[0]):
+        return Literal(expr.dtype, None)
+    written = [a for a in expr.args if not _is_null(a)]
+    first, *members = [value for a in written if (value := ordered(a)) is not None] or [""]
+    if len(members) + 1 < len(written) or not members:
+        return expr
+    if any(compared(first, member) == 0 for member in members):
+        return TRUE
+    return FALSE if len(written) == len(expr.args) else Literal(expr.dtype, None)
+
+
+def _coalesce(expr: Call) -> Expression:
+    """COALESCE without leading NULLs; a constant that is not NULL ends it."""
+    args = [a for a in expr.args if not _is_null(a)]
+    if not args:
+        return Literal(expr.dtype, None)
+    if args[0].dtype == expr.dtype and (len(args) == 1 or isinstance(args[0], Literal)):
+        return args[0]
+    return expr if len(args) == len(expr.args) else expr.with_children(tuple(args))
+
+
+def _is_null(expr: Expression) -> bool:
+    return isinstance(expr, Literal) and expr.value is None
+
+
+def _integer(expr: Call, left: int, right: int) -> Expression:
+    exact = {"add": left + right, "subtract": left - right, "multiply": left * right}[expr.function]
+    limit = 1 << (_BITS[expr.dtype.kind] - 1)
+    return Literal(expr.dtype, exact) if -limit <= exact < limit else expr
 
 
 def _date(expr: Call, text: str, *, days: int = 0, months: int = 0) -> Expression:

@@ -8,15 +8,20 @@ from planner.estimates import default_width
 from planner.expressions import Column
 from planner.logical import (
     Aggregate,
+    Expand,
     Filter,
+    Generate,
     Join,
     Limit,
     LogicalPlan,
     OneRow,
     Project,
+    Range,
     Scan,
     Sort,
     Union,
+    Values,
+    Window,
 )
 from planner.optimizer.context import RuleContext
 
@@ -58,6 +63,14 @@ def prune(plan: LogicalPlan, needed: frozenset[int], *, narrow: bool) -> Logical
         case Filter() | Sort() | Limit():
             below = needed | _read(plan)
             return plan.with_children((prune(plan.child, below, narrow=narrow),))
+        case Window():
+            calls = tuple(c for c in plan.calls if c[0].id in needed)
+            if not calls:
+                return prune(plan.child, needed, narrow=narrow)
+            if len(calls) < len(plan.calls):
+                plan = replace(plan, calls=calls)
+            below = (needed | _read(plan)) & plan.child.column_ids
+            return plan.with_children((_narrowed(plan.child, below, narrow),))
         case Join():
             below = needed | _read(plan)
             sides = tuple(
@@ -66,7 +79,14 @@ def prune(plan: LogicalPlan, needed: frozenset[int], *, narrow: bool) -> Logical
             return plan.with_children(sides)
         case Union():
             return _union(plan, needed, narrow)
-        case OneRow():
+        case Generate():
+            below = (needed - frozenset(c.id for c in plan.outputs)) | _read(plan)
+            return plan.with_children((_narrowed(plan.child, below, narrow),))
+        case Expand():
+            plan = _expand(plan, needed)
+            return plan.with_children((_narrowed(plan.child, _read(plan), narrow),))
+        case OneRow() | Values() | Range():
+            # An item of VALUES that raises an error does so in Spark even if nothing reads it.
             return plan
     raise TypeError(type(plan).__name__)
 
@@ -83,6 +103,14 @@ def _scan(plan: Scan, needed: frozenset[int]) -> Scan:
     if len(kept) == len(pairs):
         return plan
     return replace(plan, outputs=tuple(c for c, _ in kept), source=tuple(n for _, n in kept))
+
+
+def _expand(plan: Expand, needed: frozenset[int]) -> Expand:
+    keep = [i for i, c in enumerate(plan.outputs) if c.id in needed] or [0]
+    if len(keep) == len(plan.outputs):
+        return plan
+    rows = tuple(tuple(row[i] for i in keep) for row in plan.projections)
+    return replace(plan, projections=rows, outputs=tuple(plan.outputs[i] for i in keep))
 
 
 def _narrowed(plan: LogicalPlan, needed: frozenset[int], narrow: bool) -> LogicalPlan:

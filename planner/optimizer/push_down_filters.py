@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.expressions import Call, Expression, conjoin, conjuncts, substitute
+from planner.expressions import Call, ColumnRef, Expression, conjoin, conjuncts, substitute
 from planner.functions import make_call
-from planner.logical import Aggregate, Filter, Join, LogicalPlan, Project, Sort, Union
+from planner.logical import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    LogicalPlan,
+    Project,
+    Sort,
+    Union,
+    Window,
+)
 from planner.optimizer.context import RuleContext
 
 
@@ -17,7 +27,7 @@ def push_down_filters(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
     After:   InnerJoin[o.k = l.k](Filter[o.total > 5] <- o, l)
     An OR over both sides of a join also leaves each side what its branches imply of it.
     Never:   below the NULL-supplying side of an outer join, below LIMIT, or below an aggregate
-    for other than its group columns.
+    for other than its group columns, or below a window for other than its partition keys.
     """
     del context
     return _push(plan, [])
@@ -34,10 +44,16 @@ def _push(plan: LogicalPlan, parts: list[Expression]) -> LogicalPlan:
             return _child(plan, _push(plan.child, parts))
         case Aggregate():
             return _aggregate(plan, parts)
+        case Window():
+            return _window(plan, parts)
         case Union():
             return _union(plan, parts)
         case Join():
             return _join(plan, parts)
+        case Generate():
+            below = [p for p in parts if p.column_ids <= plan.child.column_ids]
+            child = _push(plan.child, below)
+            return _filtered(_child(plan, child), [p for p in parts if p not in below])
     new = plan.with_children(tuple(_push(child, []) for child in plan.children))
     return _filtered(new, parts)
 
@@ -56,6 +72,15 @@ def _aggregate(plan: Aggregate, parts: list[Expression]) -> LogicalPlan:
     above = [p for p in parts if p not in below]
     child = _push(plan.child, [substitute(p, mapping) for p in below])
     return _filtered(_child(plan, child), above)
+
+
+def _window(plan: Window, parts: list[Expression]) -> LogicalPlan:
+    """A condition on the partition keys keeps or drops whole partitions."""
+    # NOTE: zeros of both signs are one key, which a condition on them might tell apart.
+    keys = {k.id for k in plan.partition if isinstance(k, ColumnRef) and not k.dtype.is_floating}
+    below = [p for p in parts if p.column_ids and p.column_ids <= keys]
+    above = [p for p in parts if p not in below]
+    return _filtered(_child(plan, _push(plan.child, below)), above)
 
 
 def _union(plan: Union, parts: list[Expression]) -> LogicalPlan:

@@ -75,9 +75,9 @@ def test_json_is_exact_and_stable(catalog: FileCatalog):
     [
         ("{", "damaged"),
         ("[]", "damaged"),
-        ('{"format_version": 1, "tables": {"t": {}}}', "damaged"),
-        ('{"format_version": 1, "tables": []}', "damaged"),
-        ('{"format_version": 99}', "format version 99, this Stagecoach reads 1"),
+        ('{"format_version": 2, "tables": {"t": {}}}', "damaged"),
+        ('{"format_version": 2, "tables": []}', "damaged"),
+        ('{"format_version": 99}', "format version 99, this Stagecoach reads 2"),
     ],
 )
 def test_damaged_snapshots_are_errors(text: str, message: str):
@@ -203,12 +203,24 @@ def test_s3_locations_that_are_no_table(s3_server: S3Server, tmp_path: Path):
     for location, message in [
         ("none", r"table 't': s3://.*/none (does not exist|has no data file)"),
         ("none/*", r"has no data file"),
-        ("hive", r"partition folder 'day=1'.*not supported yet"),
-        ("hive/*", r"partition folder 'day=1'.*not supported yet"),
+        ("hive/*", r"matches the partition folder 'day=1'"),
         ("bad", r"s3://.*/bad/a\.parquet: the file is empty"),
     ]:
         with pytest.raises(CatalogError, match=message):
             s3_catalog(s3_server, tmp_path, f"{root}/{location}").table("t")
+
+
+@pytest.mark.s3
+def test_s3_partition_folders(s3_server: S3Server, tmp_path: Path):
+    root = s3_server.new_root()
+    upload(s3_server, f"{root}/hive/day=1/hour=2/a.parquet", parquet([1]))
+    upload(s3_server, f"{root}/hive/day=2/hour=__HIVE_DEFAULT_PARTITION__/a.parquet", parquet([1]))
+    catalog = s3_catalog(s3_server, tmp_path, f"{root}/hive")
+    table = catalog.table("t")
+    assert table is not None
+    assert [(f.name, str(f.dtype)) for f in table.columns[-2:]] == [("day", "int"), ("hour", "int")]
+    files = take_snapshot(catalog, ["t"]).table("t").files
+    assert [f.partition for f in files] == [("1", "2"), ("2", None)]
 
 
 @pytest.mark.s3

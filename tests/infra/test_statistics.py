@@ -98,14 +98,17 @@ def test_types_that_only_spark_reads(tmp_path: Path, array: pa.Array, spark_type
     assert table.native_reason is not None and table.native_reason.startswith(reason)
 
 
-def test_int96_is_a_timestamp_that_only_spark_reads(tmp_path: Path):
-    array = pa.array([1], pa.timestamp("us"))
-    nested = pa.array([{"at": dt.datetime(2020, 1, 1)}])
-    table = written(
-        tmp_path, pa.table({"x": array, "s": nested}), use_deprecated_int96_timestamps=True
-    )
-    assert [str(f.dtype) for f in table.columns] == ["timestamp", "struct<at:timestamp>"]
-    assert table.native_reason == "INT96 timestamps"
+@pytest.mark.parametrize("nested", [False, True])
+def test_int96_is_a_timestamp_that_only_spark_reads_where_it_is_nested(
+    tmp_path: Path, nested: bool
+):
+    columns = {"x": pa.array([1], pa.timestamp("us"))}
+    if nested:
+        columns["s"] = pa.array([{"at": dt.datetime(2020, 1, 1)}])
+    table = written(tmp_path, pa.table(columns), use_deprecated_int96_timestamps=True)
+    kinds = ["timestamp", "struct<at:timestamp>"][: len(columns)]
+    assert [str(f.dtype) for f in table.columns] == kinds
+    assert table.native_reason == ("nested INT96 timestamps" if nested else None)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.display import render_graph, render_plan
+from planner.explain.display import render_graph, render_plan
 from planner.logical import LogicalPlan
 from planner.physical import (
     AggregateExec,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.catalog import MappingCatalog
-from planner.display import render_graph
+from planner.explain.display import render_graph
 from planner.fragment_sql import render_fragment
 from planner.planning import plan_query
 from planner.serde import dump_graph, load_graph

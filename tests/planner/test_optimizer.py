@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner.build import build_logical
-from planner.display import render_plan
+from planner.explain.display import render_plan
 from planner.estimates import Estimator
 from planner.logical import LogicalPlan
 from planner.optimizer import RULES, optimize

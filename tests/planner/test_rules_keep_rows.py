@@ -17,7 +17,7 @@ import pytest
 from planner.build import build_logical
 from planner.catalog import MappingCatalog
 from planner.cut import cut_into_stages
-from planner.distribute import distribute
+from planner.distribution import distribute
 from planner.estimates import Estimator
 from planner.fragment_sql import render_fragment
 from planner.logical import LogicalPlan
@@ -111,8 +111,34 @@ MORE = [
     "SELECT c.id, count(*) FROM orders o RIGHT JOIN customers c ON o.customer = c.id GROUP BY c.id",
     "SELECT id FROM customers UNION ALL SELECT id FROM products LIMIT 6 OFFSET 9",
     "SELECT id FROM orders LIMIT 5 OFFSET 18",
+    "SELECT o.id, c.id, d.id, e.id FROM orders o, customers c, customers d, customers e WHERE o.customer = c.id AND c.id = d.id AND d.id = e.id AND e.rating > 1",
+    "SELECT o.id, c.id FROM orders o JOIN customers c ON o.customer = c.id AND o.id = c.id JOIN customers d ON d.id = c.id",
+    "SELECT o.id, c.name FROM orders o LEFT JOIN customers c ON o.customer = c.id AND c.id = 3 WHERE o.customer > 1",
+    "SELECT o.id, c.name FROM orders o FULL JOIN customers c ON o.customer = c.id WHERE o.customer = 3",
+    "SELECT o.id, c.name FROM orders o RIGHT JOIN customers c ON o.customer = c.id WHERE c.id IN (3, 4)",
+    "SELECT o.id FROM orders o WHERE o.customer > 3 AND NOT EXISTS (SELECT 1 FROM customers c WHERE c.id = o.customer AND c.id > 5)",
+    "SELECT p.label, d.n FROM products p JOIN (SELECT product, count(*) AS n, max(price) AS m FROM lines GROUP BY product) d ON d.product = p.id WHERE p.label <> 'p1'",
+    "SELECT p.label, d.n FROM products p LEFT JOIN (SELECT product, line, count(*) AS n FROM lines GROUP BY product, line HAVING count(*) > 1) d ON d.product = p.id AND d.line = p.id WHERE p.label <> 'p1'",
+    "SELECT c.id, d.s FROM customers c JOIN (SELECT customer, status, sum(total) AS s FROM orders GROUP BY customer, status) d ON d.customer = c.id AND d.status = c.name WHERE c.rating = 1",
+    "SELECT c.id FROM customers c WHERE c.rating > 1 AND c.id NOT IN (SELECT customer FROM orders WHERE customer IS NOT NULL GROUP BY customer HAVING count(*) > 2)",
+    "SELECT o.id FROM orders o LEFT JOIN (SELECT order_id, count(*) AS n FROM lines GROUP BY order_id) x ON x.order_id = o.id AND x.n > 1 WHERE o.total > 0",
+    "SELECT DISTINCT o.status FROM orders o LEFT JOIN lines l ON l.order_id = o.id JOIN customers c ON c.id = o.customer",
+    "SELECT o.status, max(o.total), min(o.id) FROM orders o LEFT JOIN lines l ON l.order_id = o.id GROUP BY o.status",
+    "SELECT o.status, count(DISTINCT o.total) FROM orders o LEFT JOIN lines l ON l.order_id = o.id GROUP BY o.status",
+    "SELECT x.status, y.n FROM (SELECT DISTINCT status FROM orders WHERE 1 = 0) x FULL JOIN (SELECT status, count(*) AS n FROM orders GROUP BY status) y ON x.status = y.status",
+    "SELECT count(*), max(o.id) FROM orders o, (SELECT id FROM customers WHERE id > 5 AND id < 3) c WHERE o.customer = c.id",
+    "SELECT id FROM customers WHERE id NOT IN (SELECT customer FROM orders WHERE customer > 5 AND customer < 2)",
+    "WITH t AS (SELECT customer, sum(total) AS s, max(day) AS d, min(status) AS m FROM orders WHERE id > 3 GROUP BY customer) SELECT a.s, b.d FROM t a JOIN t b ON a.customer = b.customer WHERE a.m <> 'x'",
+    "SELECT a.status, b.id, b.total FROM orders a JOIN orders b ON a.customer = b.customer AND a.day < b.day",
+    "SELECT customer, count(*), sum(n) FROM (SELECT customer, day, count(*) AS n FROM orders GROUP BY customer, day) GROUP BY customer",
+    "SELECT l.order_id, count(*), max(x.m) FROM lines l JOIN (SELECT order_id, product, min(price) AS m FROM lines GROUP BY order_id, product) x ON l.order_id = x.order_id AND l.product = x.product GROUP BY l.order_id",
+    "SELECT l.order_id, count(x.m) FROM lines l LEFT JOIN (SELECT order_id, product, min(price) AS m FROM lines WHERE price > 4 GROUP BY order_id, product) x ON l.product = x.product AND l.order_id = x.order_id GROUP BY l.order_id",
+    "SELECT o.customer, count(*) FROM orders o WHERE EXISTS (SELECT 1 FROM lines l WHERE l.order_id = o.id AND l.product <> o.customer) AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.order_id = o.id AND l.price > 10) AND o.total > 2 GROUP BY o.customer",
 ]  # fmt: skip
-FIXTURES = [c.sql for c in all_cases() if "9999-12-31" not in c.sql and "<=>" not in c.sql]
+ERRORS = ("9999-12-31", "9223372036854775807")
+FIXTURES = [
+    c.sql for c in all_cases() if not any(e in c.sql for e in ERRORS) and "<=>" not in c.sql
+]
 ONE_TASK = PlannerOptions(single_task_bytes=1 << 60)
 SCALAR_ERROR = "SELECT name FROM customers WHERE rating = 5) AS name"
 QUERIES = [q for q in dict.fromkeys([*FIXTURES, *MORE]) if SCALAR_ERROR not in q]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from planner.display import render_graph, render_plan
+from planner.explain.display import render_graph, render_plan
 from planner.logical import LogicalPlan
 from planner.planning import plan_until
 from planner.stages import Stage

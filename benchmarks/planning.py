@@ -1,0 +1,138 @@
+"""How long planning takes: `python -m benchmarks.planning`.
+
+In: the TPC-H queries over statistics of scale 10, and generated joins of many relations. Out: the
+best time of each, in ms, from text to stage graph and in the optimiser alone; exit code 1 where an
+aim is missed. No data is read and no engine starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks.report import machine, write
+from planner.build import build_logical
+from planner.catalog import Catalog, ColumnStats, MappingCatalog, TableInfo, TableStats
+from planner.estimates import Estimator
+from planner.optimizer import optimize
+from planner.optimizer.context import RuleContext, first_free_id
+from planner.options import PlannerOptions
+from planner.parse import parse_query
+from planner.planning import plan_query
+from planner.types import BIGINT, Field, parse_type
+
+ROOT = Path(__file__).resolve().parents[1]
+AIM_TPCH_MS = 150.0
+AIM_JOIN_MS = 1000.0
+SHAPES = ("chain", "star", "cycle", "clique")
+
+
+def tpch_catalog() -> Catalog:
+    """TPC-H at scale 10 as its footers tell it, without the data."""
+    text = (ROOT / "tests" / "fixtures" / "tpch_sf10_catalog.json").read_text(encoding="utf-8")
+    return MappingCatalog([_table(name, entry) for name, entry in json.loads(text).items()])
+
+
+def _table(name: str, entry: dict[str, Any]) -> TableInfo:
+    columns = tuple(Field(c, parse_type(t)) for c, t in entry["columns"].items())
+    stats = {
+        c: ColumnStats(s["min"], s["max"], s["nulls"], s["distinct"], s["avg_bytes"])
+        for c, s in entry["stats"].items()
+    }
+    sizes = TableStats(entry["num_rows"], entry["num_bytes"], entry["num_files"], stats)
+    return TableInfo(name, columns, sizes)
+
+
+def many_joins(shape: str, count: int) -> tuple[str, Catalog]:
+    """An inner join of `count` relations whose predicates form a chain, star, cycle or clique."""
+    columns = (*(Field(f"k{i}", BIGINT) for i in range(count)), Field("v", BIGINT))
+    tables = []
+    for i in range(count):
+        rows = 1000 * (1 + (i * 7919) % 97)
+        stats = {f.name: ColumnStats(0, rows, 0, rows // (1 + i % 5) or 1, 8.0) for f in columns}
+        tables.append(TableInfo(f"t{i}", columns, TableStats(rows, rows * 64, 1, stats)))
+    links = {
+        "chain": [(i, i + 1) for i in range(count - 1)],
+        "star": [(0, i) for i in range(1, count)],
+        "cycle": [(i, (i + 1) % count) for i in range(count)],
+        "clique": [(i, j) for i in range(count) for j in range(i + 1, count)],
+    }[shape]
+    where = " AND ".join(f"t{i}.k{j} = t{j}.k{i}" for i, j in links)
+    tables_text = ", ".join(f"t{i}" for i in range(count))
+    return f"SELECT sum(t0.v) FROM {tables_text} WHERE {where}", MappingCatalog(tables)
+
+
+def optimizer_time(sql: str, catalog: Catalog, repeat: int) -> float:
+    """The best time of all rules over a query's logical plan, in ms."""
+
+    def once() -> float:
+        built = build_logical(parse_query(sql), catalog, {})
+        estimator = Estimator({t.name: t for t in built.tables})
+        context = RuleContext(PlannerOptions(), estimator, first_free_id(built.plan))
+        start = time.perf_counter()
+        optimize(built.plan, context)
+        return time.perf_counter() - start
+
+    return min(once() for _ in range(repeat)) * 1000
+
+
+def _best(call: Callable[[], object], repeat: int) -> float:
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times) * 1000
+
+
+def measure(name: str, sql: str, catalog: Catalog, aim: float, repeat: int) -> dict[str, Any]:
+    """What planning one query takes, and whether that meets the aim."""
+    whole = _best(lambda: plan_query(sql, catalog, name="query"), repeat)
+    inner = optimizer_time(sql, catalog, repeat)
+    return {
+        "query": name,
+        "optimize_ms": round(inner, 1),
+        "plan_ms": round(whole, 1),
+        "aim_ms": aim,
+        "met": whole <= aim,
+    }
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--repeat", type=click.IntRange(min=1), default=3, help="Runs; the best counts.")
+@click.option("--relations", type=click.IntRange(min=2), default=20, help="Relations of a join.")
+@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path))
+def main(repeat: int, relations: int, json_path: Path | None) -> None:
+    """Print how long it takes to plan TPC-H and joins of many relations."""
+    catalog = tpch_catalog()
+    queries = sorted((ROOT / "pipelines" / "queries").glob("q[0-9][0-9].sql"))
+    rows = [
+        measure(q.stem, q.read_text(encoding="utf-8"), catalog, AIM_TPCH_MS, repeat)
+        for q in queries
+    ]
+    for count in sorted({10, relations}):
+        for shape in SHAPES:
+            sql, tables = many_joins(shape, count)
+            rows.append(measure(f"{shape} of {count}", sql, tables, AIM_JOIN_MS, repeat))
+    for row in rows:
+        mark = "" if row["met"] else "   MISSED"
+        click.echo(
+            f"{row['query']:>14}  optimise {row['optimize_ms']:8.1f} ms   "
+            f"plan {row['plan_ms']:8.1f} ms   aim {row['aim_ms']:6.0f} ms{mark}"
+        )
+    document = {"benchmark": "planning", "machine": machine(), "load": os.getloadavg()[0]}
+    path = json_path or Path(__file__).resolve().parent / "results" / "planning.json"
+    write(path, json.dumps({**document, "queries": rows}, indent=2) + "\n")
+    click.echo(f"\nWritten to {path}")
+    if not all(row["met"] for row in rows):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Aggregates over many tasks.
+
+In: an aggregate that is right on one task. Out: the same, split in two where it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from planner.aggregates import AGGREGATES, splits
+from planner.distribution.delivered import (
+    SINGLE,
+    Distributed,
+    Distribution,
+    colocated,
+    key_sets,
+    renamed,
+)
+from planner.distribution.exchanges import Exchanges
+from planner.distribution.partition_keys import PartitionWishes
+from planner.distribution.reasons import (
+    group_reason,
+)
+from planner.distribution.share_sets import MAX_SHARE, share_sets
+from planner.errors import InternalPlanError
+from planner.expressions import AggregateCall, Column, ColumnRef, Expression
+from planner.logical import NamedExpression
+from planner.physical import (
+    AggregateExec,
+    ExpandExec,
+    PhysicalPlan,
+    ProjectionExec,
+)
+from planner.tree import walk
+
+Visit = Callable[[PhysicalPlan], Distributed]
+
+
+class AggregateDistributor:
+    """Distributes aggregates: in place, in two phases, or over exchanged rows.
+
+    Args:
+        exchanges: Makes exchanges.
+        wishes: Which keys would save an exchange further up.
+        visit: Distributes an input.
+    """
+
+    def __init__(self, exchanges: Exchanges, wishes: PartitionWishes, visit: Visit) -> None:
+        self._exchanges = exchanges
+        self._wishes = wishes
+        self._visit = visit
+
+    def aggregate(self, plan: AggregateExec) -> Distributed:
+        """The aggregate and what it delivers."""
+        child, delivered = self._visit(plan.child)
+        groups = {e.id: c.id for c, e in plan.groups if isinstance(e, ColumnRef)}
+        if delivered.kind == "single":
+            return replace(plan, child=child), SINGLE
+        if colocated(delivered, frozenset(groups)):
+            fused = replace(plan, child=child)
+            return fused, renamed(delivered, groups)
+        if all(splits(call) for _, call in plan.aggregates):
+            return self._two_phases(plan, child)
+        return self._whole_groups(plan, child)
+
+    def _two_phases(self, plan: AggregateExec, child: PhysicalPlan) -> Distributed:
+        """Partial aggregate per task, exchange on the group columns, final aggregate."""
+        states: list[tuple[Column, AggregateCall]] = []
+        merges: list[tuple[Column, AggregateCall]] = []
+        for column, call in plan.aggregates:
+            states_of = AGGREGATES[call.function].states
+            if states_of is None:
+                raise InternalPlanError(f"{call.function} has no partial form")
+            (state,) = states_of(call)
+            partial = self._exchanges.context.column(column.name, call.dtype)
+            states.append((partial, state.partial))
+            merges.append((column, AggregateCall(call.dtype, state.merge, (partial.ref,))))
+        keys = tuple(self._exchanges.context.column(c.name, c.dtype) for c, _ in plan.groups)
+        partial_groups = tuple((k, e) for k, (_, e) in zip(keys, plan.groups, strict=True))
+        first = AggregateExec(child, "partial", partial_groups, tuple(states))
+        first = self._over_groups(first, plan)
+        self._exchanges.lowering.note_size(first, plan)
+        exchange, delivered = self._exchange_groups(first, keys, plan)
+        groups = tuple((c, k.ref) for (c, _), k in zip(plan.groups, keys, strict=True))
+        final = AggregateExec(exchange, "final", groups, tuple(merges))
+        return final, renamed(
+            delivered, {k.id: c.id for k, (c, _) in zip(keys, plan.groups, strict=True)}
+        )
+
+    def _over_groups(self, first: AggregateExec, plan: AggregateExec) -> AggregateExec:
+        """A partial aggregate of grouping sets over the groups of all keys, where they are few."""
+        if not isinstance(first.child, ExpandExec):
+            return first
+        rows, groups = (
+            self._exchanges.lowering.size(first.child.child)[0],
+            self._exchanges.lowering.size(plan)[0],
+        )
+        if groups > MAX_SHARE * rows:
+            return first
+        shared = share_sets(first, lambda c: self._exchanges.context.column(c.name, c.dtype))
+        if shared is None:
+            return first
+        root: PhysicalPlan = shared
+        for node in walk(root):
+            if node is first.child.child:
+                break
+            self._exchanges.lowering.note_size(node, plan)
+        return shared
+
+    def _whole_groups(self, plan: AggregateExec, child: PhysicalPlan) -> Distributed:
+        """Exchange the rows themselves: an aggregate needs all rows of its group at once.
+
+        Where all aggregates count distinct values of the same arguments, each task first drops its
+        own repetitions.
+        """
+        keys = tuple(self._exchanges.context.column(c.name, c.dtype) for c, _ in plan.groups)
+        items: list[NamedExpression] = [(k, e) for k, (_, e) in zip(keys, plan.groups, strict=True)]
+        known: dict[Expression, Column] = {}
+        aggregates: list[tuple[Column, AggregateCall]] = []
+        for column, call in plan.aggregates:
+            operands: list[Expression] = []
+            for operand in call.children:
+                if not operand.column_ids:  # some arguments must stay constants
+                    operands.append(operand)
+                    continue
+                if operand not in known:
+                    known[operand] = self._exchanges.context.column("value", operand.dtype)
+                    items.append((known[operand], operand))
+                operands.append(known[operand].ref)
+            aggregates.append((column, call.with_children(tuple(operands))))  # type: ignore[arg-type]  # same class
+        below: PhysicalPlan
+        if all(call.distinct for _, call in plan.aggregates):
+            below = AggregateExec(child, "partial", tuple(items), ())
+        else:
+            below = ProjectionExec(child, tuple(items))
+        self._exchanges.lowering.note_size(below, child)
+        exchange, delivered = self._exchange_groups(below, keys, plan)
+        groups = tuple((c, k.ref) for (c, _), k in zip(plan.groups, keys, strict=True))
+        whole = AggregateExec(exchange, "single", groups, tuple(aggregates))
+        return whole, renamed(
+            delivered, {k.id: c.id for k, (c, _) in zip(keys, plan.groups, strict=True)}
+        )
+
+    def _exchange_groups(
+        self, child: PhysicalPlan, keys: tuple[Column, ...], plan: AggregateExec
+    ) -> Distributed:
+        if not keys or not all(k.dtype.is_atomic for k in keys):
+            return self._exchanges.gather(child, group_reason(keys)), SINGLE
+        count = self._exchanges.partitions(plan)
+        order = self._wishes.positions(plan, plan, count, tuple(c.id for c, _ in plan.groups))
+        ids = tuple(keys[i].id for i in order)
+        exchange = self._exchanges.shuffle(child, ids, count, group_reason(keys))
+        return exchange, Distribution("hash", key_sets(ids), count)

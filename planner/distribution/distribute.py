@@ -1,0 +1,189 @@
+"""Adds exchanges where the partitioning that an operator needs is not the one it is given.
+
+In: a physical plan that is right on one task. Out: the same operators, with `ExchangeExec` nodes,
+aggregates split in two and local sorts or limits added, so that it is right on many tasks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.distribution.aggregates import AggregateDistributor
+from planner.distribution.delivered import (
+    ANY,
+    SINGLE,
+    Distributed,
+    Distribution,
+    expanded,
+    key_sets,
+    projected,
+)
+from planner.distribution.exchanges import Exchanges, read_whole
+from planner.distribution.joins import JoinDistributor
+from planner.distribution.partition_keys import PartitionWishes
+from planner.distribution.reasons import (
+    WHOLE_INPUT,
+    limit_reason,
+    order_reason,
+)
+from planner.distribution.share_exchanges import share_exchanges
+from planner.distribution.windows import (
+    limited,
+    next_window,
+    rank_limit,
+    restored,
+    window_chain,
+    window_reason,
+)
+from planner.errors import InternalPlanError
+from planner.expressions import Column
+from planner.lower import Lowering
+from planner.optimizer.context import RuleContext
+from planner.physical import (
+    AggregateExec,
+    ExpandExec,
+    FilterExec,
+    GenerateExec,
+    HashJoinExec,
+    LimitExec,
+    OneRowExec,
+    PhysicalPlan,
+    ProjectionExec,
+    RangeExec,
+    ScanExec,
+    SortExec,
+    SortPreservingMergeExec,
+    UnionExec,
+    ValuesExec,
+    WindowExec,
+)
+from planner.tree import walk
+
+
+def distribute(plan: PhysicalPlan, lowering: Lowering, context: RuleContext) -> PhysicalPlan:
+    """The plan with exchanges.
+
+    A plan over little stored data is left as it is: one task reads and computes everything.
+    """
+    options = context.options
+    tables = {n.table for n in walk(plan) if isinstance(n, ScanExec)}
+    stored = sum(context.estimator.stored_bytes(table) for table in tables)
+    if stored < options.single_task_bytes and not options.force_distribution:
+        return read_whole(plan, lowering)
+    distributed = _Distributor(plan, lowering, context).visit(plan)[0]
+    return share_exchanges(distributed, lowering.note_size)
+
+
+class _Distributor:
+    def __init__(self, plan: PhysicalPlan, lowering: Lowering, context: RuleContext) -> None:
+        self._lowering = lowering
+        self._context = context
+        self._exchanges = Exchanges(lowering, context)
+        wishes = PartitionWishes(plan, lowering.distinct)
+        self._aggregates = AggregateDistributor(self._exchanges, wishes, self.visit)
+        self._joins = JoinDistributor(self._exchanges, wishes, self.visit)
+
+    def visit(self, plan: PhysicalPlan) -> Distributed:
+        new, delivered = self._visit(plan)
+        if new is not plan:
+            self._lowering.note_size(new, plan)
+        return new, delivered
+
+    def _visit(self, plan: PhysicalPlan) -> Distributed:
+        match plan:
+            case ScanExec():
+                return plan, ANY
+            case OneRowExec():
+                return plan, SINGLE
+            case FilterExec() if isinstance(plan.child, WindowExec):
+                child, delivered = self._windows(plan.child, plan)
+                return plan.with_children((child,)), delivered
+            case FilterExec():
+                child, delivered = self.visit(plan.child)
+                return plan.with_children((child,)), delivered
+            case WindowExec():
+                return self._windows(plan, None)
+            case ProjectionExec():
+                child, delivered = self.visit(plan.child)
+                return plan.with_children((child,)), projected(delivered, plan.items)
+            case AggregateExec():
+                return self._aggregates.aggregate(plan)
+            case SortExec():
+                return self._sort(plan)
+            case LimitExec():
+                return self._limit(plan)
+            case UnionExec():
+                return self._union(plan)
+            case HashJoinExec():
+                return self._joins.join(plan)
+            case ValuesExec() | RangeExec():
+                return plan, SINGLE
+            case GenerateExec():
+                child, delivered = self.visit(plan.child)
+                return plan.with_children((child,)), delivered
+            case ExpandExec():
+                child, delivered = self.visit(plan.child)
+                return plan.with_children((child,)), expanded(delivered, plan)
+        raise InternalPlanError(f"{type(plan).__name__} cannot be distributed")
+
+    # ------------------------------------------------------------ windows
+
+    def _windows(self, plan: WindowExec, above: FilterExec | None) -> Distributed:
+        """Stacked windows, in the order that needs the fewest exchanges."""
+        below, waiting = window_chain(plan)
+        child, delivered = self.visit(below)
+        while waiting:
+            position, choice = next_window(waiting, child, delivered)
+            del waiting[position]
+            window = choice.window
+            if choice.keys is not None:
+                limit = rank_limit(above.predicate, window) if above and not waiting else None
+                if limit is not None:
+                    child, kept = limited(child, limit, self._context)
+                    self._lowering.note_size(kept, above or kept)
+                reason = window_reason(choice.keys, window, limit and limit[1])
+                child, delivered = self._exchange_windows(child, choice.keys, reason)
+            child = self._lowering.note_size(replace(window, child=child), child)
+        return restored(child, plan.columns), delivered
+
+    def _exchange_windows(
+        self, child: PhysicalPlan, keys: tuple[Column, ...], reason: str
+    ) -> Distributed:
+        if not keys:
+            return self._exchanges.gather(child, reason), SINGLE
+        count, ids = self._exchanges.partitions(child), tuple(k.id for k in keys)
+        exchange = self._exchanges.shuffle(child, ids, count, reason)
+        return exchange, Distribution("hash", key_sets(ids), count)
+
+    # ------------------------------------------------------------ sort, limit, union
+
+    def _sort(self, plan: SortExec) -> Distributed:
+        child, delivered = self.visit(plan.child)
+        local = self._lowering.note_size(replace(plan, child=child), plan)
+        if delivered.kind == "single":
+            return local, SINGLE
+        gathered = self._exchanges.gather(local, order_reason(plan.fetch))
+        return SortPreservingMergeExec(gathered, plan.keys, plan.fetch), SINGLE
+
+    def _limit(self, plan: LimitExec) -> Distributed:
+        child, delivered = self.visit(plan.child)
+        if delivered.kind == "single":
+            return replace(plan, child=child), SINGLE
+        if plan.limit is not None:
+            local = LimitExec(child, plan.limit + plan.offset)
+            child = self._lowering.note_size(local, plan)
+        gathered = self._exchanges.gather(child, limit_reason(plan.limit, plan.offset))
+        return LimitExec(gathered, plan.limit, plan.offset), SINGLE
+
+    def _union(self, plan: UnionExec) -> Distributed:
+        parts = [self.visit(child) for child in plan.inputs]
+        if all(delivered.kind == "single" for _, delivered in parts):
+            return replace(plan, inputs=tuple(p for p, _ in parts)), SINGLE
+        # An input that one task computes (it may give a row for no rows) is a stage of its own.
+        inputs = tuple(
+            self._exchanges.shuffle(child, (), 1, WHOLE_INPUT)
+            if delivered.kind == "single"
+            else child
+            for child, delivered in parts
+        )
+        return replace(plan, inputs=inputs), ANY

@@ -1,0 +1,62 @@
+"""Where a runtime filter may take its keys from.
+
+In: one side of a partitioned join. Out: an exchange below it whose rows have all the keys that the
+side has, and maybe more, so that a list of them never drops a row with a partner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.expressions import ColumnRef
+from planner.logical import NamedExpression
+from planner.physical import (
+    AggregateExec,
+    ExchangeExec,
+    FilterExec,
+    HashJoinExec,
+    PhysicalPlan,
+    ProjectionExec,
+)
+
+_FROM_LEFT = ("inner", "semi", "anti", "left")
+
+
+def key_source(plan: PhysicalPlan, keys: tuple[int, ...]) -> tuple[PhysicalPlan, tuple[int, ...]]:
+    """The exchange and its key columns; the plan itself where there is none.
+
+    Args:
+        plan: A side of a join.
+        keys: Numbers of its key columns.
+    """
+    node, names = plan, keys
+    while not isinstance(node, ExchangeExec):
+        below = _below(node, names)
+        if below is None:
+            return plan, keys
+        node, names = below
+    return (node, names) if node.kind == "shuffle" else (plan, keys)
+
+
+def _below(
+    node: PhysicalPlan, keys: tuple[int, ...]
+) -> tuple[PhysicalPlan, tuple[int, ...]] | None:
+    """The input that all values of the keys come from."""
+    match node:
+        case FilterExec():
+            return node.child, keys
+        case HashJoinExec() if node.kind in _FROM_LEFT:
+            columns = {c.id for c in node.left.columns}
+            return (node.left, keys) if columns.issuperset(keys) else None
+        case ProjectionExec():
+            return _renamed(node.child, node.items, keys)
+        case AggregateExec():
+            return _renamed(node.child, node.groups, keys)
+    return None
+
+
+def _renamed(
+    child: PhysicalPlan, items: Iterable[NamedExpression], keys: tuple[int, ...]
+) -> tuple[PhysicalPlan, tuple[int, ...]] | None:
+    names = {column.id: expr.id for column, expr in items if isinstance(expr, ColumnRef)}
+    return (child, tuple(names[k] for k in keys)) if names.keys() >= set(keys) else None

@@ -1,0 +1,51 @@
+"""Constants that compare in Python as they compare in the engines.
+
+In: literals. Out: ordered values, or None where that is not certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from planner.expressions import Expression, Literal
+
+Ordered = Decimal | str
+
+COMPARE: dict[str, Callable[[int], bool]] = {
+    "eq": lambda sign: sign == 0,
+    "ne": lambda sign: sign != 0,
+    "lt": lambda sign: sign < 0,
+    "le": lambda sign: sign <= 0,
+    "gt": lambda sign: sign > 0,
+    "ge": lambda sign: sign >= 0,
+}
+"""What a comparison makes of -1, 0 or 1: the first operand is less, equal or greater."""
+
+
+def ordered(expr: Expression) -> Ordered | None:
+    """The value of a whole number, decimal, text, date or timestamp.
+
+    Floating point has values of its own order (NaN, -0.0); years beyond four digits do not sort
+    as text.
+    """
+    if not isinstance(expr, Literal) or expr.value is None or isinstance(expr.value, bool):
+        return None
+    if expr.dtype.is_integral or expr.dtype.is_decimal:
+        return Decimal(str(expr.value))
+    text = str(expr.value)
+    if expr.dtype.kind == "string":
+        return text
+    if expr.dtype.is_datetime and len(text) >= 10 and text[4] == "-" and text[:4].isdigit():
+        return text
+    return None
+
+
+def compared(left: Ordered, right: Ordered) -> int:
+    """-1, 0 or 1: the first is less, equal or greater; both are of one kind.
+
+    Text is ordered by code points, which is the order of its UTF-8 bytes.
+    """
+    if isinstance(left, Decimal) and isinstance(right, Decimal):
+        return (left > right) - (left < right)
+    return (str(left) > str(right)) - (str(left) < str(right))

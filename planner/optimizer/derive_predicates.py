@@ -1,0 +1,69 @@
+"""Rule: what a predicate says of a join key holds for the other side's key too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.expressions import Expression, conjoin, conjuncts, substitute
+from planner.logical import Filter, Join, LogicalPlan
+from planner.optimizer.constraints import constraints
+from planner.optimizer.context import RuleContext
+from planner.optimizer.join_groups import EqualColumns
+from planner.optimizer.proofs import is_total
+from planner.optimizer.push_down_filters import push_down_filters
+from planner.tree import transform_up
+
+
+def derive_predicates(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
+    """Copy predicates on one column to all columns that join equalities make equal to it.
+
+    Before:  Inner[a.k = b.k](Filter[k = 5] <- a, b)
+    After:   Inner[a.k = b.k](Filter[k = 5] <- a, Filter[k = 5] <- b)
+    Of an outer join only the side that may be missing gains a filter.
+    Never:   for floating point keys, whose equal values (0.0 and -0.0) functions tell apart; for
+    predicates that may raise an error; for equalities of computed keys.
+    """
+    new = transform_up(plan, lambda node: _derive(node) if isinstance(node, Join) else node)
+    return plan if new is plan else push_down_filters(new, context)
+
+
+def _derive(node: Join) -> LogicalPlan:
+    if node.kind == "full" or not any(conjuncts(node.condition)):
+        return node
+    left, right = constraints(node.left), constraints(node.right)
+    equal = EqualColumns([*left, *right, *conjuncts(node.condition)])
+    to_left = _missing(node.left, left, right, equal) if node.kind in _TO_LEFT else []
+    to_right = _missing(node.right, right, left, equal) if node.kind in _TO_RIGHT else []
+    if not to_left and not to_right:
+        return node
+    return replace(node, left=_filtered(node.left, to_left), right=_filtered(node.right, to_right))
+
+
+# Sides of which rows without a partner do not matter.
+_TO_LEFT = ("inner", "cross", "semi", "right")
+_TO_RIGHT = ("inner", "cross", "semi", "left", "anti")
+
+
+def _missing(
+    side: LogicalPlan,
+    known: tuple[Expression, ...],
+    others: tuple[Expression, ...],
+    equal: EqualColumns,
+) -> list[Expression]:
+    """What the other side's predicates say of this side's columns and is not known yet."""
+    found: dict[Expression, None] = {}
+    members = {ref.id: group for group in equal.classes() for ref in group}
+    for predicate in others:
+        if len(predicate.column_ids) != 1 or not is_total(predicate):
+            continue
+        (source,) = predicate.column_ids
+        for target in members.get(source, ()):
+            if target.id in side.column_ids and not target.dtype.is_floating:
+                derived = substitute(predicate, {source: target})
+                if derived not in known:
+                    found[derived] = None
+    return list(found)
+
+
+def _filtered(plan: LogicalPlan, parts: list[Expression]) -> LogicalPlan:
+    return Filter(plan, conjoin(parts)) if parts else plan

@@ -1,0 +1,83 @@
+"""Groups of inner joins: relations in any order, under predicates.
+
+In: a plan. Out: the relations of its topmost group of inner joins, their predicates, and which
+columns these make equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.expressions import Call, ColumnRef, Expression, conjuncts
+from planner.logical import Filter, Join, LogicalPlan
+
+
+def is_inner(plan: LogicalPlan) -> bool:
+    """Whether the plan is an inner or cross join."""
+    return isinstance(plan, Join) and plan.kind in ("inner", "cross")
+
+
+def flatten(plan: LogicalPlan) -> tuple[list[LogicalPlan], list[Expression]]:
+    """The relations of a group, left to right, and all its conjuncts."""
+    relations: list[LogicalPlan] = []
+    predicates: list[Expression] = []
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Join) and node.kind in ("inner", "cross"):
+            predicates.extend(conjuncts(node.condition))
+            stack.extend((node.right, node.left))
+        elif isinstance(node, Filter) and is_inner(node.child):
+            predicates.extend(conjuncts(node.predicate))
+            stack.append(node.child)
+        else:
+            relations.append(node)
+    return relations, predicates
+
+
+def column_pair(predicate: Expression) -> tuple[ColumnRef, ColumnRef] | None:
+    """The columns that an equality of two different columns compares."""
+    if isinstance(predicate, Call) and predicate.function == "eq":
+        left, right = predicate.args
+        if isinstance(left, ColumnRef) and isinstance(right, ColumnRef) and left.id != right.id:
+            return left, right
+    return None
+
+
+class EqualColumns:
+    """Which columns are equal in each row that passes all of some predicates (union-find)."""
+
+    def __init__(self, predicates: Iterable[Expression] = ()) -> None:
+        self._parent: dict[int, int] = {}
+        self._refs: dict[int, ColumnRef] = {}
+        for predicate in predicates:
+            self.add(predicate)
+
+    def add(self, predicate: Expression) -> None:
+        """Take note of a predicate; only `column = column` matters."""
+        pair = column_pair(predicate)
+        if pair is None or pair[0].dtype != pair[1].dtype:
+            return
+        for ref in pair:
+            self._refs.setdefault(ref.id, ref)
+        first, second = self.root(pair[0].id), self.root(pair[1].id)
+        if first != second:
+            low, high = sorted((first, second))
+            self._parent[high] = low
+
+    def root(self, column: int) -> int:
+        """The number that stands for all columns equal to this one."""
+        while (parent := self._parent.get(column, column)) != column:
+            column = parent
+        return column
+
+    def same(self, first: int, second: int) -> bool:
+        """Whether two columns are equal."""
+        return self.root(first) == self.root(second)
+
+    def classes(self) -> list[list[ColumnRef]]:
+        """The classes of two columns or more, by column number."""
+        members: dict[int, list[ColumnRef]] = {}
+        for column in sorted(self._refs):
+            members.setdefault(self.root(column), []).append(self._refs[column])
+        return list(members.values())

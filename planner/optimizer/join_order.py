@@ -1,0 +1,304 @@
+"""The cheapest tree of inner joins over some relations.
+
+In: relations and the conjuncts over them. Out: one plan. Up to `MAX_PAIRS` pairs of connected
+subgraphs all bushy trees without cross products are looked at, by dynamic programming (DPccp:
+Moerkotte and Neumann, VLDB 2006); beyond, pairs are joined greedily (GOO: Fegaras, DEXA 1998).
+
+The cost of a tree is what its joins read (twice for the side that is hashed) and give, in bytes;
+a join without an equality looks at every pair of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from planner.estimates import Estimate, joined, joined_rows
+from planner.expressions import TRUE, Call, ColumnRef, Expression, conjoin
+from planner.functions import make_call
+from planner.logical import Filter, Join, LogicalPlan
+from planner.optimizer.context import RuleContext
+from planner.optimizer.join_groups import EqualColumns, column_pair
+
+MAX_PAIRS = 12_000  # nine relations all connected to each other have 9,330, a star of ten 2,304
+_EQUALITIES = ("eq", "eq_null_safe")
+_PAIR_BYTES = 8  # what a pair of rows costs that only a predicate tells apart
+
+
+def best_order(
+    relations: Sequence[LogicalPlan], predicates: Sequence[Expression], context: RuleContext
+) -> LogicalPlan:
+    """The cheapest join of all relations under all predicates.
+
+    Args:
+        relations: Two or more plans.
+        predicates: Conjuncts, each over two relations or more.
+        context: For estimates.
+    """
+    search = _Search(relations, predicates, context)
+    plan = search.plan(search.best())
+    return Filter(plan, conjoin(search.rest)) if search.rest else plan
+
+
+class _Tree:
+    """The best join tree found for a set of relations, given as a bit mask."""
+
+    __slots__ = ("cost", "estimate", "left", "mask", "predicates", "right", "rows")
+
+    def __init__(self, mask: int, rows: float, cost: float) -> None:
+        self.mask = mask
+        self.rows = rows
+        self.cost = cost
+        self.left: _Tree | None = None
+        self.right: _Tree | None = None
+        self.predicates: tuple[Expression, ...] = ()
+        self.estimate: Estimate | None = None
+
+
+class _Class:
+    """Equal columns of several relations.
+
+    Args:
+        columns: The column of each relation, by its position.
+        written: Equalities between them that the query has.
+    """
+
+    def __init__(self, columns: dict[int, ColumnRef], written: Sequence[Expression]) -> None:
+        self.mask = sum(1 << position for position in columns)
+        self._columns = columns
+        self._known: dict[tuple[int, int], Expression] = {}
+        places = {ref.id: position for position, ref in columns.items()}
+        self._written = [
+            (sum(1 << places[i] for i in predicate.column_ids), predicate) for predicate in written
+        ]
+
+    def equality(self, left: int, right: int) -> Expression:
+        """One equality between a column of the left relations and one of the right ones."""
+        key = (left, right) if left > right else (right, left)
+        if key not in self._known:
+            self._known[key] = self._equality(*key)
+        return self._known[key]
+
+    def _equality(self, left: int, right: int) -> Expression:
+        for mask, predicate in self._written:
+            if mask & left and mask & right:
+                return predicate
+        first, second = (self._columns[_bits(mask)[0]] for mask in (left, right))
+        low, high = sorted((first, second), key=lambda ref: ref.id)
+        return make_call("eq", low, high)
+
+
+class _Search:
+    def __init__(
+        self,
+        relations: Sequence[LogicalPlan],
+        predicates: Sequence[Expression],
+        context: RuleContext,
+    ) -> None:
+        # Sorted, so that the result depends on what is joined and not on how it was written.
+        self._relations = sorted(relations, key=lambda r: sorted(r.column_ids))
+        self._predicates = sorted(dict.fromkeys(predicates), key=lambda p: sorted(p.column_ids))
+        self._classes: list[_Class] = []
+        self._find_classes()
+        self._masks = [self._mask(p) for p in self._predicates]
+        # Conjuncts over fewer than two relations belong below; one that is left waits for the end.
+        self.rest = [
+            p for p, m in zip(self._predicates, self._masks, strict=True) if m.bit_count() < 2
+        ]
+        self._leaves: list[_Tree] = []
+        for position, relation in enumerate(self._relations):
+            leaf = _Tree(1 << position, context.estimator.estimate(relation).rows, 0.0)
+            leaf.estimate = context.estimator.estimate(relation)
+            self._leaves.append(leaf)
+        self._neighbours = [0] * len(self._leaves)
+        linked = [mask for mask in self._masks if mask.bit_count() == 2]
+        for mask in [*linked, *(found.mask for found in self._classes)]:
+            for position in _bits(mask):
+                self._neighbours[position] |= mask & ~(1 << position)
+        self._inside: dict[int, int] = {}
+
+    def _find_classes(self) -> None:
+        """Take equalities of columns out of the predicates, for classes of equal columns.
+
+        Two relations of a class may be joined whether or not their columns are compared in the
+        query, and of all that compares them one equality is enough. A class with two columns of
+        one relation stays as it is written.
+        """
+        owners = {c.id: i for i, relation in enumerate(self._relations) for c in relation.columns}
+        for members in EqualColumns(self._predicates).classes():
+            columns = {owners[ref.id]: ref for ref in members if ref.id in owners}
+            if len(columns) < len(members):
+                continue
+            ids = {ref.id for ref in members}
+            written = [p for p in self._predicates if column_pair(p) and p.column_ids <= ids]
+            self._classes.append(_Class(columns, written))
+            self._predicates = [p for p in self._predicates if p not in written]
+
+    def _mask(self, predicate: Expression) -> int:
+        mask = 0
+        for position, relation in enumerate(self._relations):
+            if not predicate.column_ids.isdisjoint(relation.column_ids):
+                mask |= 1 << position
+        return mask
+
+    def best(self) -> _Tree:
+        """The cheapest tree of each connected component, and those joined greedily."""
+        trees: list[_Tree] = []
+        for component in self._components():
+            pairs = self._pairs(component)
+            members = [leaf for leaf in self._leaves if leaf.mask & component]
+            trees.append(
+                self._greedy(members) if pairs is None else self._exhaustive(members, pairs)
+            )
+        return self._greedy(trees)
+
+    def _components(self) -> Iterator[int]:
+        left = (1 << len(self._leaves)) - 1
+        while left:
+            component, border = 0, left & -left
+            while border:
+                component |= border
+                border = self._around(border) & ~component
+            left &= ~component
+            yield component
+
+    def _around(self, mask: int) -> int:
+        """The relations that predicates connect to those of the mask."""
+        found = 0
+        for position in _bits(mask):
+            found |= self._neighbours[position]
+        return found & ~mask
+
+    # ------------------------------------------------------------ dynamic programming
+
+    def _pairs(self, component: int) -> list[tuple[int, int]] | None:
+        """All pairs of connected subgraphs that are connected, smaller ones first; None if many."""
+        pairs: list[tuple[int, int]] = []
+        for position in reversed(_bits(component)):
+            start = 1 << position
+            for first in self._grown(start, (start << 1) - 1):
+                for second in self._complements(first):
+                    pairs.append((first, second))
+                    if len(pairs) > MAX_PAIRS:
+                        return None
+        return pairs
+
+    def _grown(self, mask: int, excluded: int) -> Iterator[int]:
+        """The mask and all connected supersets of it without excluded relations."""
+        yield mask
+        around = self._around(mask) & ~excluded
+        for more in _subsets(around):
+            yield from self._grown(mask | more, excluded | around)
+
+    def _complements(self, mask: int) -> Iterator[int]:
+        """The connected subgraphs beside `mask` that are connected with it, each pair once."""
+        excluded = mask | ((mask & -mask) - 1) | (mask & -mask)
+        around = self._around(mask) & ~excluded
+        for position in reversed(_bits(around)):
+            start = 1 << position
+            yield from self._grown(start, excluded | (((start << 1) - 1) & around))
+
+    def _exhaustive(self, members: list[_Tree], pairs: list[tuple[int, int]]) -> _Tree:
+        best = {leaf.mask: leaf for leaf in members}
+        # An order in which the parts of each pair are complete before it comes.
+        for first, second in sorted(pairs, key=lambda p: (p[0] | p[1]).bit_count()):
+            known = best.get(first | second)
+            # What the join reads alone may be too much already.
+            if known is not None and self._input_cost(best[first], best[second]) >= known.cost:
+                continue
+            candidate = self._joined(best[first], best[second])
+            if known is None or candidate.cost < known.cost:
+                best[candidate.mask] = candidate
+        return best[sum(leaf.mask for leaf in members)]
+
+    # ------------------------------------------------------------ greedy
+
+    def _greedy(self, trees: list[_Tree]) -> _Tree:
+        """Again and again the join of two trees that gives the fewest rows."""
+        left = list(trees)
+        options = {(a.mask, b.mask): self._joined(a, b) for a, b in combinations(left, 2)}
+        while len(left) > 1:
+            linked = [t for t in options.values() if t.predicates] or list(options.values())
+            chosen = min(linked, key=lambda t: t.rows)
+            left = [t for t in left if not t.mask & chosen.mask]
+            kept = {t.mask for t in left}
+            options = {k: t for k, t in options.items() if k[0] in kept and k[1] in kept}
+            options.update({(t.mask, chosen.mask): self._joined(t, chosen) for t in left})
+            left.append(chosen)
+        return left[0]
+
+    # ------------------------------------------------------------ trees
+
+    def _joined(self, a: _Tree, b: _Tree) -> _Tree:
+        first, second = self._estimate(a), self._estimate(b)
+        if first.num_bytes < second.num_bytes:
+            a, b, first, second = b, a, second, first
+        predicates = self._connecting(a.mask, b.mask)
+        rows = joined_rows(first, second, predicates)
+        cost = self._input_cost(a, b) + rows * (first.row_bytes + second.row_bytes)
+        if not any(isinstance(p, Call) and p.function in _EQUALITIES for p in predicates):
+            cost += a.rows * b.rows * _PAIR_BYTES
+        tree = _Tree(a.mask | b.mask, rows, cost)
+        tree.left, tree.right, tree.predicates = a, b, predicates
+        return tree
+
+    def _input_cost(self, a: _Tree, b: _Tree) -> float:
+        sizes = (self._estimate(a).num_bytes, self._estimate(b).num_bytes)
+        return a.cost + b.cost + sum(sizes) + min(sizes)
+
+    def _connecting(self, left: int, right: int) -> tuple[Expression, ...]:
+        """Predicates over both sides and nothing else."""
+        found = self._covered(left | right) & ~self._covered(left) & ~self._covered(right)
+        equalities = [
+            known.equality(left & known.mask, right & known.mask)
+            for known in self._classes
+            if known.mask & left and known.mask & right
+        ]
+        others = [self._predicates[position] for position in _bits(found)] if found else ()
+        return (*equalities, *others)
+
+    def _covered(self, mask: int) -> int:
+        """The predicates, as a bit mask, over these relations alone."""
+        known = self._inside.get(mask)
+        if known is None:
+            known = 0
+            for position, needed in enumerate(self._masks):
+                if not needed & ~mask:
+                    known |= 1 << position
+            self._inside[mask] = known
+        return known
+
+    def _estimate(self, tree: _Tree) -> Estimate:
+        if tree.estimate is None:
+            assert tree.left is not None and tree.right is not None
+            left, right = self._estimate(tree.left), self._estimate(tree.right)
+            kind = "inner" if tree.predicates else "cross"
+            tree.estimate = joined(left, right, kind, conjoin(tree.predicates))
+        return tree.estimate
+
+    def plan(self, tree: _Tree) -> LogicalPlan:
+        """The plan of a tree."""
+        if tree.left is None or tree.right is None:
+            return self._relations[tree.mask.bit_length() - 1]
+        left, right = self.plan(tree.left), self.plan(tree.right)
+        if not tree.predicates:
+            return Join(left, right, "cross", TRUE)
+        return Join(left, right, "inner", conjoin(tree.predicates))
+
+
+def _bits(mask: int) -> list[int]:
+    """The positions of the ones, lowest first."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found
+
+
+def _subsets(mask: int) -> Iterator[int]:
+    """All subsets but the empty one, smaller numbers first."""
+    part = mask & -mask
+    while part:
+        yield part
+        part = (part - mask) & mask

@@ -1,0 +1,43 @@
+"""What aggregates give over no rows: the remedy of the "COUNT bug".
+
+In: a column of an aggregate that an outer join may have filled with NULL. Out: an expression that
+gives the value over no rows instead.
+"""
+
+from __future__ import annotations
+
+from planner.aggregates import AGGREGATES
+from planner.errors import UnsupportedSqlError
+from planner.expressions import AggregateCall, Call, Column, Expression, Literal, call
+from planner.functions import REGISTRY
+
+_ZERO = frozenset(("approx_count_distinct", "regr_count"))
+# Not NULL over no rows, but what they are then cannot be written as a constant.
+_NOT_NULL = frozenset(("bitmap_construct_agg", "bitmap_or_agg", "bitmap_and_agg"))
+
+
+def empty_value(node: AggregateCall) -> Expression | None:
+    """The value over no rows; None for NULL.
+
+    Raises:
+        UnsupportedSqlError: For an aggregate whose value over no rows cannot be written.
+    """
+    empty = AGGREGATES[node.function].empty
+    if empty == "0" or node.function in _ZERO:
+        return Literal(node.dtype, 0)
+    if empty == "[]" and "array" in REGISTRY:
+        return Call(node.dtype, "array", ())
+    if empty is not None or node.function in _NOT_NULL or "sketch" in node.function:
+        raise UnsupportedSqlError(
+            f"a correlated subquery with {node.function}, which is not NULL over no rows"
+        )
+    return None
+
+
+def restored(column: Column, node: AggregateCall) -> Expression:
+    """The aggregate's value where the outer join may have put NULL for "no rows".
+
+    None of the aggregates with an empty value ever gives NULL, so NULL means "no rows".
+    """
+    empty = empty_value(node)
+    return column.ref if empty is None else call("coalesce", column.dtype, column.ref, empty)
