@@ -2,6 +2,8 @@
 
 Starts Dagster's web server on `pipelines/` with a state of its own, runs query 3 in it over
 generated TPC-H data, and looks at the asset graph and at the finished run with headless Chromium.
+Analyses another query on the command line, too, and looks at the page that this writes; with the
+argument `analysis` that alone.
 Needs playwright (`pip install stagecoach[docs]`) and Chromium (`apt-get install chromium`).
 """
 
@@ -25,12 +27,15 @@ from typing import Any
 
 from playwright.sync_api import Page, TimeoutError, sync_playwright
 
+import stagecoach
+from stagecoach.analysis_html import analysis_page
 from stagecoach.commands.ui import dagster_command, prepare_home
 from stagecoach.tpch import generate, write_catalog
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 QUERY = "q03"
+ANALYZED = "q03"
 SCALE_FACTOR = 0.1
 LOCATION = "pipelines"
 START_SECONDS = 180
@@ -64,17 +69,45 @@ def main() -> None:
         place = Path(folder)
         data = Path(os.environ.get("STAGECOACH_TPCH_DATA") or place / "tpch")
         generate(data, SCALE_FACTOR)
-        with _server(place, data) as url:
+        write_catalog(place / "catalog.yaml", data)
+        html = _analyze(place)
+        with _page(WIDTH) as page:
+            page.set_viewport_size({"width": 1180, "height": 1330})
+            page.goto(html.as_uri())
+            _shoot(page, "analysis.png")
+        if sys.argv[1:] == ["analysis"]:
+            return
+        with _server(place) as url:
             run_id = _run(url)
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(
-                    executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-                )
-                page = browser.new_page(
-                    viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=1.5
-                )
+            with _page(WIDTH) as page:
                 _take(page, url, run_id)
-                browser.close()
+
+
+@contextlib.contextmanager
+def _page(width: int) -> Iterator[Page]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser.new_page(viewport={"width": width, "height": HEIGHT}, device_scale_factor=1.5)
+        browser.close()
+
+
+def _analyze(place: Path) -> Path:
+    """The page of `explain --analyze --html`, of a run whose stages have several tasks."""
+    settings = {"target_task_bytes": 2_000_000, "min_task_bytes": 1}
+    options = {"force_distribution": True, "broadcast_bytes": 0, "num_partitions": 4}
+    sql = (ROOT / "pipelines" / "queries" / f"{ANALYZED}.sql").read_text(encoding="utf-8")
+    with stagecoach.connect(
+        place / "catalog.yaml", place / "analyzed", settings=settings, options=options
+    ) as session:
+        # The run before starts Spark and its workers.
+        session.query(sql, name=ANALYZED)
+        analysis = session.analyze(sql, name=ANALYZED, fresh=True)
+    html = place / f"{ANALYZED}.html"
+    written_at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(analysis.started_at))
+    html.write_text(analysis_page(analysis, written_at), encoding="utf-8")
+    return html
 
 
 def _take(page: Page, url: str, run_id: str) -> None:
@@ -113,9 +146,8 @@ def _shoot(page: Page, name: str) -> None:
 
 
 @contextlib.contextmanager
-def _server(place: Path, data: Path) -> Iterator[str]:
+def _server(place: Path) -> Iterator[str]:
     """Dagster's web server and daemon on a free port; yields its address."""
-    write_catalog(place / "catalog.yaml", data)
     module = MODULE.format(
         queries=str(_one_query(place)),
         catalog=str(place / "catalog.yaml"),

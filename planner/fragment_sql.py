@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from planner.aggregates import AGGREGATES
+from planner.aggregate_sql import aggregate_text
 from planner.errors import InternalPlanError, ParameterError
 from planner.expressions import (
     TRUE,
@@ -21,32 +21,43 @@ from planner.expressions import (
     Column,
     ColumnRef,
     Expression,
+    Lambda,
     Literal,
     Parameter,
     SortKey,
 )
 from planner.functions import REGISTRY
+from planner.functions.casts import cast_template
+from planner.functions.spell_collections import normalized, order_key
 from planner.physical import (
     AggregateExec,
+    ExpandExec,
     FilterExec,
+    GenerateExec,
     HashJoinExec,
     LimitExec,
     OneRowExec,
     PhysicalPlan,
     ProjectionExec,
+    RangeExec,
     ScanExec,
     SortExec,
     SortPreservingMergeExec,
     StageInputExec,
     UnionExec,
+    ValuesExec,
+    WindowExec,
 )
+from planner.row_sql import RowWriter
 from planner.stages import Engine, Stage
-from planner.type_names import type_name
+from planner.type_names import interval_text, type_name
+from planner.window_sql import WindowText
 
 _JOINS = {
     "duckdb": {"semi": "SEMI JOIN", "anti": "ANTI JOIN"},
     "spark": {"semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"},
 }
+_NULL_SAFE = {"duckdb": "IS NOT DISTINCT FROM", "spark": "<=>"}
 
 
 def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Literal] | None) -> str:
@@ -87,6 +98,8 @@ def literal_text(node: Literal, engine: Engine) -> str:
         return f"DATE '{value}'"
     if kind == "timestamp":
         return f"CAST('{value}+00:00' AS {name})"
+    if node.dtype.is_interval and engine == "spark":
+        return interval_text(node.dtype, int(value))
     if kind in ("tinyint", "smallint", "int", "bigint"):
         # The smallest BIGINT has no positive counterpart to negate, so it is read from text.
         return (
@@ -132,6 +145,7 @@ class _Renderer:
         self._engine = engine
         self._parameters = parameters
         self._aliases = itertools.count()
+        self._rows = RowWriter(engine, self.scalar, lambda: f"t{next(self._aliases)}")
 
     # ------------------------------------------------------------ operators
 
@@ -147,6 +161,11 @@ class _Renderer:
             case ProjectionExec():
                 child = self._open(self.plan(node.child, leaves))
                 return replace(child, items=tuple(self._item(c, e) for c, e in node.items))
+            case WindowExec():
+                child = self._open(self.plan(node.child, leaves))
+                text = WindowText(self._engine, self.scalar, literal_text)
+                calls = (f"{text(e)} AS {_c(c)}" for c, e in node.calls)
+                return replace(child, items=(*(_c(c) for c in node.child.columns), *calls))
             case AggregateExec():
                 return self._aggregate(node, self._open(self.plan(node.child, leaves)))
             case SortExec() | SortPreservingMergeExec():
@@ -160,6 +179,16 @@ class _Renderer:
                 return self._union(node, leaves)
             case HashJoinExec():
                 return self._join(node, leaves)
+            case ValuesExec():
+                return _Block(self._rows.values(node))
+            case RangeExec():
+                return _Block(self._rows.range(node))
+            case ExpandExec():
+                child = self.plan(node.child, leaves)
+                return _Block(self._rows.expand(node, self.relation(child)))
+            case GenerateExec():
+                child = self.plan(node.child, leaves)
+                return _Block(self._rows.generate(node, self.relation(child)))
         raise InternalPlanError(f"{type(node).__name__} has no SQL")
 
     def relation(self, block: _Block) -> str:
@@ -193,9 +222,9 @@ class _Renderer:
 
     def _group(self, column: Column, expr: Expression) -> str:
         text = self.scalar(expr)
-        if expr.dtype.is_floating and self._engine == "duckdb":
+        if self._engine == "duckdb":
             # NOTE: Spark groups -0.0 with 0.0 and shows 0.0; DuckDB shows whichever came first.
-            text = f"({text} + CAST(0 AS {type_name(expr.dtype, self._engine)}))"
+            text = normalized("{0}", expr.dtype).format(text)
         return f"{text} AS {_c(column)}"
 
     def _sort(self, node: SortExec | SortPreservingMergeExec, child: _Block) -> _Block:
@@ -206,7 +235,11 @@ class _Renderer:
 
     def _sort_key(self, key: SortKey) -> str:
         order = "ASC" if key.ascending else "DESC"
-        return f"{self.scalar(key.expr)} {order} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+        text = self.scalar(key.expr)
+        if self._engine == "duckdb":
+            # NOTE: NULL members come first in Spark's order, last in DuckDB's.
+            text = order_key("{0}", key.expr.dtype).format(text)
+        return f"{text} {order} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
     def _union(self, node: UnionExec, leaves: Mapping[int, int]) -> _Block:
         parts = []
@@ -223,8 +256,11 @@ class _Renderer:
         right = self.relation(right_block)
         if right_block.is_join and right_block.is_bare:
             right = f"(SELECT * FROM {right}) AS t{next(self._aliases)}"
-        pairs = zip(node.left_keys, node.right_keys, strict=True)
-        parts = [f"{self.scalar(a)} = {self.scalar(b)}" for a, b in pairs]
+        null_safe = _NULL_SAFE[self._engine]
+        parts = [
+            f"{self.scalar(a)} {null_safe if safe else '='} {self.scalar(b)}"
+            for a, b, safe in node.key_pairs
+        ]
         if node.residual != TRUE:
             parts.append(self.scalar(node.residual))
         if not parts and node.kind == "inner":
@@ -249,6 +285,12 @@ class _Renderer:
                 return self._cast(node)
             case Call():
                 return self._call(node)
+            case Lambda():
+                names = ", ".join(_c(p) for p in node.parameters)
+                if self._engine == "spark":
+                    names = f"({names})" if len(node.parameters) > 1 else names
+                    return f"{names} -> {self.scalar(node.body)}"
+                return f"lambda {names}: {self.scalar(node.body)}"
         raise InternalPlanError(f"{type(node).__name__} has no SQL")
 
     def _value(self, node: Parameter, values: Mapping[str, Literal]) -> Literal:
@@ -260,8 +302,9 @@ class _Renderer:
     def _cast(self, node: Cast) -> str:
         text = self.scalar(node.arg)
         name = type_name(node.dtype, self._engine)
-        if self._engine == "duckdb" and node.arg.dtype.is_decimal and node.dtype.is_integral:
-            text = f"trunc({text})"  # NOTE: Spark cuts digits off, DuckDB rounds
+        if self._engine == "duckdb":
+            template = cast_template(node.arg.dtype, node.dtype, safe=node.safe)
+            return template.format(text, type=name)
         return f"{'TRY_CAST' if node.safe else 'CAST'}({text} AS {name})"
 
     def _call(self, node: Call) -> str:
@@ -273,28 +316,18 @@ class _Renderer:
         template = spelling if isinstance(spelling, str) else spelling(node)
         if "{*}" in template:
             template = template.replace("{*}", ", ".join(f"{{{i}}}" for i in range(len(node.args))))
-        args = [self.scalar(a) for a in node.args]
-        return template.format(*args, type=type_name(node.dtype, self._engine))
+        parts = {"type": type_name(node.dtype, self._engine)}
+        args: list[str] = []
+        for number, arg in enumerate(node.args):
+            if isinstance(arg, Lambda) and f"{{b{number}}}" in template:
+                # The spelling binds the lambda's parameters itself.
+                parts[f"b{number}"] = self.scalar(arg.body)
+                parts |= {f"p{number}_{i}": _c(p) for i, p in enumerate(arg.parameters)}
+                args.append("")
+            else:
+                args.append(self.scalar(arg))
+        return template.format(*args, **parts)
 
     def aggregate(self, node: AggregateCall) -> str:
         """The text of one aggregate call."""
-        name = type_name(node.dtype, self._engine)
-        args = ", ".join(self.scalar(a) for a in node.args)
-        where = [self.scalar(node.where)] if node.where is not None else []
-        if self._engine == "spark":
-            text = f"{node.function}({'DISTINCT ' if node.distinct else ''}{args or '*'})"
-        else:
-            if node.distinct and len(node.args) > 1:
-                where += [f"{self.scalar(a)} IS NOT NULL" for a in node.args]
-                args = f"({args})"
-            elif len(node.args) > 1 and node.function == "count":
-                where += [f"{self.scalar(a)} IS NOT NULL" for a in node.args]
-                args = ""
-            text = f"({'DISTINCT ' if node.distinct else ''}{args or '*'})"
-        condition = f" FILTER (WHERE {' AND '.join(where)})" if where else ""
-        if self._engine == "spark":
-            return f"CAST({text}{condition} AS {name})"
-        function = AGGREGATES[node.function].duckdb
-        if function is None:
-            raise InternalPlanError(f"aggregate '{node.function}' has no DuckDB spelling")
-        return f"CAST({function}{text}{condition} AS {name})"
+        return aggregate_text(node, self._engine, self.scalar)

@@ -6,13 +6,14 @@ one phase. What cannot be staged becomes one Spark stage, with the reason.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.build import BuiltQuery, build_logical
 from planner.catalog import Catalog, TableInfo
 from planner.cut import cut_into_stages
-from planner.distribute import distribute
+from planner.distribution import distribute
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.estimates import Estimator
 from planner.logical import LogicalPlan
@@ -24,7 +25,7 @@ from planner.parse import is_deterministic, parse_query, table_names
 from planner.physical import OneRowExec, PhysicalPlan
 from planner.stages import Branch, ParameterSpec, Stage, StageGraph, StageOutput
 from planner.tree import depth, walk
-from planner.types import DATE, TIMESTAMP, Field, to_arrow
+from planner.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Field, to_arrow
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -33,7 +34,11 @@ DEFAULT_OPTIONS = PlannerOptions()
 # Writing a stage takes five Python frames a level, of the thousand that there are by default.
 MAX_DEPTH = 120
 _TOO_DEEP = "the query is nested too deeply to be staged"
-_CLOCK = (ParameterSpec("@now", TIMESTAMP), ParameterSpec("@date", DATE))
+_CLOCK = (
+    ParameterSpec("@now", TIMESTAMP),
+    ParameterSpec("@date", DATE),
+    ParameterSpec("@local", TIMESTAMP_NTZ),
+)
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ def plan_query(
         distributed = distribute(planned.physical, planned.lowering, planned.lowering.context)
         stages = cut_into_stages(distributed, tables, options, planned.lowering.size)
         _check_depth(stages)
+        for field in (f for stage in stages for f in stage.schema):
+            to_arrow(field.dtype)  # what no exchange can carry, such as an interval of months
     except (UnsupportedSqlError, RecursionError) as error:
         if options.engine == "duckdb":
             if isinstance(error, UnsupportedSqlError):
@@ -123,6 +130,61 @@ def plan_until(
     if phase == "optimized":
         return planned.optimized
     return distribute(planned.physical, planned.lowering, planned.lowering.context)
+
+
+@dataclass(frozen=True)
+class PlanPhases:
+    """A query after each phase, for `explain`.
+
+    Args:
+        graph: Its stages.
+        plans: The logical, optimized and physical plan by phase; empty if it is not staged.
+        reason: Why it is not, or None.
+        sizes: Estimated rows and bytes of an operator of these plans, where it has an estimate.
+    """
+
+    graph: StageGraph
+    plans: Mapping[PlanPhase, LogicalPlan | PhysicalPlan]
+    reason: str | None
+    sizes: Callable[[int, LogicalPlan | PhysicalPlan], tuple[float, float] | None]
+
+
+def plan_phases(
+    sql: str,
+    catalog: Catalog,
+    options: PlannerOptions = DEFAULT_OPTIONS,
+    *,
+    name: str = "query",
+    parameters: tuple[ParameterSpec, ...] = (),
+) -> PlanPhases:
+    """The plans of all phases of a query.
+
+    Raises:
+        ParseError, ForbiddenSqlError, AnalysisError, CatalogError, UnsupportedSqlError: As
+            `plan_query`.
+    """
+    graph = plan_query(sql, catalog, options, name=name, parameters=parameters)
+    if graph.fallback_reason is not None:
+        return PlanPhases(graph, {}, graph.fallback_reason, lambda _, __: None)
+    planned = _plan(parse_query(sql), catalog, options, parameters)
+    lowering = planned.lowering
+
+    def sizes(_: int, node: LogicalPlan | PhysicalPlan) -> tuple[float, float] | None:
+        if isinstance(node, PhysicalPlan):
+            return lowering.size(node)
+        try:
+            estimate = lowering.context.estimator.estimate(node)
+        except TypeError:
+            # Operators that the optimiser replaces, such as those of subqueries, need no estimate.
+            return None
+        return estimate.rows, estimate.num_bytes
+
+    plans: dict[PlanPhase, LogicalPlan | PhysicalPlan] = {
+        "logical": planned.built.plan,
+        "optimized": planned.optimized,
+        "physical": distribute(planned.physical, lowering, lowering.context),
+    }
+    return PlanPhases(graph, plans, None, sizes)
 
 
 def _plan(

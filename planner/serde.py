@@ -2,18 +2,22 @@
 
 In: a `StageGraph`. Out: JSON text with sorted keys that loads back to an equal graph, names
 included. Also the canonical form that plan hashes are made of.
-Every class that may appear is listed here; nothing is pickled.
+Every class that may appear is listed here; nothing is pickled. A field that this version does not
+know is an error, and so is one that is missing, but in a file of an older format version: what such
+a version had no field for takes the default.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from planner import expressions, physical, stages, types
 from planner.encoding import Json, encode
-from planner.errors import GraphFormatError
+from planner.errors import GraphFormatError, InternalPlanError, SqlError
 
 _CLASSES: tuple[type[Any], ...] = (
     types.DataType,
@@ -24,8 +28,12 @@ _CLASSES: tuple[type[Any], ...] = (
     expressions.Parameter,
     expressions.Call,
     expressions.Cast,
+    expressions.Lambda,
     expressions.AggregateCall,
     expressions.SortKey,
+    expressions.FrameBound,
+    expressions.WindowFrame,
+    expressions.WindowCall,
     physical.OneRowExec,
     physical.ScanExec,
     physical.StageInputExec,
@@ -37,6 +45,11 @@ _CLASSES: tuple[type[Any], ...] = (
     physical.LimitExec,
     physical.HashJoinExec,
     physical.UnionExec,
+    physical.WindowExec,
+    physical.GenerateExec,
+    physical.ValuesExec,
+    physical.RangeExec,
+    physical.ExpandExec,
     stages.Branch,
     stages.StageOutput,
     stages.Stage,
@@ -44,36 +57,93 @@ _CLASSES: tuple[type[Any], ...] = (
     stages.StageGraph,
 )
 _BY_NAME = {cls.__name__: cls for cls in _CLASSES}
+READABLE_VERSIONS = (1, stages.FORMAT_VERSION)
+_BODY_KEYS = frozenset({"format_version", "graph", "compiled"})
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
-def decode(data: Json) -> Any:
+def decode(data: Json, version: int = stages.FORMAT_VERSION) -> Any:
     """The plan value that `encode` wrote.
 
+    Args:
+        data: Plain JSON data.
+        version: Format version that it was written in, one of `READABLE_VERSIONS`.
+
     Raises:
-        GraphFormatError: For a class or field that this version does not know.
+        GraphFormatError: For a class or field that this version does not know, or misses.
     """
     if isinstance(data, list):
-        return tuple(decode(item) for item in data)
+        return tuple(decode(item, version) for item in data)
     if not isinstance(data, dict):
         return data
-    if "float" in data:
-        return _NON_FINITE[data["float"]]
-    if "type" in data and "node" not in data:
-        return types.parse_type(data["type"])
-    cls = _BY_NAME.get(data.get("node", ""))
+    if "node" not in data:
+        return _decode_plain(data)
+    cls = _BY_NAME.get(str(data["node"]))
     if cls is None:
-        raise GraphFormatError(f"stage graph holds an unknown node '{data.get('node')}'")
+        raise GraphFormatError(f"stage graph holds an unknown node '{data['node']}'")
+    fields = {f.name for f in dataclasses.fields(cls)}
+    given = {key: value for key, value in data.items() if key != "node"}
+    if unknown := sorted(given.keys() - fields):
+        raise GraphFormatError(
+            f"stage graph holds a {cls.__name__} with the unknown field '{unknown[0]}'; "
+            "a newer Stagecoach may have written it: compile the query again"
+        )
+    missing = sorted(fields - given.keys())
+    if missing and version == stages.FORMAT_VERSION:
+        raise GraphFormatError(
+            f"stage graph holds a damaged {cls.__name__}: it has no field '{missing[0]}'"
+        )
     try:
-        return cls(**{k: decode(v) for k, v in data.items() if k != "node"})
-    except TypeError as error:
+        return cls(**{key: decode(value, version) for key, value in given.items()})
+    except (TypeError, ValueError, AttributeError, InternalPlanError) as error:
         raise GraphFormatError(f"stage graph holds a damaged {cls.__name__}: {error}") from error
 
 
-def dump_graph(graph: stages.StageGraph, *, indent: int | None = None) -> str:
-    """The graph as JSON text."""
-    body = {"format_version": stages.FORMAT_VERSION, "graph": encode(graph)}
+def _decode_plain(data: dict[str, Any]) -> Any:
+    """A type or a number that is no JSON number: objects of one key."""
+    if data.keys() == {"float"} and data["float"] in _NON_FINITE:
+        return _NON_FINITE[data["float"]]
+    if data.keys() == {"type"}:
+        try:
+            return types.parse_type(data["type"])
+        except (SqlError, ValueError, TypeError) as error:
+            raise GraphFormatError(
+                f"stage graph holds an unknown type '{data['type']}': {error}"
+            ) from error
+    raise GraphFormatError(f"stage graph holds an unknown object with {sorted(data) or 'no'} keys")
+
+
+def dump_graph(
+    graph: stages.StageGraph,
+    *,
+    indent: int | None = None,
+    compiled: Mapping[str, Json] | None = None,
+) -> str:
+    """The graph as JSON text.
+
+    Args:
+        graph: The graph.
+        indent: Spaces of each level; None for one line.
+        compiled: What else a compiled plan says about how it came to be; see `compiled_notes`.
+    """
+    body: dict[str, Json] = {"format_version": stages.FORMAT_VERSION, "graph": encode(graph)}
+    if compiled is not None:
+        body["compiled"] = dict(compiled)
     return json.dumps(body, sort_keys=True, indent=indent, ensure_ascii=False)
+
+
+def compiled_notes(text: str) -> dict[str, Any]:
+    """What `dump_graph` was given as `compiled`; empty where it was given nothing.
+
+    Raises:
+        GraphFormatError: For text that is no JSON object.
+    """
+    try:
+        body = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise GraphFormatError(f"stage graph is not JSON: {error}") from error
+    notes = body.get("compiled") if isinstance(body, dict) else None
+    return notes if isinstance(notes, dict) else {}
 
 
 def load_graph(text: str) -> stages.StageGraph:
@@ -87,12 +157,19 @@ def load_graph(text: str) -> stages.StageGraph:
     except json.JSONDecodeError as error:
         raise GraphFormatError(f"stage graph is not JSON: {error}") from error
     version = body.get("format_version") if isinstance(body, dict) else None
-    if version != stages.FORMAT_VERSION:
+    if type(version) is not int or version not in READABLE_VERSIONS:
+        newer = type(version) is int and version > stages.FORMAT_VERSION
+        readable = " and ".join(map(str, READABLE_VERSIONS))
         raise GraphFormatError(
-            f"stage graph has format version {version}, this Stagecoach reads "
-            f"{stages.FORMAT_VERSION}; compile the query again"
+            f"stage graph has format version {version}, this Stagecoach reads {readable}; "
+            f"{'use a newer Stagecoach, or ' if newer else ''}compile the query again"
         )
-    graph = decode(body["graph"])
+    if unknown := sorted(body.keys() - _BODY_KEYS):
+        raise GraphFormatError(f"stage graph file has the unknown field '{unknown[0]}'")
+    try:
+        graph = decode(body.get("graph"), version)
+    except RecursionError as error:
+        raise GraphFormatError("stage graph is nested too deeply to be read") from error
     if not isinstance(graph, stages.StageGraph):
         raise GraphFormatError("the file holds no stage graph")
     return graph

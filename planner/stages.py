@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal as OneOf
 
@@ -24,7 +24,7 @@ from planner.physical import ExchangeKind, PhysicalPlan, ScanExec, StageInputExe
 from planner.tree import walk
 from planner.types import DataType, Field
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 PLANNER_VERSION = 1
 
 Engine = OneOf["duckdb", "spark"]
@@ -39,11 +39,13 @@ class StageOutput:
         kind: The exchange above the stage; the head stage gathers.
         keys: Positions of the hash keys in the stage's schema.
         num_partitions: Partitions of every map file; 1 unless the kind is shuffle.
+        reason: Why the exchange is there, for people.
     """
 
     kind: ExchangeKind
     keys: tuple[int, ...] = ()
     num_partitions: int = 1
+    reason: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,9 @@ class Stage:
         sql: Text of the whole query, where the stage is the query handed to Spark as it stands.
         estimated_rows: Planner's guess of the output rows.
         estimated_bytes: Planner's guess of the output bytes.
+        operator_rows: The same guess for each operator of the fragment, parents first, left to
+            right (as `tree.walk` goes); empty where there is none.
+        operator_bytes: Likewise.
     """
 
     stage_id: int
@@ -94,6 +99,8 @@ class Stage:
     deterministic: bool = True
     estimated_rows: int = 0
     estimated_bytes: int = 0
+    operator_rows: tuple[int, ...] = ()
+    operator_bytes: tuple[int, ...] = ()
 
     @cached_property
     def leaves(self) -> tuple[ScanExec | StageInputExec, ...]:
@@ -212,7 +219,7 @@ def _canonical(stage: Stage) -> Json:
     return {
         "fragment": fragment,
         "branches": encode(stage.branches),
-        "output": encode(stage.output),
+        "output": encode(stage.output, names=False),
         "types": [str(f.dtype) for f in stage.schema],
         "engine": stage.engine,
         "sql": stage.sql,

@@ -5,12 +5,16 @@ In: a fragment and its output. Out: `scan orders, filter → shuffle(o_orderkey)
 
 from __future__ import annotations
 
+import re
+
 from planner.physical import (
     AggregateExec,
     FilterExec,
     HashJoinExec,
     LimitExec,
+    OneRowExec,
     PhysicalPlan,
+    ProjectionExec,
     ScanExec,
     SortExec,
     SortPreservingMergeExec,
@@ -53,7 +57,11 @@ def _step(node: PhysicalPlan) -> str:
             return "limit"
         case UnionExec():
             return "union"
-    return ""
+        case ProjectionExec() | OneRowExec() | StageInputExec():
+            return ""
+    # Any other operator is named by its class: `WindowExec` is a window.
+    words = re.findall("[A-Z][a-z]*", type(node).__name__.removesuffix("Exec"))
+    return " ".join(words).lower()
 
 
 def _source(node: PhysicalPlan) -> str:

@@ -12,6 +12,7 @@ import traceback
 
 import click
 
+from stagecoach.commands.compile import compile_
 from stagecoach.commands.demo import demo
 from stagecoach.commands.explain import explain
 from stagecoach.commands.gc import gc
@@ -60,7 +61,7 @@ def cli() -> None:
     """
 
 
-for _command in (demo, query, explain, tables, ui, gc):
+for _command in (demo, query, explain, compile_, tables, ui, gc):
     cli.add_command(_command)
 
 

@@ -69,14 +69,18 @@ def storage_option(command: _F) -> _F:
 
 def planning_options(command: _F) -> _F:
     """What decides about a plan: parameters, engine, time zone, `--set`."""
+    return click.option(
+        "--param",
+        "params",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="Value of the parameter :NAME in the SQL; may be repeated.",
+    )(planner_options(command))
+
+
+def planner_options(command: _F) -> _F:
+    """What decides about a plan whatever the parameters: engine, time zone, `--set`."""
     decorators = [
-        click.option(
-            "--param",
-            "params",
-            metavar="NAME=VALUE",
-            multiple=True,
-            help="Value of the parameter :NAME in the SQL; may be repeated.",
-        ),
         click.option(
             "--engine",
             type=click.Choice(["auto", "duckdb", "spark"]),

@@ -7,6 +7,7 @@ into SQL.
     --param ship_date=1995-03-15          a declared `date`: checked as one
     --param "ship_date=DATE '1995-03-15'" not declared: the SQL literal's own type
     --param segment=BUILDING              not declared, no literal: text
+    --param 1=5                           the first `?` of the text
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 ParameterInput = str | int | float | bool | Decimal | datetime.date | datetime.datetime | None
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*")
 _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+)")
 _DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+")

@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from stagecoach.result import Result
 
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from infra.catalog.catalog import FileCatalog
     from infra.settings import EngineSettings
     from infra.storage.object_store import ObjectStore
-    from planner.logical import LogicalPlan
     from planner.options import PlannerOptions, PlanPhase
-    from planner.physical import PhysicalPlan
+    from planner.planning import PlanPhases
     from planner.stages import ParameterSpec, StageGraph
+    from stagecoach.analysis import Analysis
+    from stagecoach.explaining import PlanResult
     from stagecoach.parameters import ParameterInput, ParameterValue
     from stagecoach.progress import StageProgress
 
@@ -172,48 +173,136 @@ class Session:
             ParameterError: A parameter is missing, unknown or of the wrong type.
             StagecoachError: The run failed.
         """
+        if (explained := self.explained(sql, params, name=name)) is not None:
+            return explained
         planned = self.plan(sql, params, name=name)
         self.check_storage()
         return self.run(planned, fresh=fresh)
+
+    def explained(
+        self,
+        sql: str,
+        params: Mapping[str, ParameterInput] | None = None,
+        *,
+        name: str = "query",
+    ) -> PlanResult | None:
+        """Return the result of an EXPLAIN statement; None where the SQL is none.
+
+        Raises:
+            SqlError: A mistake in the SQL, or EXPLAIN CODEGEN.
+        """
+        from planner.explain.statement import split_explain
+        from stagecoach.explaining import PlanResult, statement_text
+
+        statement = split_explain(sql)
+        if statement is None:
+            return None
+        phases = self.phases(statement.sql, params, name=name)
+        text = statement_text(phases, statement.mode)
+        return PlanResult(graph=phases.graph, run_id="", stages=(), store=self.store, text=text)
+
+    def phases(
+        self,
+        sql: str,
+        params: Mapping[str, ParameterInput] | None = None,
+        *,
+        name: str = "query",
+    ) -> PlanPhases:
+        """Return the plans of a query after each phase; nothing is run.
+
+        Raises:
+            SqlError: A mistake in the SQL.
+        """
+        from assets.front_matter import parse_front_matter
+        from planner.planning import plan_phases
+
+        specs = _specs(self._parameters(sql, params or {}, parse_front_matter(sql)))
+        name = self._free_name(name)
+        return plan_phases(sql, self.catalog, self.options, name=name, parameters=specs)
 
     def explain(
         self,
         sql: str,
         params: Mapping[str, ParameterInput] | None = None,
         *,
-        plan: PlanPhase = "stages",
+        plan: PlanPhase | Literal["all"] = "stages",
         format: str = "text",
+        details: bool = False,
         name: str = "query",
     ) -> str:
         """Return the plan of a query as text; nothing is run.
 
         Args:
-            sql: One SELECT.
+            sql: One SELECT, with or without EXPLAIN before it.
             params: A value for each `:name` in it; only their types matter here.
-            plan: `logical`, `optimized`, `physical` or `stages`.
-            format: Of `stages`: `text`, `json`, `yaml`, `mermaid` or `dot`; else `text`.
+            plan: `logical`, `optimized`, `physical`, `stages` or `all` of them.
+            format: `text`, `json`, `yaml`, `mermaid` or `dot`; a diagram shows one plan.
+            details: Whether text tells the SQL of each stage and why its engine runs it.
             name: What the query is called.
 
         Raises:
             SqlError: A mistake in the SQL.
             OptionError: The plan cannot be had in that format.
         """
-        from planner.display import render_graph, render_plan
-        from planner.errors import OptionError, UnsupportedSqlError
-        from planner.stages import StageGraph
+        from planner.explain.statement import split_explain
+        from stagecoach.explaining import phases_text
 
-        if plan != "stages" and format != "text":
-            raise OptionError(f"the {plan} plan is shown as text only; use --format text")
-        try:
-            found = self._plan_until(sql, params or {}, plan, name)
-        except UnsupportedSqlError as error:
-            raise UnsupportedSqlError(
-                f"{error.message}, so Spark runs the query as one stage and there is no {plan} "
-                "plan; explain its stages instead",
-                line=error.line,
-                column=error.column,
-            ) from error
-        return render_graph(found, format) if isinstance(found, StageGraph) else render_plan(found)
+        if (statement := split_explain(sql)) is not None:
+            sql = statement.sql
+        return phases_text(self.phases(sql, params, name=name), plan, format, details=details)
+
+    def analyze(
+        self,
+        sql: str,
+        params: Mapping[str, ParameterInput] | None = None,
+        *,
+        name: str = "query",
+        fresh: bool = False,
+    ) -> Analysis:
+        """Run a query and return how the run went beside its plan.
+
+        Args:
+            sql: One SELECT, with or without EXPLAIN before it.
+            params: A value for each `:name` in it.
+            name: What the query is called.
+            fresh: Run every stage even where its output is there already.
+
+        Raises:
+            SqlError: A mistake in the SQL.
+            StagecoachError: The run failed.
+        """
+        from planner.explain.statement import split_explain
+
+        if (statement := split_explain(sql)) is not None:
+            sql = statement.sql
+        planned = self.plan(sql, params, name=name)
+        self.check_storage()
+        return self.analyze_run(planned, fresh=fresh)
+
+    def analyze_run(
+        self,
+        planned: PlannedRun,
+        *,
+        fresh: bool = False,
+        progress: StageProgress | None = None,
+        debug: bool = False,
+    ) -> Analysis:
+        """Run a planned query and return how the run went.
+
+        Raises:
+            StagecoachError: The run failed.
+            KeyboardInterrupt: The run was interrupted; its jobs are cancelled.
+        """
+        import time
+
+        from stagecoach.analysis import Recorder, analyze_result
+        from stagecoach.progress import StageProgress
+
+        recorder = Recorder(progress or StageProgress())
+        started_at, begun = time.time(), time.perf_counter()
+        result = self.run(planned, fresh=fresh, progress=recorder, debug=debug)
+        seconds = time.perf_counter() - begun
+        return analyze_result(result, recorder.spans, started_at, seconds)
 
     def plan(
         self,
@@ -238,6 +327,31 @@ class Session:
                 line=error.line,
                 column=error.column,
             ) from error
+        return PlannedRun(graph=graph, parameters=values)
+
+    def load(
+        self, path: str | os.PathLike[str], params: Mapping[str, ParameterInput] | None = None
+    ) -> PlannedRun:
+        """Read a compiled plan and check its parameters; `run` runs it.
+
+        Args:
+            path: A file that `stagecoach compile` wrote.
+            params: A value for each parameter without a default.
+
+        Raises:
+            GraphFormatError: The file is no plan that this version can run.
+            ParameterError: A parameter is missing, unknown or of the wrong type.
+        """
+        from stagecoach.compiled import missing_values, read_plan
+        from stagecoach.parameters import check_known, resolve_parameters
+
+        graph = read_plan(Path(path)).graph
+        graph = replace(graph, query=self._free_name(graph.query))
+        given = params or {}
+        types = {p.name: str(p.dtype) for p in graph.parameters if not p.name.startswith("@")}
+        check_known(given, types)
+        missing_values(graph, given)
+        values = resolve_parameters(list(given), given, types=types, time_zone=graph.time_zone)
         return PlannedRun(graph=graph, parameters=values)
 
     def run(
@@ -286,15 +400,6 @@ class Session:
             name = f"{name}_query"
         return name
 
-    def _plan_until(
-        self, sql: str, params: Mapping[str, ParameterInput], phase: PlanPhase, name: str
-    ) -> LogicalPlan | PhysicalPlan | StageGraph:
-        from assets.front_matter import parse_front_matter
-        from planner import plan_until
-
-        specs = _specs(self._parameters(sql, params, parse_front_matter(sql)))
-        return plan_until(sql, self.catalog, phase, self.options, name=name, parameters=specs)
-
     def close(self) -> None:
         """Stop Spark, if it was started."""
         import sys
@@ -340,10 +445,12 @@ def used_parameters(sql: str) -> Sequence[str] | None:
     from sqlglot import exp
 
     from planner.errors import SqlError
+    from planner.explain.statement import split_explain
     from planner.parse import parse_query
 
     try:
-        tree = parse_query(sql)
+        statement = split_explain(sql)
+        tree = parse_query(sql if statement is None else statement.sql)
     except SqlError:
         return None
     return tuple(dict.fromkeys(p.name for p in tree.find_all(exp.Placeholder) if p.name))

@@ -93,7 +93,8 @@ class Manifest:
         index_name: Name of the index file inside the shuffle prefix.
         index_bytes: Size of the index file.
         index_slices: Where the index of which partitions lies, with checksums.
-        metrics: What the run measured; free-form plain data.
+        metrics: What the run measured; free-form plain data, of which no field may be counted on:
+            a manifest of another version may have more of them or fewer.
         created_at: When the commit was made, as the caller says (ISO 8601).
     """
 

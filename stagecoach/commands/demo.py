@@ -43,7 +43,7 @@ def demo(storage: str | None, fresh: bool, debug: bool) -> None:
     if not debug:
         divert_noise()
     with open_session(str(_catalog()), storage, Settings(dict(_OPTIONS), {})) as session:
-        from planner.display import render_graph
+        from planner.explain.display import render_graph
 
         _heading(f"The query ({QUERY})")
         click.echo(sql.rstrip())

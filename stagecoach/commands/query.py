@@ -29,7 +29,7 @@ from stagecoach.terminal import configure_logging, discard_log, divert_noise, lo
 
 if TYPE_CHECKING:
     from stagecoach.result import Result
-    from stagecoach.session import Session
+    from stagecoach.session import PlannedRun, Session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,15 @@ class _Request:
 
 
 @click.command()
-@click.argument("files", metavar="FILE.sql…", nargs=-1, required=True, type=click.Path())
+@click.argument("files", metavar="[FILE.sql]…", nargs=-1, type=click.Path())
+@click.option(
+    "--plan",
+    "plans",
+    metavar="PLAN.json",
+    multiple=True,
+    type=click.Path(),
+    help="Run a plan that `stagecoach compile` wrote, instead of SQL; may be repeated.",
+)
 @catalog_option
 @storage_option
 @planning_options
@@ -88,6 +96,7 @@ class _Request:
 @debug_option
 def query(
     files: tuple[str, ...],
+    plans: tuple[str, ...],
     catalog: str,
     storage: str | None,
     params: tuple[str, ...],
@@ -111,7 +120,11 @@ def query(
     """
     from stagecoach.parameters import parse_assignments
 
-    _check_outputs(files, output, output_dir)
+    if not files and not plans:
+        raise click.UsageError("Missing argument 'FILE.sql…'; a compiled plan is given with --plan")
+    if files and plans:
+        raise click.UsageError("name SQL files, or compiled plans with --plan; not both")
+    _check_outputs(files or plans, output, output_dir)
     configure_logging(debug=debug)
     sources = {path: read_source(path) for path in files}
     request = _Request(
@@ -127,11 +140,14 @@ def query(
     settings = read_settings(
         assignments, engine=engine, time_zone=time_zone, master=master, remote=remote
     )
-    _check_parameters(request.params, list(sources.values()))
+    if files:
+        _check_parameters(request.params, list(sources.values()))
     if not debug:
         divert_noise()
     with open_session(catalog, storage, settings) as session:
-        codes = {path: _run_file(session, path, sources[path], request) for path in files}
+        codes = {
+            path: _run_file(session, path, sources.get(path), request) for path in files or plans
+        }
     _finish(codes)
 
 
@@ -170,7 +186,7 @@ def _check_parameters(given: dict[str, str], sources: Sequence[Source]) -> None:
         check_known(given, known)
 
 
-def _run_file(session: Session, path: str, source: Source, request: _Request) -> int:
+def _run_file(session: Session, path: str, source: Source | None, request: _Request) -> int:
     """Run one file and report a failure; return the exit code that it asks for."""
     started = time.perf_counter()
     try:
@@ -186,9 +202,11 @@ def _run_file(session: Session, path: str, source: Source, request: _Request) ->
     return 0
 
 
-def _run(session: Session, path: str, source: Source, request: _Request) -> Result:
+def _run(session: Session, path: str, source: Source | None, request: _Request) -> Result:
     from stagecoach.session import used_parameters
 
+    if source is None:
+        return _run_planned(session, session.load(path, request.params), request)
     used = used_parameters(source.sql)
     # A parameter of another file is none of this one's; unknown ones were refused before.
     mine = (
@@ -196,16 +214,26 @@ def _run(session: Session, path: str, source: Source, request: _Request) -> Resu
         if used is None
         else {name: value for name, value in request.params.items() if name in used}
     )
+    if (explained := session.explained(source.sql, mine, name=query_name(path))) is not None:
+        return explained
     planned = session.plan(source.sql, mine, name=query_name(path))
+    return _run_planned(session, planned, request)
+
+
+def _run_planned(session: Session, planned: PlannedRun, request: _Request) -> Result:
     session.check_storage()
     with make_progress(planned.graph, quiet=request.quiet) as progress:
         return session.run(planned, fresh=request.fresh, progress=progress, debug=request.debug)
 
 
 def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
+    from stagecoach.explaining import PlanResult
     from stagecoach.output import render_rows, write_parquet
 
     target = request.target(path)
+    if isinstance(result, PlanResult) and target is None and request.output_format == "table":
+        result.show()
+        return
     rows = result.num_rows
     place = ""
     if target is not None:

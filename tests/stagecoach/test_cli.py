@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from stagecoach.cli import cli
 from stagecoach.commands.ui import dagster_command, prepare_home
 
-COMMANDS = ("demo", "explain", "gc", "query", "tables", "ui")
+COMMANDS = ("compile", "demo", "explain", "gc", "query", "tables", "ui")
 
 
 @pytest.fixture

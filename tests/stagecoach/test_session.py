@@ -12,7 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import stagecoach
-from planner.errors import AnalysisError, CatalogError, OptionError, ParameterError
+from planner.errors import (
+    AnalysisError,
+    CatalogError,
+    OptionError,
+    ParameterError,
+    UnsupportedSqlError,
+)
 
 SCRIPT = """
 import datetime, decimal, json, sys
@@ -103,8 +109,37 @@ def test_explain_starts_nothing(project: Path) -> None:
     assert stages[0]["engine"] in ("duckdb", "spark")
     assert "Scan" in session.explain("SELECT kind FROM pets", plan="logical")
     assert not (project / ".stagecoach").exists()
-    with pytest.raises(OptionError, match="logical plan is shown as text only"):
-        session.explain("SELECT kind FROM pets", plan="logical", format="json")
+    logical = json.loads(session.explain("SELECT kind FROM pets", plan="logical", format="json"))
+    assert list(logical) == ["Project"]
+    with pytest.raises(OptionError, match="mermaid shows one plan at a time"):
+        session.explain("SELECT kind FROM pets", plan="all", format="mermaid")
+
+
+def test_explain_is_a_statement_too(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = stagecoach.connect("catalog.yaml")
+    result = session.query(
+        "-- why\nEXPLAIN FORMATTED SELECT kind FROM pets WHERE id > :x", {"x": 1}
+    )
+    table = result.to_arrow()
+    assert (table.schema.names, table.num_rows, result.num_rows) == (["plan"], 1, 1)
+    text = table.to_pylist()[0]["plan"]
+    assert text.startswith("query query: 1 stage\n")
+    assert "SQL:" in text
+    assert list(result.to_pandas().columns) == ["plan"]
+    result.show()
+    assert capsys.readouterr().out.startswith("query query: 1 stage\n")
+    assert "== Logical plan ==" in str(
+        session.query("EXPLAIN EXTENDED SELECT kind FROM pets").to_arrow()[0][0]
+    )
+    assert session.explain("EXPLAIN SELECT kind FROM pets") == session.explain(
+        "SELECT kind FROM pets"
+    )
+    with pytest.raises(AnalysisError, match="knd") as caught:
+        session.query("EXPLAIN EXTENDED\nSELECT knd FROM pets")
+    assert (caught.value.line, caught.value.column) == (2, 8)
+    with pytest.raises(UnsupportedSqlError, match="EXPLAIN CODEGEN"):
+        session.query("EXPLAIN CODEGEN SELECT 1")
+    assert not (project / ".stagecoach").exists()
 
 
 def test_mistakes_are_typed(project: Path) -> None:

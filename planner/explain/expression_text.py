@@ -2,15 +2,14 @@
 
 In: an expression and the names of columns. Out: one line. Parentheses stand only where the meaning
 needs them, implicit casts are shown as `x::type`, and a literal shows its type as Spark writes it
-(`1L` is a bigint, `1BD` a decimal). The text is for reading and for golden files: no engine runs
-it.
+(`1L` is a bigint, `1BD` a decimal). An expression that has no words of its own here is shown like a
+function call. The text is for reading and for golden files: no engine runs it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.errors import InternalPlanError
 from planner.expressions import (
     TRUE,
     AggregateCall,
@@ -19,12 +18,16 @@ from planner.expressions import (
     ColumnRef,
     Exists,
     Expression,
+    FrameBound,
     InSubquery,
+    Lambda,
     Literal,
     Parameter,
     ScalarSubquery,
     SortKey,
     SubqueryExpression,
+    WindowCall,
+    WindowFrame,
 )
 
 SubqueryLabel = Callable[[SubqueryExpression], str]
@@ -67,6 +70,7 @@ class ExpressionText:
     def __init__(self, names: Mapping[int, str], subquery: SubqueryLabel | None = None) -> None:
         self._names = names
         self._subquery = subquery or (lambda _: "subquery")
+        self._bound: dict[int, str] = {}
 
     def __call__(self, expr: Expression) -> str:
         """The text of an expression; no depth of nesting is too deep for it."""
@@ -75,6 +79,8 @@ class ExpressionText:
         while stack:
             node, expanded = stack.pop()
             if not expanded:
+                if isinstance(node, Lambda):
+                    self._bound.update({c.id: c.name for c in node.parameters})
                 stack.append((node, True))
                 stack.extend((child, False) for child in reversed(node.children))
                 continue
@@ -86,16 +92,13 @@ class ExpressionText:
 
     def sort_key(self, key: SortKey) -> str:
         """One item of ORDER BY; the place of NULLs only where it is not Spark's default."""
-        order = "" if key.ascending else " DESC"
-        nulls = "" if key.nulls_first == key.ascending else " NULLS LAST"
-        if key.nulls_first and not key.ascending:
-            nulls = " NULLS FIRST"
-        return f"{self(key.expr)}{order}{nulls}"
+        return f"{self(key.expr)}{_direction(key)}"
 
     def _write(self, node: Expression, operands: list[_Part]) -> _Part:
         match node:
             case ColumnRef():
-                return self._names.get(node.id, f"outer.{node.name}"), _ATOM
+                bound = self._bound.get(node.id, f"outer.{node.name}")
+                return self._names.get(node.id, bound), _ATOM
             case Literal():
                 return _literal(node)
             case Parameter():
@@ -108,6 +111,12 @@ class ExpressionText:
                 return f"{_at_least(operands[0], _CAST)}::{node.dtype}", _CAST
             case AggregateCall():
                 return _aggregate(node, operands), _ATOM
+            case WindowCall():
+                return _window(node, operands), _ATOM
+            case Lambda():
+                names = [c.name for c in node.parameters]
+                left = names[0] if len(names) == 1 else f"({', '.join(names)})"
+                return f"{left} -> {operands[0][0]}", _OR
             case ScalarSubquery():
                 return f"({self._subquery(node)})", _ATOM
             case Exists():
@@ -116,7 +125,7 @@ class ExpressionText:
                 left = ", ".join(text for text, _ in operands)
                 left = left if len(operands) == 1 else f"({left})"
                 return f"{left} IN ({self._subquery(node)})", _COMPARED
-        raise InternalPlanError(f"{type(node).__name__} has no text")
+        return _unknown(node, operands, self._subquery), _ATOM
 
 
 def _literal(node: Literal) -> _Part:
@@ -154,6 +163,12 @@ def _call(node: Call, operands: list[_Part]) -> _Part:
         sides = [_at_least(operands[0], first), *(_at_least(o, rest) for o in operands[1:])]
         return f" {sign} ".join(sides), level
     match name:
+        case "get_field" | "get_fields" if isinstance(node.args[1], Literal):
+            return f"{_at_least(operands[0], _ATOM)}.{_one_line(str(node.args[1].value))}", _ATOM
+        case "array_item" | "map_item":
+            return f"{_at_least(operands[0], _ATOM)}[{texts[1]}]", _ATOM
+        case "element_index":
+            return operands[0]
         case "not":
             return f"NOT {_at_least(operands[0], _NOT)}", _NOT
         case "negate":
@@ -170,11 +185,65 @@ def _call(node: Call, operands: list[_Part]) -> _Part:
     return f"{name}({', '.join(texts)})", _ATOM
 
 
+def _unknown(node: Expression, operands: list[_Part], label: SubqueryLabel) -> str:
+    name = str(getattr(node, "function", "") or getattr(node, "name", "") or type(node).__name__)
+    texts = [text for text, _ in operands]
+    if isinstance(node, SubqueryExpression):
+        texts.append(label(node))
+    return f"{name}({', '.join(texts)})"
+
+
 def _aggregate(node: AggregateCall, operands: list[_Part]) -> str:
     texts = [text for text, _ in operands]
-    where = "" if node.where is None or node.where == TRUE else f" FILTER (WHERE {texts[-1]})"
-    args = ", ".join(texts[: len(node.args)]) or "*"
-    return f"{node.function}({'DISTINCT ' if node.distinct else ''}{args}){where}"
+    head, rest = _called(node, texts)
+    if not node.order:
+        return head
+    return f"{head} WITHIN GROUP (ORDER BY {_ordered(node.order, rest)})"
+
+
+def _window(node: WindowCall, operands: list[_Part]) -> str:
+    head, rest = _called(node, [text for text, _ in operands])
+    count = len(node.partition)
+    over = [f"PARTITION BY {', '.join(rest[:count])}"] if count else []
+    over += [f"ORDER BY {_ordered(node.order, rest[count:])}"] if node.order else []
+    over += [_frame(node.frame)] if node.frame is not None else []
+    return f"{head} OVER ({' '.join(over)})"
+
+
+def _called(node: AggregateCall | WindowCall, texts: list[str]) -> tuple[str, list[str]]:
+    """The call with its filter, and the texts of the operands after them."""
+    args, rest = texts[: len(node.args)], texts[len(node.args) :]
+    where = ""
+    if node.where is not None:
+        where = "" if node.where == TRUE else f" FILTER (WHERE {rest[0]})"
+        rest = rest[1:]
+    distinct = "DISTINCT " if node.distinct else ""
+    shown = ", ".join(args) or ("*" if node.function == "count" else "")
+    nulls = " IGNORE NULLS" if node.ignore_nulls else ""
+    return f"{node.function}({distinct}{shown}){nulls}{where}", rest
+
+
+def _ordered(keys: tuple[SortKey, ...], texts: list[str]) -> str:
+    return ", ".join(f"{t}{_direction(k)}" for k, t in zip(keys, texts, strict=True))
+
+
+def _direction(key: SortKey) -> str:
+    order = "" if key.ascending else " DESC"
+    if key.nulls_first == key.ascending:
+        return order
+    return f"{order} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+
+
+def _frame(frame: WindowFrame) -> str:
+    start, end = _bound(frame.start), _bound(frame.end)
+    return f"{frame.unit.upper()} BETWEEN {start} AND {end}"
+
+
+def _bound(bound: FrameBound) -> str:
+    if bound.kind == "current":
+        return "CURRENT ROW"
+    words = bound.kind.upper().replace("_", " ")
+    return words if bound.offset is None else f"{_literal(bound.offset)[0]} {words}"
 
 
 def _at_least(part: _Part, level: int) -> str:

@@ -13,9 +13,11 @@ from typing import TypeGuard
 
 Data = None | bool | int | float | str | Sequence["Data"] | Mapping[str, "Data"]
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Text that needs no quotes: no character with a meaning anywhere in YAML, and no number.
+_PLAIN = re.compile(r"[A-Za-z_(]([A-Za-z0-9_ .,()<>=*/+'|~→·-]*[A-Za-z0-9_.()>*'])?")
 # What YAML 1.1 reads as a boolean or null.
 _RESERVED = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null"])
+_SEPARATOR = "---\n"
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 _MARGIN = "  "
 
@@ -23,6 +25,11 @@ _MARGIN = "  "
 def to_yaml(data: Data) -> str:
     """The data as one YAML document that ends in a newline."""
     return "\n".join(_lines(data, "")) + "\n"
+
+
+def to_documents(documents: Mapping[str, Data]) -> str:
+    """Several documents in one stream, each below a line that names it."""
+    return "".join(f"{_SEPARATOR}# {name}\n{to_yaml(data)}" for name, data in documents.items())
 
 
 def _lines(data: Data, margin: str) -> list[str]:

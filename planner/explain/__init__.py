@@ -1,0 +1,1 @@
+"""Plans for people: text, JSON, YAML and diagrams of every phase."""

@@ -1,0 +1,66 @@
+"""What becomes of a function of Spark: where it runs, and why not on DuckDB.
+
+In: the name of a function or operator as Spark documents it. Out: `Support`, read off the registries
+(scalar functions, macros, aggregates, window functions), which are the one source of the truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from planner.aggregates import AGGREGATE_ALIASES, AGGREGATES
+from planner.functions import MACROS, REGISTRY
+from planner.functions.registry import ALIASES
+from planner.scalars.handlers import CALL_BUILDERS
+from planner.window_functions import WINDOW_FUNCTIONS
+
+Status = OneOf["native", "rewrite", "fallback", "unknown"]
+
+_OPERATORS = {
+    "!": "not", "!=": "ne", "<>": "ne", "%": "mod", "&": "bit_and_op", "*": "multiply", "+": "add",
+    "-": "subtract", "/": "divide", "<": "lt", "<=": "le", "<=>": "eq_null_safe", "=": "eq", "==": "eq",
+    ">": "gt", ">=": "ge", "|": "bit_or_op", "||": "concat", "^": "bit_xor_op", "~": "bit_not",
+    "<<": "shiftleft", ">>": "shiftright", ">>>": "shiftrightunsigned", "between": "and", "if": "case",
+    "when": "case", "regexp": "rlike", "regexp_like": "rlike",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Support:
+    """Where a function runs.
+
+    Args:
+        status: `native`: DuckDB has it as Spark means it; `rewrite`: DuckDB is told what Spark
+            means; `fallback`: its stage runs on Spark; `unknown`: its whole query does.
+        note: Why not on DuckDB, or for which arguments only.
+    """
+
+    status: Status
+    note: str = ""
+
+
+def support_of(name: str) -> Support:
+    """What becomes of the function that Spark documents under this name."""
+    name = name.lower()
+    aggregate = AGGREGATE_ALIASES.get(name, name)
+    if aggregate == "count_if":
+        return Support("rewrite")
+    if aggregate in AGGREGATES:
+        entry = AGGREGATES[aggregate]
+        if entry.duckdb == aggregate and not entry.reason:
+            return Support("native")
+        return Support("rewrite") if entry.proof else Support("fallback", entry.reason)
+    if name in WINDOW_FUNCTIONS:
+        window = WINDOW_FUNCTIONS[name]
+        return Support("native") if window.duckdb else Support("fallback", "not proven on DuckDB")
+    if name in MACROS:
+        return Support("rewrite")
+    canonical = _OPERATORS.get(name, ALIASES.get(name, name))
+    function = REGISTRY.get(canonical)
+    if function is None:
+        return Support("rewrite") if name in CALL_BUILDERS else Support("unknown")
+    if function.duckdb is None:
+        return Support("fallback", "not proven on DuckDB")
+    as_is = isinstance(function.duckdb, str) and function.duckdb == function.spark
+    return Support("native" if as_is else "rewrite")
