@@ -43,7 +43,7 @@ def test_planner_loads_no_engine_and_no_layer_above() -> None:
 def test_planning_loads_nothing_more_than_importing() -> None:
     code = (
         "import sys\n"
-        "from planner.display import render_graph\n"
+        "from planner.explain.display import render_graph\n"
         "from planner.serde import dump_graph\n"
         "from tests.planner.tpch import FORCED, tpch_graph\n"
         "graph = tpch_graph('q21', FORCED)\n"

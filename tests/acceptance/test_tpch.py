@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from planner.display import render_graph
+from planner.explain.display import render_graph
 from planner.options import PlannerOptions
 from planner.planning import plan_query
 from planner.stages import StageGraph

@@ -9,6 +9,8 @@ import pytest
 
 from tests.differential.edge_tables import EdgeTables, write_edge_tables
 from tests.differential.inprocess import InProcessRunner
+from tests.differential.relation_tables import write_relation_tables
+from tests.differential.shop_tables import write_shop_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,8 +18,15 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> EdgeTables:
-    """The edge tables."""
-    return write_edge_tables(tmp_path_factory.mktemp("edges"))
+    """The edge tables, the relation tables (their `n` is called `tree`), and the tables of a shop."""
+    folder = tmp_path_factory.mktemp("edges")
+    found = (
+        write_edge_tables(folder),
+        write_relation_tables(folder, {"n": "tree"}),
+        write_shop_tables(folder),
+    )
+    files = {name: paths for part in found for name, paths in part.files.items()}
+    return EdgeTables(folder, files, {n: s for part in found for n, s in part.schemas.items()})
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +39,7 @@ def oracle(spark: SparkSession, tables: EdgeTables) -> Iterator[SparkSession]:
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     for name, paths in tables.files.items():
-        session.read.parquet(*paths).createOrReplaceTempView(name)
+        session.read.parquet(*paths).createOrReplaceTempView(f"`{name}`")
     yield session
 
 

@@ -79,6 +79,18 @@ def differences(
         graph = plan_query(sql, catalog, options)
     except SqlError as error:
         return [] if expected.rows is None else [f"only the planner refuses: {error}"]
+    return graph_differences(graph, runner, expected, native=native, rounded=rounded)
+
+
+def graph_differences(
+    graph: StageGraph,
+    runner: InProcessRunner,
+    expected: Expected,
+    *,
+    native: bool = True,
+    rounded: tuple[int, ...] = (),
+) -> list[str]:
+    """What is wrong with a planned query; an empty list if nothing."""
     if graph.fallback_reason is not None:
         return [f"is not staged: {graph.fallback_reason}"] if native else []
     reasons = [s.engine_reason for s in graph.stages if s.engine != "duckdb"]

@@ -1,0 +1,2 @@
+-- DISTINCT and FILTER together
+SELECT h, count(DISTINCT g) FILTER (WHERE b) AS a, count(DISTINCT g) FILTER (WHERE i > 0) AS b FROM g GROUP BY h

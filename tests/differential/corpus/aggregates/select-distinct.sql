@@ -1,0 +1,2 @@
+-- SELECT DISTINCT with NULLs and duplicates
+SELECT DISTINCT g, b FROM g

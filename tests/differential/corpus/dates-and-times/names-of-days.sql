@@ -1,0 +1,2 @@
+-- dayname and monthname
+SELECT id, dayname(dt) AS a, monthname(ts) AS b FROM e

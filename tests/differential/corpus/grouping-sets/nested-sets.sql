@@ -1,0 +1,2 @@
+-- ROLLUP inside GROUPING SETS
+SELECT a, b, count(*) AS n FROM t GROUP BY GROUPING SETS (ROLLUP (a, b), (b))

@@ -1,0 +1,2 @@
+-- a column and a ROLLUP
+SELECT region, year, quarter, sum(units) AS s FROM sales GROUP BY region, ROLLUP (year, quarter)

@@ -1,0 +1,2 @@
+-- explicit GROUPING SETS
+SELECT a, b, day, count(*) AS n FROM t GROUP BY GROUPING SETS ((a, b), (day), ())

@@ -1,0 +1,2 @@
+-- intervals added to timestamps
+SELECT id, ts + INTERVAL 25 HOURS AS a, tn - INTERVAL 1 MONTH AS b, ts + INTERVAL '1 02:03:04.5' DAY TO SECOND AS c FROM e WHERE year(ts) BETWEEN 1900 AND 9000 AND year(tn) BETWEEN 2 AND 9000

@@ -1,0 +1,2 @@
+-- a cross join
+SELECT x.id, u.id FROM x CROSS JOIN u

@@ -1,0 +1,2 @@
+-- decimal keys with unlike scales
+SELECT x.id, t.id FROM x JOIN t ON x.kc = t.c

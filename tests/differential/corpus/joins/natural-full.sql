@@ -1,0 +1,2 @@
+-- a natural full join
+SELECT * FROM (SELECT k, v FROM x) NATURAL FULL JOIN (SELECT w, k FROM y)

@@ -1,0 +1,2 @@
+-- json_array_length and json_object_keys
+SELECT id, json_array_length(js) AS n, json_object_keys(js) AS keys FROM jt

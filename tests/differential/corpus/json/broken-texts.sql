@@ -1,0 +1,2 @@
+-- get_json_object of texts that are no JSON
+SELECT id, get_json_object(odd, '$.a') AS a, get_json_object(odd, '$[0]') AS b FROM jt

@@ -1,0 +1,2 @@
+-- get_json_object by fixed paths
+SELECT id, get_json_object(js, '$.a') AS a, get_json_object(js, '$.d[1]') AS d1, get_json_object(js, '$.e.f') AS ef FROM jt

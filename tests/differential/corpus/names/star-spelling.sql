@@ -1,0 +1,2 @@
+-- a star keeps the spelling of the table
+SELECT * FROM `odd names`

@@ -1,0 +1,2 @@
+-- an unknown name is an error
+SELECT nothing FROM x

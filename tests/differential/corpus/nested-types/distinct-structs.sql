@@ -1,0 +1,2 @@
+-- SELECT DISTINCT of structs and arrays
+SELECT DISTINCT st, ab FROM np

@@ -1,0 +1,2 @@
+-- a star of a struct
+SELECT id, st.* FROM tree

@@ -1,0 +1,2 @@
+-- a division by zero raises an error
+SELECT id, n / k AS a FROM e

@@ -1,0 +1,3 @@
+-- round of doubles
+-- on: some
+SELECT id, round(d, 2) AS a, round(f) AS b FROM e WHERE abs(d) < 1e9

@@ -1,0 +1,2 @@
+-- LIMIT after ORDER BY
+SELECT id, w FROM x ORDER BY w NULLS LAST, id LIMIT 7

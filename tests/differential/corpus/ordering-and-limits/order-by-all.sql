@@ -1,0 +1,2 @@
+-- ORDER BY ALL
+SELECT ks, k, id FROM x ORDER BY ALL

@@ -1,0 +1,2 @@
+-- strings are ordered by bytes
+SELECT s, id FROM e ORDER BY s, id

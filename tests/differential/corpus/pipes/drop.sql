@@ -1,0 +1,2 @@
+-- DROP removes columns
+FROM t |> DROP c, d, day

@@ -1,0 +1,2 @@
+-- UNION ALL and EXCEPT as pipes
+FROM t |> SELECT a |> UNION ALL (SELECT a FROM u) |> EXCEPT (SELECT 1)

@@ -1,0 +1,2 @@
+-- a string and an int become what Spark says
+SELECT a AS v FROM t UNION ALL SELECT '7'

@@ -1,0 +1,2 @@
+-- INTERSECT treats NULLs as equal
+SELECT a, b FROM t INTERSECT SELECT a, b FROM u

@@ -1,0 +1,2 @@
+-- ORDER BY and LIMIT within the branches
+(SELECT id FROM t ORDER BY id DESC LIMIT 2) UNION ALL (SELECT id FROM u ORDER BY id LIMIT 2)

@@ -1,0 +1,2 @@
+-- levenshtein and soundex
+SELECT id, levenshtein(s, t) AS a, soundex(s) AS b FROM e

@@ -1,0 +1,2 @@
+-- EXISTS below OR and NOT
+SELECT id FROM x WHERE NOT (EXISTS (SELECT 1 FROM y WHERE y.k = x.k) OR v > 0)

@@ -1,0 +1,2 @@
+-- BETWEEN over unlike types
+SELECT id FROM e WHERE k BETWEEN 0.5 AND 5 OR d52 BETWEEN -1 AND 1.5D OR s BETWEEN 'a' AND 'b'

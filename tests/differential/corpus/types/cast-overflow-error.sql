@@ -1,0 +1,2 @@
+-- a cast out of range raises an error
+SELECT CAST(l AS INT) AS a FROM e

@@ -1,0 +1,2 @@
+-- casts to strings
+SELECT id, CAST(k AS STRING) AS a, CAST(d152 AS STRING) AS b, CAST(b AS STRING) AS c, CAST(dt AS STRING) AS d, CAST(ts AS STRING) AS f FROM e

@@ -1,0 +1,2 @@
+-- inline of an array of structs
+SELECT id, inline(ps) FROM tree

@@ -1,0 +1,2 @@
+-- posexplode with two aliases
+SELECT id, posexplode(ys) AS (p, y) FROM tree

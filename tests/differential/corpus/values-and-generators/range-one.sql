@@ -1,0 +1,2 @@
+-- range(n)
+SELECT id FROM range(5)

@@ -1,0 +1,2 @@
+-- OVER () over all rows
+SELECT id, count(*) OVER () AS n, max(w) OVER () - w AS below FROM x

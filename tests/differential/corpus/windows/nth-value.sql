@@ -1,0 +1,2 @@
+-- nth_value with and without NULLs
+SELECT id, nth_value(v, 2) OVER (ORDER BY id) AS a, nth_value(v, 3) IGNORE NULLS OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS b FROM x

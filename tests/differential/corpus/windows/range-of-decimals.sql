@@ -1,0 +1,2 @@
+-- RANGE by a distance of decimals
+SELECT id, count(*) OVER (ORDER BY w RANGE BETWEEN 1.50 PRECEDING AND 0.25 FOLLOWING) AS n FROM x

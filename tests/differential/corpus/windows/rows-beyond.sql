@@ -1,0 +1,2 @@
+-- ROWS frames that do not hold the current row
+SELECT id, sum(v) OVER (ORDER BY id ROWS BETWEEN 3 PRECEDING AND 2 PRECEDING) AS a, count(*) OVER (ORDER BY id ROWS BETWEEN 2 FOLLOWING AND 4 FOLLOWING) AS b FROM x

@@ -1,0 +1,2 @@
+-- a running sum by ROWS
+SELECT id, sum(w) OVER (PARTITION BY kb ORDER BY id ROWS UNBOUNDED PRECEDING) AS s FROM x

@@ -1,0 +1,4 @@
+-- a standard deviation as a window
+-- on: some
+-- rounded: 1
+SELECT id, stddev_samp(ti) OVER (PARTITION BY h) AS d FROM g

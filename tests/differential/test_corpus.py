@@ -1,0 +1,97 @@
+"""Every query of the corpus equals Spark, however it is distributed and after a trip through JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.engines.errors import QueryError
+from planner import StageGraph, plan_query
+from planner.errors import SqlError
+from planner.options import PlannerOptions
+from planner.serde import dump_graph, load_graph
+from planner.stages import Stage
+from tests.differential import corpus_files
+from tests.differential.corpus_files import FALLBACK, NATIVE, PARTLY, CorpusQuery, queries, subjects
+from tests.differential.edge_tables import EdgeTables
+from tests.differential.inprocess import InProcessRunner, StageResult
+from tests.differential.query_check import Expected, ask_spark, graph_differences
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OPTIONS = {
+    "single": PlannerOptions(single_task_bytes=1 << 60),
+    "forced-1": PlannerOptions(force_distribution=True, num_partitions=1, broadcast_bytes=0),
+    "forced-4": PlannerOptions(force_distribution=True, num_partitions=4, broadcast_bytes=0),
+    "broadcast-4": PlannerOptions(force_distribution=True, num_partitions=4),
+}
+
+
+class FailingOver(InProcessRunner):
+    """As the runtime does: Spark runs what DuckDB raises for, such as values it must not judge."""
+
+    failed_over = False
+
+    def _stage(self, stage: Stage, done: dict[int, StageResult]) -> StageResult:
+        try:
+            return super()._stage(stage, done)
+        except QueryError:
+            self.failed_over = True
+            return super()._stage(replace(stage, engine="spark"), done)
+
+
+def engine_of(graph: StageGraph) -> str:
+    """Where the stages run, in the words of the corpus."""
+    if graph.fallback_reason is not None:
+        return FALLBACK
+    engines = {stage.engine for stage in graph.stages}
+    return NATIVE if engines == {"duckdb"} else PARTLY
+
+
+def wrong_of(
+    query: CorpusQuery, name: str, tables: EdgeTables, runner: FailingOver, expected: Expected
+) -> list[str]:
+    """Everything that is wrong with one query under one way to plan it."""
+    try:
+        graph = plan_query(query.sql, tables.catalog, OPTIONS[name])
+    except SqlError as error:
+        return [] if expected.rows is None else [f"only the planner refuses: {error}"]
+    reloaded = load_graph(dump_graph(graph))
+    wrong = [] if reloaded == graph else ["JSON does not give the plan back"]
+    runner.failed_over = False
+    wrong += graph_differences(reloaded, runner, expected, native=False, rounded=query.rounded)
+    engine = PARTLY if runner.failed_over and expected.rows is not None else engine_of(graph)
+    if engine != query.engine:
+        reasons = [graph.fallback_reason, *(s.engine_reason for s in graph.stages)]
+        wrong.append(f"runs on {engine}, not {query.engine}: {reasons}")
+    return wrong
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("subject", subjects())
+def test_corpus_equals_spark(oracle: SparkSession, tables: EdgeTables, subject: str) -> None:
+    runner, wrong = FailingOver(tables, oracle), []
+    for query in queries(subject):
+        expected = ask_spark(oracle, query.sql)
+        for name in OPTIONS:
+            found = wrong_of(query, name, tables, runner, expected)
+            wrong += [f"{query.name} [{name}]: {line}\n    {query.sql}" for line in found]
+    assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
+
+
+def test_the_corpus_is_large_and_mostly_native() -> None:
+    found = Counter(query.engine for s in subjects() for query in queries(s))
+    assert found.total() >= 300
+    assert found[NATIVE] >= 0.85 * found.total(), dict(found)
+
+
+def test_titles_name_one_thing_each() -> None:
+    titles = Counter(
+        f"{s}: {q.title}" for s in corpus_files.subjects() for q in corpus_files.queries(s)
+    )
+    assert [t for t, n in titles.items() if n > 1] == []
