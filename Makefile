@@ -14,7 +14,7 @@ PYTEST_ARGS ?=
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-fast check format golden bench bench-overhead screenshots lock clean distclean
+.PHONY: help install demo ui test test-fast check format golden bench bench-overhead sql-support screenshots lock clean distclean
 
 ##@ Start
 
@@ -61,6 +61,9 @@ bench: install ## TPC-H beside plain Spark SQL and DuckDB alone (BENCH_ARGS="--s
 
 bench-overhead: install ## What Dagster, Spark and storage cost for a stage that does nothing
 	$(BIN)/python -m benchmarks.overhead $(BENCH_ARGS)
+
+sql-support: install ## Write docs/sql-support.md from the registries
+	$(BIN)/python docs/sql_support.py
 
 screenshots: install ## Take the pictures in docs/ anew (needs Chromium)
 	$(BIN)/python docs/screenshots.py

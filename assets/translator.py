@@ -14,8 +14,8 @@ from assets.parameters import RUN_BOUND_PREFIX
 from assets.project import Query
 from planner.catalog import TableInfo
 from planner.explain.display import exchange_text, render_graph
-from planner.fragment_sql import render_fragment
 from planner.explain.plan_text import plan_lines
+from planner.fragment_sql import render_fragment
 from planner.stages import Stage, StageGraph
 
 MAX_SQL_CHARACTERS = 20_000

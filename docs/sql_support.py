@@ -18,11 +18,12 @@ OUTSIDE = {
     "csv_funcs": "CSV",
     "protobuf_funcs": "Protobuf",
 }
-SKETCHES = ("sketch", "hll_", "kll_", "theta_", "tuple_", "approx_top_k", "count_min_sketch", "bitmap_")
+SKETCHES = ("hll_", "kll_", "theta_", "tuple_", "approx_top_k", "count_min_sketch")
 SESSION = {
-    "current_catalog", "current_database", "current_path", "current_schema", "current_user", "input_file_block_length",
-    "input_file_block_start", "input_file_name", "java_method", "monotonically_increasing_id", "reflect", "session_user",
-    "spark_partition_id", "try_reflect", "user", "uuid", "version", "rand", "randn", "random", "randstr", "uniform", "shuffle",
+    "current_catalog", "current_database", "current_path", "current_schema", "current_user",
+    "input_file_block_length", "input_file_block_start", "input_file_name", "java_method",
+    "monotonically_increasing_id", "reflect", "session_user", "spark_partition_id", "try_reflect",
+    "user", "uuid", "version", "rand", "randn", "random", "randstr", "uniform", "shuffle",
     "collations", "sql_keywords", "python_worker_logs", "measure", "schema_of_variant_agg",
 }  # fmt: skip
 _WORDS = {
@@ -61,12 +62,12 @@ def page() -> str:
         "*Made by `make sql-support` from the planner's registries; do not edit.*",
         "",
         f"Of {total} functions and operators that Spark documents (without sketches, VARIANT, XML,",
-        "spatial types, Avro, CSV and Protobuf, and without what depends on the session or differs in",
-        f"each run) **{native} ({100 * native / total:.0f} %) run on DuckDB**, as they are or rewritten so",
-        f"that the values are Spark's. {counts['fallback']} make their stage run on Spark, and",
-        f"{counts['unknown']} the whole query. Every function that runs on DuckDB is compared with Spark",
-        "on edge values by a test; for argument types that are not proven, its stage runs on Spark:",
-        "`stagecoach explain` tells.",
+        "spatial types, Avro, CSV and Protobuf, and without what depends on the session or",
+        f"differs in each run) **{native} ({100 * native / total:.0f} %) run on DuckDB**, as they",
+        "are or rewritten so that the values are Spark's.",
+        f"{counts['fallback']} make their stage run on Spark, and {counts['unknown']} the whole query.",
+        "Every function that runs on DuckDB is compared with Spark on edge values by a test; for",
+        "argument types that are not proven, its stage runs on Spark: `stagecoach explain` tells.",
     ]
     for group, names in functions().items():
         lines += ["", f"## {group.removesuffix('_funcs').replace('_', ' ').capitalize()}", ""]

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from planner.catalog import TableInfo
+from planner.distribution.reasons import RESULT, reason_of
 from planner.engines import choose_engine
 from planner.errors import InternalPlanError
-from planner.distribution.reasons import RESULT, reason_of
 from planner.expressions import Column, ColumnRef, Expression, Lambda
 from planner.options import PlannerOptions
 from planner.physical import (

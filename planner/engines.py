@@ -27,7 +27,6 @@ from planner.functions.tables.structs import duplicate_names
 from planner.physical import AggregateExec, HashJoinExec, PhysicalPlan, ScanExec
 from planner.stages import Engine
 from planner.tree import walk
-from planner.types import DataType
 from planner.window_functions import refuse_window
 
 PROVEN = "every expression is proven equal to Spark's"

@@ -12,9 +12,11 @@ from sqlglot import exp
 
 from planner.parse import StagecoachSpark
 
+_NUMBERS = frozenset(["bigint", "decimal", "double", "float", "int", "smallint", "tinyint"])
+_CASTS = _NUMBERS | {"binary", "boolean", "date", "string", "timestamp"}
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
-    exp.NEQ: "!=",
+    exp.NullSafeEQ: "<=>",
     exp.LT: "<",
     exp.LTE: "<=",
     exp.GT: ">",
@@ -28,6 +30,17 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.And: "AND",
     exp.Or: "OR",
 }
+
+
+def item_name(node: exp.Expr) -> str:
+    """Spark's name of an item of a select list: a cast of a column keeps the column's name."""
+    casts = isinstance(node, exp.Cast) or (
+        isinstance(node, exp.Anonymous)
+        and node.name.lower() in _CASTS
+        and len(node.expressions) == 1
+    )
+    target = node.expressions[0] if isinstance(node, exp.Anonymous) and casts else node.this
+    return column_name(target if casts and isinstance(target, exp.Column) else node)
 
 
 @singledispatch
@@ -88,6 +101,81 @@ def _(node: exp.Cast) -> str:
     if isinstance(node.this, exp.Literal) and node.to.this == exp.DType.DATE:
         return f"DATE '{node.this.this}'"
     return f"CAST({column_name(node.this)} AS {node.to.sql(dialect=StagecoachSpark)})"
+
+
+@column_name.register
+def _(node: exp.Boolean) -> str:
+    return "true" if node.this else "false"
+
+
+@column_name.register
+def _(node: exp.Neg) -> str:
+    if isinstance(node.this, exp.Literal):
+        return f"-{node.this.this}"
+    return f"(- {column_name(node.this)})"
+
+
+@column_name.register
+def _(node: exp.NEQ) -> str:
+    return f"(NOT ({column_name(node.this)} = {column_name(node.expression)}))"
+
+
+@column_name.register
+def _(node: exp.Not) -> str:
+    inner = node.this
+    if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
+        return f"({column_name(inner.this)} IS NOT NULL)"
+    return f"(NOT {column_name(inner)})"
+
+
+@column_name.register
+def _(node: exp.Is) -> str:
+    operator = "IS" if isinstance(node.expression, exp.Null) else "<=>"
+    return f"({column_name(node.this)} {operator} {column_name(node.expression)})"
+
+
+@column_name.register
+def _(node: exp.Between) -> str:
+    args = (node.this, node.args["low"], node.args["high"])
+    return f"between({', '.join(column_name(a) for a in args)})"
+
+
+@column_name.register
+def _(node: exp.Like) -> str:
+    text = f"{column_name(node.this)} LIKE {column_name(node.expression)}"
+    return f"(NOT {text})" if node.args.get("negate") else text
+
+
+@column_name.register
+def _(node: exp.In) -> str:
+    if not node.expressions:
+        return node.sql(dialect=StagecoachSpark)
+    items = ", ".join(column_name(item) for item in node.expressions)
+    return f"({column_name(node.this)} IN ({items}))"
+
+
+@column_name.register
+def _(node: exp.DPipe) -> str:
+    operands = [o for o in node.flatten() if not isinstance(o, exp.DPipe)]
+    return f"concat({', '.join(column_name(o) for o in operands)})"
+
+
+@column_name.register
+def _(node: exp.If) -> str:
+    args = [node.this, node.args["true"], node.args.get("false") or exp.Null()]
+    return f"(IF({', '.join(column_name(a) for a in args)}))"
+
+
+@column_name.register
+def _(node: exp.Case) -> str:
+    text = "CASE"
+    for branch in node.args["ifs"]:
+        test = column_name(branch.this)
+        if node.this is not None:
+            test = f"({column_name(node.this)} = {test})"
+        text += f" WHEN {test} THEN {column_name(branch.args['true'])}"
+    default = node.args.get("default")
+    return f"{text}{'' if default is None else f' ELSE {column_name(default)}'} END"
 
 
 def _function(name: str, args: list[exp.Expr]) -> str:

@@ -18,7 +18,14 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
 from planner.errors import ForbiddenSqlError, ParseError
-from planner.spark_syntax import PipeQuery, SparkSyntax, as_query, pipe_text
+from planner.spark_syntax import (
+    UNSIGNED_SHIFT,
+    PipeQuery,
+    SparkSyntax,
+    UnsignedRightShift,
+    as_query,
+    pipe_text,
+)
 
 _FORBIDDEN_FUNCTIONS = frozenset({"reflect", "java_method", "try_reflect"})
 _PATH_FORMATS = frozenset(
@@ -67,14 +74,19 @@ class StagecoachSpark(Spark):
     SAFE_DIVISION = False
 
     class Tokenizer(Spark.Tokenizer):
-        """Reads `'it''s'` as Spark 4 does."""
+        """Reads `'it''s'` and `>>>` as Spark 4 does."""
 
+        KEYWORDS: ClassVar[dict[str, Any]] = {**Spark.Tokenizer.KEYWORDS, ">>>": UNSIGNED_SHIFT}
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
     class Generator(SparkGenerator):
         """Knows the nodes that sqlglot has not."""
 
-        TRANSFORMS: ClassVar[dict[Any, Any]] = {**SparkGenerator.TRANSFORMS, PipeQuery: pipe_text}
+        TRANSFORMS: ClassVar[dict[Any, Any]] = {
+            **SparkGenerator.TRANSFORMS,
+            PipeQuery: pipe_text,
+            UnsignedRightShift: lambda self, node: self.binary(node, ">>>"),
+        }
 
     class Parser(SparkSyntax):
         """Keeps CAST strict."""

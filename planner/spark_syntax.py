@@ -23,6 +23,14 @@ _SET_OPERATIONS = {
 }
 
 
+class UnsignedRightShift(exp.Expression, exp.Binary):
+    """`a >>> b`: bits moved to the right, zeros from the left."""
+
+
+# sqlglot has no token for `>>>`; this one means nothing else in Spark.
+UNSIGNED_SHIFT = TokenType.HASH_DASH
+
+
 class PipeStep(exp.Expression):
     """One operator behind `|>`; `kind` is its keyword in lower case."""
 
@@ -63,6 +71,25 @@ class SparkSyntax(SparkParser):
         **SparkParser.PLACEHOLDER_PARSERS,
         TokenType.PLACEHOLDER: lambda self: self.parse_position_marker(),
     }
+
+    BITWISE: ClassVar[dict[TokenType, Any]] = {
+        **SparkParser.BITWISE,
+        UNSIGNED_SHIFT: UnsignedRightShift,
+    }
+
+    # `array(…)` is a call like any other; sqlglot would read `array(1)[0]` as a constructor.
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
+
+    def _parse_types(
+        self,
+        check_func: bool = False,
+        schema: bool = False,
+        allow_identifiers: bool = True,
+        with_collation: bool = False,
+    ) -> exp.Expr | None:
+        if self._match_text_seq("TIMESTAMP", "WITHOUT", "TIME", "ZONE"):
+            return exp.DataType.build("TIMESTAMPNTZ", dialect="spark")
+        return super()._parse_types(check_func, schema, allow_identifiers, with_collation)
 
     def parse_position_marker(self) -> exp.Expr:
         """A `?`, with its place in the text."""

@@ -1,7 +1,7 @@
 """What becomes of a function of Spark: where it runs, and why not on DuckDB.
 
-In: the name of a function or operator as Spark documents it. Out: `Support`, read off the registries
-(scalar functions, macros, aggregates, window functions), which are the one source of the truth.
+In: the name of a function or operator as Spark documents it. Out: `Support`, read off the
+registries (scalar functions, macros, aggregates, window functions), the one source of the truth.
 """
 
 from __future__ import annotations
@@ -18,12 +18,50 @@ from planner.window_functions import WINDOW_FUNCTIONS
 Status = OneOf["native", "rewrite", "fallback", "unknown"]
 
 _OPERATORS = {
-    "!": "not", "!=": "ne", "<>": "ne", "%": "mod", "&": "bit_and_op", "*": "multiply", "+": "add",
-    "-": "subtract", "/": "divide", "<": "lt", "<=": "le", "<=>": "eq_null_safe", "=": "eq", "==": "eq",
-    ">": "gt", ">=": "ge", "|": "bit_or_op", "||": "concat", "^": "bit_xor_op", "~": "bit_not",
-    "<<": "shiftleft", ">>": "shiftright", ">>>": "shiftrightunsigned", "between": "and", "if": "case",
-    "when": "case", "regexp": "rlike", "regexp_like": "rlike",
-}  # fmt: skip
+    "!": "not",
+    "!=": "ne",
+    "%": "mod",
+    "&": "bit_and",
+    "*": "multiply",
+    "+": "add",
+    "-": "subtract",
+    "/": "divide",
+    "<": "lt",
+    "<<": "shiftleft",
+    "<=": "le",
+    "<=>": "eq_null_safe",
+    "<>": "ne",
+    "=": "eq",
+    "==": "eq",
+    ">": "gt",
+    ">=": "ge",
+    ">>": "shiftright",
+    ">>>": "shiftrightunsigned",
+    "^": "bit_xor",
+    "between": "and",
+    "if": "case",
+    "regexp": "rlike",
+    "regexp_like": "rlike",
+    "when": "case",
+    "|": "bit_or",
+    "||": "concat",
+    "~": "bit_not",
+}
+# What the parser or the builder makes of these, without a row of its own in a registry.
+_CASTS = "tinyint smallint int bigint float double boolean string binary"
+_BUILT = frozenset(("cast", "extract", "range", "grouping", "grouping_id", *_CASTS.split()))
+_TIME_FUNCTIONS = (
+    "current_time localtime make_time time time_diff time_from_micros time_from_millis "
+    "time_from_seconds time_to_micros time_to_millis time_to_seconds time_trunc to_time try_to_time"
+)
+_UNSTAGED = {
+    **dict.fromkeys(_TIME_FUNCTIONS.split(), "the type TIME is not staged"),
+    **dict.fromkeys(
+        ("session_window", "time_bucket", "window", "window_time"),
+        "groups over time windows are not staged",
+    ),
+    **dict.fromkeys(("timestamp_nanos", "unix_nanos"), "timestamps of nanoseconds are not staged"),
+}
 
 
 @dataclass(frozen=True)
@@ -43,6 +81,10 @@ class Support:
 def support_of(name: str) -> Support:
     """What becomes of the function that Spark documents under this name."""
     name = name.lower()
+    if name in _UNSTAGED:
+        return Support("unknown", _UNSTAGED[name])
+    if name in _BUILT:
+        return Support("rewrite")
     aggregate = AGGREGATE_ALIASES.get(name, name)
     if aggregate == "count_if":
         return Support("rewrite")

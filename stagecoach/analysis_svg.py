@@ -13,8 +13,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from planner.explain.diagrams import stage_steps
 from planner.distribution.reasons import size_text
+from planner.explain.diagrams import stage_steps
 from planner.explain.plan_text import rows_text
 from stagecoach.analysis import Analysis, StageRun, TaskRun
 from stagecoach.analysis_text import seconds_text

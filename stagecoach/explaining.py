@@ -69,8 +69,8 @@ def phases_text(
         UnsupportedSqlError: There is no such plan, because the query is not staged.
         OptionError: The plan cannot be had in that format.
     """
-    from planner.explain.display import render_phases
     from planner.errors import UnsupportedSqlError
+    from planner.explain.display import render_phases
 
     if plan not in ("stages", "all") and plan not in phases.plans:
         raise UnsupportedSqlError(

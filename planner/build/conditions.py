@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.build.places import located
 from planner.coercion import cast_literal
 from planner.errors import AnalysisError
-from planner.expressions import (
-    Expression,
-)
+from planner.expressions import Expression
 from planner.scalars import build_scalar
 from planner.scope import Scope
 from planner.types import BOOLEAN, NULL
@@ -26,7 +25,8 @@ def condition_of(node: exp.Expr, scope: Scope, where: str) -> Expression:
     Raises:
         AnalysisError: If it is no boolean.
     """
-    result = build_scalar(node, scope)
-    if result.dtype not in (BOOLEAN, NULL):
-        raise AnalysisError(f"{where} needs a boolean, found {result.dtype}")
-    return cast_literal(result, BOOLEAN)
+    with located(node):
+        result = build_scalar(node, scope)
+        if result.dtype not in (BOOLEAN, NULL):
+            raise AnalysisError(f"{where} needs a boolean, found {result.dtype}")
+        return cast_literal(result, BOOLEAN)

@@ -12,10 +12,11 @@ from planner.build.pipes import plan_pipe
 from planner.build.select import plan_select
 from planner.build.set_operations import plan_set_operation
 from planner.build.sorting import order_and_limit
-from planner.errors import UnsupportedSqlError
+from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.logical import (
     LogicalPlan,
 )
+from planner.parse import position
 from planner.scope import Scope
 from planner.spark_syntax import PipeQuery
 
@@ -50,6 +51,14 @@ def with_ctes(node: exp.Query, ctes: Ctes, outer: Scope | None) -> Ctes:
         return ctes
     if clause.args.get("recursive"):
         raise UnsupportedSqlError("recursive CTEs are not staged")
+    seen: set[str] = set()
     for cte in clause.expressions:
-        ctes = {**ctes, cte.alias.lower(): (cte, ctes, outer)}
+        name = cte.alias.lower()
+        if name in seen:
+            line, column = position(cte)
+            raise AnalysisError(
+                f"WITH defines '{cte.alias}' more than once", line=line, column=column
+            )
+        seen.add(name)
+        ctes = {**ctes, name: (cte, ctes, outer)}
     return ctes

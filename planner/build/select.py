@@ -13,6 +13,7 @@ from planner.build.conditions import condition_of
 from planner.build.context import BuildContext, Ctes
 from planner.build.generators import generated_columns, generator_items, plan_generators
 from planner.build.grouping import outer_aggregates, plan_aggregate
+from planner.build.places import located
 from planner.build.relations import plan_from
 from planner.build.sorting import limited, sort_keys
 from planner.build.stars import is_star, star_items
@@ -34,7 +35,7 @@ from planner.logical import (
     Sort,
     distinct,
 )
-from planner.names import column_name
+from planner.names import item_name
 from planner.scalars import build_scalar
 from planner.scalars.windows import named_windows
 from planner.scope import Scope
@@ -86,7 +87,8 @@ def select_from(
             isinstance(part, AggregateCall) and not part.column_ids - plan.column_ids
             for part in walk(predicate)
         ):
-            raise AnalysisError("an aggregate in WHERE; use HAVING")
+            with located(where.this):
+                raise AnalysisError("an aggregate in WHERE; use HAVING")
         plan = Filter(plan, predicate)
     scope.windows = named_windows(node)
     items = _items(node, scope)
@@ -137,7 +139,7 @@ def _items(node: exp.Select, scope: Scope) -> list[tuple[str, Expression]]:
             continue
         expr = build_scalar(item, scope)
         check_place(expr, item)
-        name = column_name(item)
+        name = item_name(item)
         items.append((name, expr))
         if isinstance(item, exp.Alias):
             scope.aliases.setdefault(name.lower(), expr)

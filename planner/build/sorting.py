@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from planner.build.constants import whole_number
 from planner.build.context import BuildContext
+from planner.build.places import located
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import (
     AggregateCall,
@@ -62,7 +63,8 @@ def _clause_keys(clause: exp.Expr | None, scope: Scope, outputs: list[Expression
     items = clause.expressions if clause is not None else []
     for item in items:
         target = item.this if isinstance(item, exp.Ordered) else item
-        exprs = [_sorted_by(target, scope, outputs)]
+        with located(target):
+            exprs = [_sorted_by(target, scope, outputs)]
         if _is_all(target) and len(items) == 1:
             exprs = outputs
         ascending = not item.args.get("desc")

@@ -16,20 +16,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from planner.distribution.reasons import RESULT
+from planner.engines import PROVEN
+from planner.errors import OptionError
 from planner.explain.describe import Plan, Sizer, column_names, sizes_in_order
 from planner.explain.diagrams import inputs_in_order
 from planner.explain.dot import graph_dot, plan_dot
-from planner.engines import PROVEN
-from planner.errors import OptionError
-from planner.distribution.reasons import RESULT
-from planner.fragment_sql import render_fragment
 from planner.explain.mermaid import graph_mermaid, plan_mermaid
 from planner.explain.plan_data import plan_data
 from planner.explain.plan_text import estimate_text, plan_lines
 from planner.explain.plan_text import render_plan as render_plan
+from planner.explain.yaml_text import to_documents, to_yaml
+from planner.fragment_sql import render_fragment
 from planner.stages import Stage, StageGraph
 from planner.types import Field
-from planner.explain.yaml_text import to_documents, to_yaml
 
 EXPLAIN_VERSION = 2
 FORMATS = ("text", "json", "yaml", "mermaid", "dot")

@@ -7,9 +7,9 @@ ambiguous in the plan; plans of subqueries are drawn below the operator that hol
 
 from __future__ import annotations
 
+from planner.distribution.reasons import size_text
 from planner.explain.describe import Plan, Size, Sizer, describe
 from planner.explain.describe import column_names as column_names
-from planner.distribution.reasons import size_text
 
 _INDENT = "  "
 

@@ -301,8 +301,9 @@ FORMULAS: dict[str, str] = {
         "ELSE abs({1}) * sqrt(1 + ({0} / {1}) * ({0} / {1})) END"
     ),
     "power": (
-        f"CASE WHEN isnan({{1}}) OR (abs({{0}}) = 1 AND isinf({{1}})) THEN CASE WHEN {{0}} IS NOT NULL "
-        f"THEN {_NAN} END ELSE pow({{0}}, {{1}}) END"
+        # C has 1 where Java has NaN.
+        "CASE WHEN isnan({1}) OR (abs({0}) = 1 AND isinf({1})) "
+        f"THEN CASE WHEN {{0}} IS NOT NULL THEN {_NAN} END ELSE pow({{0}}, {{1}}) END"
     ),
 }
 
@@ -315,7 +316,8 @@ FACTORIAL = (
 )
 WIDTH_BUCKET = (
     "CASE WHEN {3} <= 0 OR {3} = 9223372036854775807 OR isnan({0}) OR {1} = {2} "
-    "OR NOT isfinite({1}) OR NOT isfinite({2}) OR {0} IS NULL OR {1} IS NULL OR {2} IS NULL OR {3} IS NULL THEN NULL "
+    "OR NOT isfinite({1}) OR NOT isfinite({2}) "
+    "OR {0} IS NULL OR {1} IS NULL OR {2} IS NULL OR {3} IS NULL THEN NULL "
     "WHEN {1} < {2} AND {0} < {1} THEN CAST(0 AS BIGINT) "
     "WHEN {1} < {2} AND {0} >= {2} THEN {3} + 1 WHEN {1} < {2} "
     "THEN CAST(trunc(CAST({3} AS DOUBLE) * ({0} - {1}) / ({2} - {1})) AS BIGINT) + 1 "

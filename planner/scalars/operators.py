@@ -24,6 +24,7 @@ from planner.scalars.handlers import (
 )
 from planner.scalars.intervals import add_or_subtract, times_or_divided
 from planner.scalars.subqueries import in_subquery, query_of
+from planner.spark_syntax import UnsignedRightShift
 from planner.types import (
     BOOLEAN,
     NULL,
@@ -66,6 +67,7 @@ _BIT_OPERATORS: dict[type[exp.Expr], tuple[int, str]] = {
     exp.BitwiseAnd: (2, "bit_and"),
     exp.BitwiseLeftShift: (3, "shiftleft"),
     exp.BitwiseRightShift: (3, "shiftright"),
+    UnsignedRightShift: (3, "shiftrightunsigned"),
     exp.DPipe: (4, "concat"),
 }
 

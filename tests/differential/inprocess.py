@@ -22,10 +22,19 @@ from infra.engines.duckdb import DuckDbSettings, run_fragment
 from infra.engines.inputs import ArrowInput, EngineInput, FileRows, LeafColumn, ParquetInput
 from infra.runtime.task import output_schema
 from infra.shuffle.partitioner import partition_ids
+from planner.expressions import Literal
 from planner.fragment_sql import render_fragment
 from planner.physical import ScanExec, StageInputExec
 from planner.stages import Branch, Stage, StageGraph
-from planner.types import DataType, Field, from_arrow, to_arrow
+from planner.types import (
+    DATE,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    Field,
+    from_arrow,
+    to_arrow,
+)
 from tests.differential.edge_tables import EdgeTables
 
 if TYPE_CHECKING:
@@ -40,6 +49,14 @@ def settings_for(tables: EdgeTables, time_zone: str = "UTC") -> DuckDbSettings:
         spill_dir=str(tables.folder / "spill"),
         directories=tuple(sorted(str(tables.folder / name) for name in tables.files)),
     )
+
+
+# The moment of every run; queries only ask whether it is after others.
+CLOCK = {
+    "@now": Literal(TIMESTAMP, "2026-01-02 03:04:05.678901"),
+    "@date": Literal(DATE, "2026-01-02"),
+    "@local": Literal(TIMESTAMP_NTZ, "2026-01-02 03:04:05.678901"),
+}
 
 
 @dataclass(frozen=True)
@@ -92,7 +109,7 @@ class InProcessRunner:
     def _tasks(
         self, stage: Stage, done: dict[int, StageResult], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        sql = render_fragment(stage, "duckdb", {})
+        sql = render_fragment(stage, "duckdb", CLOCK)
         for branch in stage.branches:
             for part in self._parts(stage, branch, done):
                 inputs = [
@@ -160,7 +177,7 @@ class InProcessRunner:
         for position in range(len(stage.leaves)):
             leaf = self._input(stage, position, None, None, done)
             register_view(self._spark, f"in_{position}", leaf)
-        frame = self._spark.sql(render_fragment(stage, "spark", {}))
+        frame = self._spark.sql(render_fragment(stage, "spark", CLOCK))
         types = tuple(f.dtype for f in stage.schema)
         assert spark_types(frame) == types
         yield from collect(frame).cast(output_schema(types)).to_batches()

@@ -12,9 +12,12 @@ import yaml
 
 from planner import expressions, logical, physical
 from planner.catalog import MappingCatalog
-from planner.explain.display import render_graph, render_plan
 from planner.errors import OptionError
+from planner.explain.display import render_graph, render_plan
 from planner.explain.expression_text import ExpressionText
+from planner.explain.mermaid import plan_mermaid
+from planner.explain.plan_data import plan_data
+from planner.explain.yaml_text import to_yaml
 from planner.expressions import (
     TRUE,
     AggregateCall,
@@ -33,14 +36,11 @@ from planner.expressions import (
 )
 from planner.functions import REGISTRY
 from planner.logical import LogicalPlan
-from planner.explain.mermaid import plan_mermaid
 from planner.options import PlannerOptions
 from planner.physical import PhysicalPlan
-from planner.explain.plan_data import plan_data
 from planner.planning import plan_query, plan_until
 from planner.stages import ParameterSpec, StageGraph
 from planner.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, decimal
-from planner.explain.yaml_text import to_yaml
 from tests.planner.catalogs import SALES
 from tests.planner.tpch import FORCED, NAMES, tpch_graph
 

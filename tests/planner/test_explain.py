@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from planner.explain.display import render_graph, render_phases
-from planner.errors import GraphFormatError, OptionError, ParseError, UnsupportedSqlError
 from planner.distribution.reasons import RESULT
+from planner.errors import GraphFormatError, OptionError, ParseError, UnsupportedSqlError
+from planner.explain.display import render_graph, render_phases
+from planner.explain.plan_text import render_plan
 from planner.explain.statement import split_explain
 from planner.expressions import Column, Expression, SubqueryExpression
 from planner.options import PlannerOptions
 from planner.physical import ExchangeExec, PhysicalPlan, ScanExec
-from planner.explain.plan_text import render_plan
 from planner.planning import plan_phases, plan_query
 from planner.serde import _CLASSES as STORED
 from planner.serde import compiled_notes, dump_graph, load_graph

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from planner.build import build_logical
-from planner.explain.display import render_plan
 from planner.estimates import Estimator
+from planner.explain.display import render_plan
 from planner.logical import LogicalPlan
 from planner.optimizer import RULES, optimize
 from planner.optimizer.context import RuleContext, first_free_id

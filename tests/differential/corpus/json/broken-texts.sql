@@ -1,2 +1,3 @@
--- get_json_object of texts that are no JSON
+-- get_json_object of texts that are no JSON runs again on Spark
+-- on: some
 SELECT id, get_json_object(odd, '$.a') AS a, get_json_object(odd, '$[0]') AS b FROM jt

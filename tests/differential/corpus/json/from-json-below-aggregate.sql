@@ -1,3 +1,3 @@
--- the parser is a stage of Spark, the aggregate is not
+-- the parser from_json is a stage of Spark, the aggregate above is not
 -- on: some
 SELECT v.a AS a, count(*) AS n FROM (SELECT from_json(js, 'a STRING') AS v FROM jt) GROUP BY v.a

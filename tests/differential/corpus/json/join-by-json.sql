@@ -1,2 +1,2 @@
--- a join on a cast JSON value
-SELECT jt.id, t.id AS tid FROM jt JOIN t ON t.a = try_cast(get_json_object(js, '$.a') AS INT)
+-- a join on a JSON value
+SELECT j.id, x.id AS xid FROM x JOIN VALUES (1, '{"ks": "a"}'), (2, '{"ks": null}'), (3, '{"other": "b"}'), (4, '{"ks": ""}') AS j(id, doc) ON x.ks = get_json_object(doc, '$.ks')

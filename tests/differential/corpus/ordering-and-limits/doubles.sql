@@ -1,2 +1,2 @@
 -- the order of NaN, infinity and zeros
-SELECT gd FROM g ORDER BY gd + 0.0D DESC NULLS LAST
+SELECT gd + 0.0D AS d FROM g ORDER BY d DESC NULLS LAST

@@ -1,4 +1,5 @@
--- the longest run of consecutive days with events of a person
+-- the longest run of consecutive days, found by max_by over a struct on Spark
+-- on: some
 WITH days AS (SELECT DISTINCT person, CAST(moment AS DATE) AS day FROM events),
 islands AS (SELECT person, day, date_sub(day, CAST(row_number() OVER (PARTITION BY person ORDER BY day) AS INT)) AS anchor FROM days),
 runs AS (SELECT person, anchor, count(*) AS length, min(day) AS since FROM islands GROUP BY person, anchor)

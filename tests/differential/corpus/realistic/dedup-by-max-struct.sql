@@ -1,2 +1,3 @@
--- the latest row of each key by max_by
+-- the latest row of each key by max_by over a struct runs on Spark
+-- on: some
 SELECT person, max_by(kind, struct(moment, id)) AS last_kind, max(moment) AS last FROM events WHERE kind IS NOT NULL GROUP BY person

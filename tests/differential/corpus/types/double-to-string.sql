@@ -1,2 +1,3 @@
--- doubles and floats as strings
-SELECT id, CAST(d AS STRING) AS a, CAST(f AS STRING) AS b FROM e
+-- doubles as strings run again on Spark where their digits are unclear
+-- on: some
+SELECT id, CAST(d AS STRING) AS a FROM e

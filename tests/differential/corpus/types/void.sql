@@ -1,2 +1,2 @@
 -- columns of NULL only
-SELECT NULL AS a, array() AS b, map() AS c, count(NULL) AS d FROM x
+SELECT NULL AS a, coalesce(NULL, NULL) AS b, id FROM x

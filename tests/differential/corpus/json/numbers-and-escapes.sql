@@ -1,0 +1,3 @@
+-- get_json_object of numbers and escapes that only Spark judges runs again on Spark
+-- on: some
+SELECT id, get_json_object(js, '$.a') AS a, get_json_object(js, '$.d[1]') AS d1, get_json_object(js, '$.e.f') AS ef FROM jt

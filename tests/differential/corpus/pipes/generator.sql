@@ -1,0 +1,2 @@
+-- a generator as a pipe
+FROM tree |> SELECT id, explode(xs) AS item |> WHERE item > 1

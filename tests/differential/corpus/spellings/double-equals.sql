@@ -1,0 +1,2 @@
+-- the operator == is equality
+SELECT id FROM x WHERE k == 3 OR ks == 'a'

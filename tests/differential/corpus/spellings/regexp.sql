@@ -1,0 +1,2 @@
+-- regexp is rlike
+SELECT id FROM x WHERE s regexp 'a' OR regexp(ks, '^b')

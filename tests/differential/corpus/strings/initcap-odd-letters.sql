@@ -1,0 +1,3 @@
+-- initcap of odd letters runs again on Spark
+-- on: some
+SELECT id, initcap(s) AS a FROM e

@@ -1,0 +1,2 @@
+-- initcap
+SELECT id, initcap(name) AS a, initcap(category) AS b FROM products

@@ -1,2 +1,0 @@
--- levenshtein and soundex
-SELECT id, levenshtein(s, t) AS a, soundex(s) AS b FROM e

@@ -1,0 +1,2 @@
+-- levenshtein
+SELECT id, levenshtein(name, category) AS a, levenshtein(name, 'Red lamp 1') AS b FROM products

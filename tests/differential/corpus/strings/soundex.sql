@@ -1,0 +1,2 @@
+-- soundex
+SELECT id, soundex(name) AS a FROM employees
