@@ -24,7 +24,7 @@ from planner.distribution.reasons import (
 )
 from planner.distribution.share_sets import MAX_SHARE, share_sets
 from planner.errors import InternalPlanError
-from planner.expressions import AggregateCall, Column, ColumnRef, Expression
+from planner.expressions import TRUE, AggregateCall, Column, ColumnRef, Expression
 from planner.logical import NamedExpression
 from planner.physical import (
     AggregateExec,
@@ -33,6 +33,7 @@ from planner.physical import (
     ProjectionExec,
 )
 from planner.tree import walk
+from planner.types import BOOLEAN
 
 Visit = Callable[[PhysicalPlan], Distributed]
 
@@ -130,7 +131,10 @@ class AggregateDistributor:
                 operands.append(known[operand].ref)
             aggregates.append((column, call.with_children(tuple(operands))))  # type: ignore[arg-type]  # same class
         below: PhysicalPlan
-        if all(call.distinct for _, call in plan.aggregates):
+        if not items:  # aggregates of constants: only the number of rows counts
+            items.append((self._exchanges.context.column("row", BOOLEAN), TRUE))
+            below = ProjectionExec(child, tuple(items))
+        elif all(call.distinct for _, call in plan.aggregates):
             below = AggregateExec(child, "partial", tuple(items), ())
         else:
             below = ProjectionExec(child, tuple(items))

@@ -297,6 +297,8 @@ def _joins(first: HashJoinExec, second: HashJoinExec, note_size: NoteSize) -> _M
     right = _merge(first.right, second.right, note_size)
     if left is None or right is None:
         return None
+    if {c.id for c in left.plan.columns} & {c.id for c in right.plan.columns}:
+        return None  # both sides read one exchange, and what told them apart is gone
     bare = replace(first, left=left.plan, right=right.plan)
     both = HashJoinExec(left.plan, right.plan, "inner", (), (), TRUE)  # sees all columns
     names = {**left.first, **right.first}
