@@ -37,7 +37,7 @@ ui: install ## Open the Dagster UI over pipelines/
 
 test: install check ## Checks, quick tests, then slow tests: what CI runs
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS) $(SELECTED)
-	$(PYTEST) -m slow $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m slow -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
 
 test-fast: install ## Quick tests only
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)

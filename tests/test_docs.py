@@ -73,7 +73,7 @@ def test_sql_is_planned(block: Block) -> None:
     parameters = declared_parameters(parse_front_matter(block.text))
     graph = plan_query(block.text, sf10_catalog(), parameters=parameters)
     # The pages show one query that is not staged, and say so.
-    assert (graph.fallback_reason is not None) == (" OVER (" in block.text)
+    assert (graph.fallback_reason is not None) == ("WITH RECURSIVE" in block.text)
 
 
 @pytest.mark.parametrize("block", blocks("yaml"), ids=str)

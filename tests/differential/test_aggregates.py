@@ -20,7 +20,7 @@ INTEGERS, DECIMALS, FLOATS = ["ti", "si", "i", "l"], ["d52", "d152", "d200", "d3
 OTHERS = ["s", "b", "dt", "ts", "tn", "bin", "never"]
 GROUPS = ["", "g", "h", "g, h", "gd", "gf", "gc", "gt", "i % 2"]
 CALLS = {
-    "count": ["count(*)", *(f"count({c})" for c in [*INTEGERS, "d52", "d", "s", "never"]), "count(i, s)", "count(DISTINCT i)", "count(DISTINCT s)", "count(DISTINCT d52)", "count(DISTINCT dt)", "count(DISTINCT i, s)", "count(1)", "count(NULL)", "count(*) FILTER (WHERE i > 0)", "count(DISTINCT s) FILTER (WHERE b)", "count_if(b)", "count_if(i > 0)"],
+    "count": ["count(*)", *(f"count({c})" for c in [*INTEGERS, "d52", "d", "s", "never"]), "count(i, s)", "count(DISTINCT i)", "count(DISTINCT s)", "count(DISTINCT d52)", "count(DISTINCT dt)", "count(DISTINCT i, s)", "count(DISTINCT d)", "count(DISTINCT f)", "count(DISTINCT gd)", "count(DISTINCT gf, i)", "count(1)", "count(NULL)", "count(*) FILTER (WHERE i > 0)", "count(DISTINCT s) FILTER (WHERE b)", "count_if(b)", "count_if(i > 0)"],
     "sum": [*(f"sum({c})" for c in ["ti", "si", "i", *DECIMALS, "never", *FLOATS]), "sum(l)", "sum(i + 1)", "sum(1 + l)", "sum(DISTINCT ti)", "sum(DISTINCT d52)", "sum(i) FILTER (WHERE b)", "avg(i + 1)", "sum(d52 + 1)", "sum(i - 1)", "sum(ti * 2)", "sum(d52 * (1 - d52))", "sum(CASE WHEN b THEN 1 ELSE 0 END)", "sum(DISTINCT d152) FILTER (WHERE b)"],
     "avg": [*(f"avg({c})" for c in ["ti", "si", "i", "d52", "d152", "never", "d", "f"]), "avg(DISTINCT ti)", "avg(DISTINCT d52)", "avg(i) FILTER (WHERE b)", "avg(d52 * d52)", "avg(d200)"],
     "min": [*(f"min({c})" for c in [*INTEGERS, *DECIMALS, *OTHERS]), "min(DISTINCT i)", "min(s) FILTER (WHERE b)", "min(d) FILTER (WHERE d <> 0)", "min(f) FILTER (WHERE f <> 0)"],
@@ -50,7 +50,7 @@ CALLS = {
     "any_value": ["any_value(1)", "any_value(never, true)"],
     "listagg": ["listagg(s, ',') WITHIN GROUP (ORDER BY id)", "string_agg(DISTINCT s, '|') WITHIN GROUP (ORDER BY s DESC)", "listagg(s) WITHIN GROUP (ORDER BY id DESC) FILTER (WHERE b)", "listagg(never)"],
 }  # fmt: skip
-SPARK_ONLY = ["count(DISTINCT d)", "sum(DISTINCT d)", "approx_count_distinct(s)", "approx_percentile(i, 0.5)", "max_by(i, id, 2)", "percentile(i, 0.5, 2)", "sort_array(collect_set(d))", "try_avg(d52)", "try_sum(d52)"]  # fmt: skip
+SPARK_ONLY = ["sum(DISTINCT d)", "approx_count_distinct(s)", "approx_percentile(i, 0.5)", "max_by(i, id, 2)", "percentile(i, 0.5, 2)", "sort_array(collect_set(d))", "try_avg(d52)", "try_sum(d52)"]  # fmt: skip
 
 
 def is_float(call: str) -> bool:

@@ -1,3 +1,2 @@
--- a distinct count of NaN, 0.0 and -0.0 runs on Spark
--- on: some
+-- distinct counts of doubles take both zeros, and all NaN, as one value
 SELECT count(DISTINCT gd) AS a, count(DISTINCT gf) AS b, count(DISTINCT gd, gf) AS c FROM g
