@@ -65,7 +65,8 @@ def page() -> str:
         "spatial types, Avro, CSV and Protobuf, and without what depends on the session or",
         f"differs in each run) **{native} ({100 * native / total:.0f} %) run on DuckDB**, as they",
         "are or rewritten so that the values are Spark's.",
-        f"{counts['fallback']} make their stage run on Spark, and {counts['unknown']} the whole query.",
+        f"{counts['fallback']} make their stage run on Spark,",
+        f"and {counts['unknown']} the whole query.",
         "Every function that runs on DuckDB is compared with Spark on edge values by a test; for",
         "argument types that are not proven, its stage runs on Spark: `stagecoach explain` tells.",
     ]

@@ -302,9 +302,7 @@ def _piece(
     )
 
 
-def _column(
-    column: LeafColumn, kinds: dict[str, str], constants: Mapping[str, str | None]
-) -> str:
+def _column(column: LeafColumn, kinds: dict[str, str], constants: Mapping[str, str | None]) -> str:
     kind = duckdb_type(column.dtype)
     if column.source.lower() in constants:
         value = constants[column.source.lower()]

@@ -47,9 +47,10 @@ def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
         check_file(file, options)
         folder, _, name = file.uri.rpartition("/")
         source = open_store(folder, options).open_input(name)
-        with source, pq.ParquetFile(
-            source, pre_buffer=True, coerce_int96_timestamp_unit="us"
-        ) as parquet:
+        with (
+            source,
+            pq.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us") as parquet,
+        ):
             yield from _read_file(parquet, file, leaf.columns, schema)
 
 

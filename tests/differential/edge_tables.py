@@ -305,9 +305,7 @@ def _nested_row(rng: random.Random, number: int) -> dict[str, Any]:
     row["mi"], row["mj"] = mapped([0, 1, 2, 3], texts), mapped([1, 2, 5], texts)
     row["ms"] = mapped(["a", "", "ß", "k"], ints)
     row["md"] = mapped([0.0, 1.5, math.nan, math.inf], ints)
-    row["deep"] = listed(
-        lambda: {"m": mapped(["a", "b"], [[], [1, None]]), "x": pick([1, 2])}, 2
-    )
+    row["deep"] = listed(lambda: {"m": mapped(["a", "b"], [[], [1, None]]), "x": pick([1, 2])}, 2)
     return row
 
 

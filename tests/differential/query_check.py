@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -119,7 +120,7 @@ def _values(
 ) -> list[str]:
     expected = expected.cast(found.schema)
     if rounded:
-        expected, found = _rounded(expected, rounded), _rounded(found, rounded)
+        found = _snapped(found, expected, rounded)
     if graph.ordered:
         left, right = rows_of(expected), rows_of(found)
         if left == right:
@@ -135,15 +136,44 @@ def _values(
     return [f"missing {missing}, not Spark's {extra}"]
 
 
-def _rounded(table: pa.Table, columns: tuple[int, ...]) -> pa.Table:
-    """Floats that depend on the order of the rows, to ten digits."""
+def _snapped(found: pa.Table, expected: pa.Table, columns: tuple[int, ...]) -> pa.Table:
+    """Our rows, in which floats of the columns that come close to Spark's are Spark's.
+
+    Rows are matched by all other columns, and rows that agree in those by the order of their floats.
+    """
+    groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for row in sorted(_split(expected, columns), key=repr):
+        groups.setdefault(row[0], []).append(row[1])
+    values = {position: found.column(position).to_pylist() for position in columns}
+    ours = _split(found, columns)
+    for index in sorted(range(len(ours)), key=lambda i: repr(ours[i])):
+        others, floats = ours[index]
+        candidates = groups.get(others, [])
+        for number, candidate in enumerate(candidates):
+            if all(_close(a, b) for a, b in zip(floats, candidate, strict=True)):
+                del candidates[number]
+                for position, value in zip(columns, candidate, strict=True):
+                    values[position][index] = value
+                break
     for position in columns:
-        values = [_ten_digits(v) for v in table.column(position).to_pylist()]
-        table = table.set_column(position, f"c{position}", pa.array(values, pa.float64()))
-    return table
+        column = pa.array(values[position], found.schema.field(position).type)
+        found = found.set_column(position, found.schema.field(position), column)
+    return found
 
 
-def _ten_digits(value: float | None) -> float | None:
-    if value is None or value != value or abs(value) >= 1:
-        return None if value is None else float(f"{value:.10g}")
-    return round(value, 9) + 0.0
+def _split(
+    table: pa.Table, columns: tuple[int, ...]
+) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Each row as its exact values and its floats."""
+    floats = [table.column(position).to_pylist() for position in columns]
+    others = [i for i in range(table.num_columns) if i not in columns]
+    exact = rows_of(table.select(others)) if others else [()] * table.num_rows
+    return list(zip(exact, zip(*floats, strict=True), strict=True))
+
+
+def _close(ours: float | None, theirs: float | None) -> bool:
+    if ours is None or theirs is None:
+        return ours is theirs
+    return (math.isnan(ours) and math.isnan(theirs)) or math.isclose(
+        ours, theirs, rel_tol=1e-9, abs_tol=1e-9
+    )

@@ -50,9 +50,7 @@ pytestmark = pytest.mark.spark
 OPTIONS = PlannerOptions(single_task_bytes=1 << 60)
 # Entries with a table and a test of their own, `test_nested`.
 ELSEWHERE = {
-    name
-    for cases in (cases_collections, cases_json)
-    for name in (*cases.NATIVE, *cases.REFUSED)
+    name for cases in (cases_collections, cases_json) for name in (*cases.NATIVE, *cases.REFUSED)
 }
 BATCH = 40
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
@@ -117,7 +115,9 @@ class Proof:
     def plan(self, expr: str) -> Case:
         """The planned case, run on DuckDB if it is native."""
         case = Case(expr)
-        graph = plan_query(f"SELECT id, {expr} AS v FROM {self.table}", self.tables.catalog, self.options)
+        graph = plan_query(
+            f"SELECT id, {expr} AS v FROM {self.table}", self.tables.catalog, self.options
+        )
         if graph.fallback_reason is not None:
             case.refusal = graph.fallback_reason
             return case
