@@ -31,6 +31,7 @@ from planner.expressions import Call, Cast
 from planner.fragment_sql import _Renderer, render_fragment
 from planner.functions import REGISTRY
 from planner.functions.spell_numbers import APPROXIMATE
+from planner.functions.tables import generators
 from planner.options import PlannerOptions
 from planner.physical import ProjectionExec, ScanExec
 from planner.stages import Stage
@@ -49,8 +50,12 @@ pytestmark = pytest.mark.spark
 
 OPTIONS = PlannerOptions(single_task_bytes=1 << 60)
 # Entries with a table and a test of their own, `test_nested`.
+# Proven over the nested table, by whole queries of the corpus and by test_relations.
 ELSEWHERE = {
-    name for cases in (cases_collections, cases_json) for name in (*cases.NATIVE, *cases.REFUSED)
+    *(n for cases in (cases_collections, cases_json) for n in (*cases.NATIVE, *cases.REFUSED)),
+    *(function.name for function in generators.FUNCTIONS),
+    "grouping",
+    "grouping_id",
 }
 BATCH = 40
 SPARK_ERRORS = (PySparkException, Py4JJavaError)

@@ -48,7 +48,7 @@ def database(tables: EdgeTables) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
     for name, paths in tables.files.items():
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({list(paths)})")
+        connection.execute(f'CREATE VIEW "{name}" AS SELECT * FROM read_parquet({list(paths)})')
     return connection
 
 
