@@ -15,7 +15,7 @@ from assets.project import Query
 from planner.catalog import TableInfo
 from planner.explain.display import exchange_text, render_graph
 from planner.explain.plan_text import plan_lines
-from planner.fragment_sql import render_fragment
+from planner.sql.fragment import render_fragment
 from planner.stages import Stage, StageGraph
 
 MAX_SQL_CHARACTERS = 20_000

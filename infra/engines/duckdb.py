@@ -32,7 +32,7 @@ from infra.engines.inputs import (
 )
 from infra.engines.parquet import check_file, read_parquet_batches
 from planner.errors import StagecoachError, UnsupportedSqlError
-from planner.type_names import type_name
+from planner.sql.types import type_name
 from planner.types import DataType
 
 BATCH_ROWS = 1 << 17

@@ -36,7 +36,7 @@ from infra.shuffle.reader import verify_files
 from infra.storage.object_store import ObjectStore, StorageOptions
 from planner.errors import SqlError
 from planner.expressions import Literal
-from planner.fragment_sql import render_fragment
+from planner.sql.fragment import render_fragment
 from planner.stages import Stage, StageGraph
 from planner.types import DataType, Field
 

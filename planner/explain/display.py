@@ -27,7 +27,7 @@ from planner.explain.plan_data import plan_data
 from planner.explain.plan_text import estimate_text, plan_lines
 from planner.explain.plan_text import render_plan as render_plan
 from planner.explain.yaml_text import to_documents, to_yaml
-from planner.fragment_sql import render_fragment
+from planner.sql.fragment import render_fragment
 from planner.stages import Stage, StageGraph
 from planner.types import Field
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from planner.expressions import Call, Literal
 from planner.functions.nested_rules import element, has_kind
-from planner.type_names import type_name
+from planner.sql.types import type_name
 from planner.types import DataType
 
 Spelling = Callable[[Call], str]

@@ -18,15 +18,19 @@ _OVER_THE_KEY = ("percentile_cont", "percentile_disc", "mode")
 
 
 def sort_key(item: exp.Expr, names: Names) -> SortKey:
-    """An item of ORDER BY; NULLs come first in ascending order unless it says otherwise."""
+    """An item of ORDER BY that is an expression over `names`."""
     target = item.this if isinstance(item, exp.Ordered) else item
+    return directed(item, build_scalar(target, names))
+
+
+def directed(item: exp.Expr, expr: Expression) -> SortKey:
+    """`expr` in the direction that an item of ORDER BY names.
+
+    NULLs come first in ascending order unless it says otherwise.
+    """
     ascending = not item.args.get("desc")
     nulls_first = item.args.get("nulls_first")
-    return SortKey(
-        build_scalar(target, names),
-        ascending,
-        ascending if nulls_first is None else bool(nulls_first),
-    )
+    return SortKey(expr, ascending, ascending if nulls_first is None else bool(nulls_first))
 
 
 @handles(exp.WithinGroup)

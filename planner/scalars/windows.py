@@ -30,6 +30,7 @@ from planner.functions import make_call
 from planner.parse import position
 from planner.scalars.handlers import Names, build_scalar, builds
 from planner.scalars.intervals import DAY_MICROS
+from planner.scalars.ordered_sets import sort_key
 from planner.types import BOOLEAN, INT, INTERVAL, INTERVAL_DAY, NULL, DataType
 from planner.window_functions import (
     ONLY_OVER,
@@ -221,14 +222,7 @@ def named_windows(node: exp.Select) -> NamedWindows:
 
 def _order(window: exp.Window, names: Names) -> tuple[SortKey, ...]:
     clause = window.args.get("order")
-    keys = []
-    for item in clause.expressions if clause is not None else []:
-        target = item.this if isinstance(item, exp.Ordered) else item
-        ascending = not item.args.get("desc")
-        first = item.args.get("nulls_first")
-        nulls_first = ascending if first is None else bool(first)
-        keys.append(SortKey(build_scalar(target, names), ascending, nulls_first))
-    return tuple(keys)
+    return tuple(sort_key(item, names) for item in (clause.expressions if clause else []))
 
 
 # ---------------------------------------------------------------- the frame

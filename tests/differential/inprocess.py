@@ -23,8 +23,8 @@ from infra.engines.inputs import ArrowInput, EngineInput, FileRows, LeafColumn, 
 from infra.runtime.task import output_schema
 from infra.shuffle.partitioner import partition_ids
 from planner.expressions import Literal
-from planner.fragment_sql import render_fragment
 from planner.physical import ScanExec, StageInputExec
+from planner.sql.fragment import render_fragment
 from planner.stages import Branch, Stage, StageGraph
 from planner.types import (
     DATE,

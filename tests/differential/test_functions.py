@@ -28,15 +28,15 @@ from planner.aggregates import AGGREGATES
 from planner.engines import cast_reason
 from planner.errors import SqlError
 from planner.expressions import Call, Cast
-from planner.fragment_sql import _Renderer, render_fragment
 from planner.functions import REGISTRY
 from planner.functions.spell_numbers import APPROXIMATE
 from planner.functions.tables import generators
 from planner.options import PlannerOptions
 from planner.physical import ProjectionExec, ScanExec
+from planner.sql.fragment import _Renderer, render_fragment
+from planner.sql.types import type_name
 from planner.stages import Stage
 from planner.tree import walk
-from planner.type_names import type_name
 from planner.types import DataType, decimal, parse_type, to_arrow
 from tests.differential import cases_collections, cases_json
 from tests.differential.edge_tables import EdgeTables

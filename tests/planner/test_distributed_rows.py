@@ -14,10 +14,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from planner.fragment_sql import render_fragment
 from planner.options import PlannerOptions
 from planner.physical import ScanExec
 from planner.planning import plan_query
+from planner.sql.fragment import render_fragment
 from planner.stages import Branch, Stage, StageGraph
 from tests.planner.catalogs import SALES
 from tests.planner.test_rules_keep_rows import QUERIES, TABLES, expected, rows

@@ -6,9 +6,9 @@ import pytest
 
 from planner.catalog import MappingCatalog
 from planner.explain.display import render_graph
-from planner.fragment_sql import render_fragment
 from planner.planning import plan_query
 from planner.serde import dump_graph, load_graph
+from planner.sql.fragment import render_fragment
 from planner.stages import StageGraph
 from tests.planner.catalogs import SALES, table
 from tests.planner.tpch import FORCED

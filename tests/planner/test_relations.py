@@ -6,9 +6,9 @@ import pytest
 
 from planner import plan_query
 from planner.errors import AnalysisError, ForbiddenSqlError, ParseError
-from planner.fragment_sql import render_fragment
 from planner.options import PlannerOptions
 from planner.physical import AggregateExec, ExpandExec, GenerateExec
+from planner.sql.fragment import render_fragment
 from planner.stages import ParameterSpec, StageGraph
 from planner.tree import walk
 from planner.types import INT

@@ -19,7 +19,6 @@ from planner.catalog import MappingCatalog
 from planner.cut import cut_into_stages
 from planner.distribution import distribute
 from planner.estimates import Estimator
-from planner.fragment_sql import render_fragment
 from planner.logical import LogicalPlan
 from planner.lower import Lowering
 from planner.optimizer import RULES
@@ -27,6 +26,7 @@ from planner.optimizer.context import RuleContext, first_free_id
 from planner.options import PlannerOptions
 from planner.parse import parse_query
 from planner.physical import ScanExec
+from planner.sql.fragment import render_fragment
 from tests.planner.catalogs import SALES
 from tests.planner.test_optimizer import all_cases
 

@@ -7,12 +7,12 @@ import pytest
 from planner import plan_query
 from planner.errors import AnalysisError
 from planner.expressions import WindowCall
-from planner.fragment_sql import render_fragment
 from planner.logical import Filter, LogicalPlan, Project, Scan, Window
 from planner.options import PlannerOptions
 from planner.physical import ExchangeExec, FilterExec, PhysicalPlan, WindowExec
 from planner.planning import plan_until
 from planner.serde import dump_graph, load_graph
+from planner.sql.fragment import render_fragment
 from planner.tree import walk
 from tests.planner.catalogs import SALES
 

@@ -1,7 +1,7 @@
 """Generators: functions that make rows, typed as a struct of the columns that they make.
 
 One table of `Function` rows; the rules are in `planner.functions.function`. Only the `Generate`
-operator holds calls of them, and `planner.row_sql` writes it; the spelling here tells whether
+operator holds calls of them, and `planner.sql.rows` writes it; the spelling here tells whether
 DuckDB may run one at all.
 """
 

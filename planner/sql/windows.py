@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from planner.aggregates import AGGREGATES
 from planner.errors import InternalPlanError
 from planner.expressions import Expression, FrameBound, Literal, SortKey, WindowCall
+from planner.sql.types import type_name
 from planner.stages import Engine
-from planner.type_names import type_name
 from planner.types import DataType
 from planner.window_functions import WINDOW_FUNCTIONS
 

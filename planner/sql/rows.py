@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from planner.errors import InternalPlanError
 from planner.expressions import Call, Column, Expression
 from planner.physical import ExpandExec, GenerateExec, RangeExec, ValuesExec
-from planner.type_names import type_name
+from planner.sql.types import type_name
 from planner.types import DataType
 
 Scalar = Callable[[Expression], str]

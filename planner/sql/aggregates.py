@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from planner.aggregates import AGGREGATES
 from planner.errors import InternalPlanError
 from planner.expressions import AggregateCall, Expression, SortKey
+from planner.sql.types import type_name
 from planner.stages import Engine
-from planner.type_names import type_name
 
 Scalar = Callable[[Expression], str]
 

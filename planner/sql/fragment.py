@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from planner.aggregate_sql import aggregate_text
 from planner.errors import InternalPlanError, ParameterError
 from planner.expressions import (
     TRUE,
@@ -48,10 +47,11 @@ from planner.physical import (
     ValuesExec,
     WindowExec,
 )
-from planner.row_sql import RowWriter
+from planner.sql.aggregates import aggregate_text
+from planner.sql.rows import RowWriter
+from planner.sql.types import interval_text, type_name
+from planner.sql.windows import WindowText
 from planner.stages import Engine, Stage
-from planner.type_names import interval_text, type_name
-from planner.window_sql import WindowText
 
 _JOINS = {
     "duckdb": {"semi": "SEMI JOIN", "anti": "ANTI JOIN"},
