@@ -1,8 +1,8 @@
 """Garbage collection: in, a store and an age; out, what was removed and what was kept.
 
-Removed: files that no manifest names (orphans of failed attempts), and committed shuffles that
-have expired. Kept, whatever its age: what a run of the last `older_than` or a run in progress has
-pinned, and what a published result reads.
+Removed: files that no manifest names (orphans of failed attempts), committed shuffles that have
+expired, and versions of published tables beyond those that are kept (`infra.tables.expiry`). Kept,
+whatever its age: what a run of the last `older_than` or a run in progress has pinned.
 
 The only code that lists the store. It decides by modification times, so the clocks of this machine
 and of the store must agree to well below `older_than`. Of a shuffle the manifest goes first: a
@@ -18,7 +18,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from infra.errors import StorageError
@@ -26,6 +26,13 @@ from infra.shuffle.manifest import Manifest, ManifestError, ManifestVersionError
 from infra.storage import layout
 from infra.storage.fsspec_store import FsspecStore
 from infra.storage.object_store import ObjectMissingError, ObjectStore, explain_os_error
+from infra.tables.expiry import (
+    ExpiredVersions,
+    StoredObject,
+    find_expired,
+    snapshot_uris,
+    without_pinned,
+)
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +41,7 @@ LIVE_RUN = datetime.timedelta(hours=24)
 
 _MANIFEST = "manifest.json"
 _RUN_EVENTS = "events.jsonl"
+_RUN_SNAPSHOT = "snapshot.json"
 _HASH = re.compile(r"[0-9a-f]{32,128}")
 _BATCH = 500
 
@@ -61,44 +69,43 @@ class GcReport:
 
     Attributes:
         expired: Committed shuffles.
-        orphans: Keys of files that no manifest names.
+        orphans: Keys of files that no manifest and no version of a table names.
         orphan_bytes: Their size.
         num_kept: Committed shuffles that stay.
+        versions: Versions of published tables, by table.
     """
 
     expired: tuple[ExpiredShuffle, ...] = ()
     orphans: tuple[str, ...] = ()
     orphan_bytes: int = 0
     num_kept: int = 0
+    versions: tuple[ExpiredVersions, ...] = ()
 
     @property
     def num_objects(self) -> int:
         """Objects in all."""
-        return len(self.orphans) + sum(len(shuffle.keys) for shuffle in self.expired)
+        expired = sum(len(shuffle.keys) for shuffle in self.expired)
+        return len(self.orphans) + expired + sum(len(table.keys) for table in self.versions)
 
     @property
     def num_bytes(self) -> int:
         """Bytes in all."""
-        return self.orphan_bytes + sum(shuffle.num_bytes for shuffle in self.expired)
-
-
-@dataclass(frozen=True)
-class _Object:
-    key: str
-    num_bytes: int
-    modified: datetime.datetime
+        expired = sum(shuffle.num_bytes for shuffle in self.expired)
+        return self.orphan_bytes + expired + sum(table.num_bytes for table in self.versions)
 
 
 @dataclass
 class _Needs:
-    """What runs and results need.
+    """What runs need.
 
     Args:
         pinned: Fingerprints.
+        uris: Files of tables.
         since: Start of the oldest run in progress; files after it may be an attempt of that run.
     """
 
     pinned: set[str] = field(default_factory=set)
+    uris: set[str] = field(default_factory=set)
     since: datetime.datetime | None = None
 
 
@@ -123,25 +130,22 @@ def collect_garbage(
     now = now or datetime.datetime.now(datetime.UTC)
     limit = now - older_than
     needs = _find_needs(store, now, limit)
-    report = _decide(store, needs, limit)
+    report = _decide(store, needs, now, older_than)
     if not dry_run:
         # A run may have pinned something since we looked.
-        late = _find_needs(store, now, limit).pinned - needs.pinned
+        later = _find_needs(store, now, limit)
+        late = later.pinned - needs.pinned
         expired = tuple(s for s in report.expired if s.fingerprint not in late)
         kept = report.num_kept + len(report.expired) - len(expired)
-        report = GcReport(
-            expired=expired,
-            orphans=report.orphans,
-            orphan_bytes=report.orphan_bytes,
-            num_kept=kept,
-        )
+        versions = without_pinned(store, report.versions, later.uris - needs.uris)
+        report = replace(report, expired=expired, num_kept=kept, versions=versions)
         _remove(store, report)
     return report
 
 
 def _find_needs(store: ObjectStore, now: datetime.datetime, limit: datetime.datetime) -> _Needs:
     needs = _Needs()
-    runs: dict[str, list[_Object]] = defaultdict(list)
+    runs: dict[str, list[StoredObject]] = defaultdict(list)
     for item in _objects(store, layout.RUNS_ROOT):
         runs[item.key.split("/")[1]].append(item)
     for items in runs.values():
@@ -154,12 +158,8 @@ def _find_needs(store: ObjectStore, now: datetime.datetime, limit: datetime.date
         if alive or last >= limit:
             pointers = [item.key for item in items if "/stages/" in item.key]
             needs.pinned |= _fingerprints_in(store, pointers)
-    results = [
-        item.key
-        for item in _objects(store, layout.RESULTS_ROOT)
-        if item.key.endswith("/current.json")
-    ]
-    needs.pinned |= _fingerprints_in(store, results)
+            snapshots = [item.key for item in items if item.key.endswith(f"/{_RUN_SNAPSHOT}")]
+            needs.uris.update(*(snapshot_uris(store, key) for key in snapshots))
     return needs
 
 
@@ -192,8 +192,11 @@ def _hashes(value: Any) -> Iterator[str]:
             yield from _hashes(item)
 
 
-def _decide(store: ObjectStore, needs: _Needs, limit: datetime.datetime) -> GcReport:
-    shuffles: dict[str, list[_Object]] = defaultdict(list)
+def _decide(
+    store: ObjectStore, needs: _Needs, now: datetime.datetime, older_than: datetime.timedelta
+) -> GcReport:
+    limit = now - older_than
+    shuffles: dict[str, list[StoredObject]] = defaultdict(list)
     for item in _objects(store, layout.SHUFFLE_ROOT):
         parts = item.key.split("/")
         if len(parts) == 4:
@@ -203,7 +206,7 @@ def _decide(store: ObjectStore, needs: _Needs, limit: datetime.datetime) -> GcRe
     # An orphan of a run in progress is an attempt that has yet to be committed.
     orphan_limit = limit if needs.since is None else min(limit, needs.since)
     expired: list[ExpiredShuffle] = []
-    orphans: list[_Object] = []
+    orphans: list[StoredObject] = []
     num_kept = 0
     for fingerprint, items in sorted(shuffles.items()):
         commit = next((i for i in items if i.key.endswith(f"/{_MANIFEST}")), None)
@@ -217,7 +220,17 @@ def _decide(store: ObjectStore, needs: _Needs, limit: datetime.datetime) -> GcRe
             if manifest is not None:
                 named = set(manifest.file_keys())
                 orphans += [i for i in items if i.key not in named and i.modified < orphan_limit]
+    tables = find_expired(
+        store,
+        _objects(store, layout.RESULTS_ROOT),
+        pinned_uris=needs.uris,
+        now=now,
+        older_than=older_than,
+        orphan_limit=orphan_limit,
+    )
+    orphans += tables.orphans
     return GcReport(
+        versions=tables.expired,
         expired=tuple(expired),
         orphans=tuple(item.key for item in orphans),
         orphan_bytes=sum(item.num_bytes for item in orphans),
@@ -225,7 +238,7 @@ def _decide(store: ObjectStore, needs: _Needs, limit: datetime.datetime) -> GcRe
     )
 
 
-def _load(store: ObjectStore, commit: _Object) -> Manifest | None:
+def _load(store: ObjectStore, commit: StoredObject) -> Manifest | None:
     """The manifest; None where it cannot be read, so that nothing beside it is called an orphan."""
     try:
         text = store.read_bytes(commit.key)
@@ -235,7 +248,7 @@ def _load(store: ObjectStore, commit: _Object) -> Manifest | None:
 
 
 def _expired(
-    fingerprint: str, manifest: Manifest | None, commit: _Object, items: Sequence[_Object]
+    fingerprint: str, manifest: Manifest | None, commit: StoredObject, items: Sequence[StoredObject]
 ) -> ExpiredShuffle:
     rest = [item.key for item in items if item is not commit]
     return ExpiredShuffle(
@@ -249,6 +262,11 @@ def _expired(
 def _remove(store: ObjectStore, report: GcReport) -> None:
     _delete(store, [shuffle.keys[0] for shuffle in report.expired])
     _delete(store, [key for shuffle in report.expired for key in shuffle.keys[1:]])
+    for versions in report.versions:
+        # One by one and the oldest first, so that the numbers that stay never have a gap.
+        for key in versions.keys[: len(versions.numbers)]:
+            store.delete([key])
+        _delete(store, versions.keys[len(versions.numbers) :])
     _delete(store, report.orphans)
 
 
@@ -257,11 +275,11 @@ def _delete(store: ObjectStore, keys: Sequence[str]) -> None:
         store.delete(keys[start : start + _BATCH])
 
 
-def _objects(store: ObjectStore, prefix: str) -> Iterator[_Object]:
+def _objects(store: ObjectStore, prefix: str) -> Iterator[StoredObject]:
     """Every object below a prefix, with its size and time."""
     if isinstance(store, FsspecStore):
         for key, details in store.list_details(prefix):
-            yield _Object(key, int(details["size"]), _remote_time(store, key, details))
+            yield StoredObject(key, int(details["size"]), _remote_time(store, key, details))
         return
     for key in store.list(prefix):
         try:
@@ -271,7 +289,7 @@ def _objects(store: ObjectStore, prefix: str) -> Iterator[_Object]:
         except OSError as error:
             raise explain_os_error("look at", store.uri(key), error) from error
         moment = datetime.datetime.fromtimestamp(status.st_mtime, tz=datetime.UTC)
-        yield _Object(key, status.st_size, moment)
+        yield StoredObject(key, status.st_size, moment)
 
 
 def _remote_time(store: ObjectStore, key: str, details: Mapping[str, Any]) -> datetime.datetime:

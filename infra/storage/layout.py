@@ -8,9 +8,13 @@ each is checked against a whitelist, so a hostile query or partition name is an 
     shuffle/<hex>/<fingerprint>/manifest.json            the commit
     runs/<run>/snapshot.json                             the table snapshot of a run
     runs/<run>/stages/<stage>.json                       the manifest that the run pinned
+    runs/<run>/page.html                                 how the run went, for people
+    runs/<run>/logs/<stage>.log                          what the tasks of a failed stage said
+    plans/<query>/<key>.json                             the plan that a query keeps
     analysis/<plan_hash>.json                            Spark's own result schema of a plan
-    results/<query>/<partition>/<version>/…              Parquet result, immutable
-    results/<query>/<partition>/current.json             the version that readers see
+    results/<table>/files/[<col>=<value>/…]<name>.parquet   data of a published table, immutable
+    results/<table>/versions/<number>.json               a version of it: the files that are live
+    results/<table>/current.json                         a hint which version is the newest
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from collections.abc import Sequence
 
 from infra.errors import StorageError
 
@@ -25,12 +30,22 @@ SHUFFLE_ROOT = "shuffle"
 RUNS_ROOT = "runs"
 RESULTS_ROOT = "results"
 ANALYSIS_ROOT = "analysis"
+PLANS_ROOT = "plans"
+
+TABLE_FILES = "files"
+TABLE_VERSIONS = "versions"
+DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""The folder of rows whose value is NULL, as Hive names it."""
 
 _COMPONENT = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9_.=+@-]{0,199}")
 _HASH = re.compile(r"[0-9a-f]{8,128}")
 _ATTEMPT = re.compile(r"[A-Za-z0-9_]{1,64}")
 _MAP_FILE = re.compile(r"(\d{5,})-([A-Za-z0-9_]{1,64})\.arrow")
-_UNPARTITIONED = "all"
+_DATA_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}\.parquet")
+_FOLDER = re.compile(r"[^/\\\x00-\x1f]+")
+_VERSION_DIGITS = 12
+_VERSION_FILE = re.compile(r"(\d{12})\.json")
+_MAX_FOLDER_BYTES = 250
 
 
 def shuffle_prefix(fingerprint: str) -> str:
@@ -102,30 +117,117 @@ def run_stage(run_id: str, stage: str) -> str:
     return f"{run_prefix(run_id)}/stages/{_check('stage', stage)}.json"
 
 
+def run_page(run_id: str) -> str:
+    """Return the key of the HTML page that shows how a run went."""
+    return f"{run_prefix(run_id)}/page.html"
+
+
+def run_log(run_id: str, stage: str) -> str:
+    """Return the key of the log of a stage that failed in a run."""
+    return f"{run_prefix(run_id)}/logs/{_check('stage', stage)}.log"
+
+
+def pinned_plan(query: str, key: str) -> str:
+    """Return the key of the plan that a query keeps, by a hash of what it depends on."""
+    return f"{PLANS_ROOT}/{_check('query', query)}/{_check_hash('plan key', key)}.json"
+
+
 def analysis(plan_hash: str) -> str:
     """Return the key of Spark's own analysis of a plan."""
     return f"{ANALYSIS_ROOT}/{_check_hash('plan hash', plan_hash)}.json"
 
 
-def result_prefix(query: str, partition_key: str | None = None) -> str:
-    """Return the folder of a query's result for one Dagster partition key."""
-    partition = _UNPARTITIONED if partition_key is None else f"p={_escape(partition_key)}"
-    return f"{RESULTS_ROOT}/{_check('query', query)}/{partition}"
+def table_prefix(table: str) -> str:
+    """Return the folder of a published table."""
+    return f"{RESULTS_ROOT}/{_check('table', table)}"
 
 
-def result_version(query: str, version: str, partition_key: str | None = None) -> str:
-    """Return the folder of one immutable version of a result."""
-    return f"{result_prefix(query, partition_key)}/{_check('version', version)}"
+def table_files(table: str) -> str:
+    """Return the folder of a published table's data files, its partition folders among them."""
+    return f"{table_prefix(table)}/{TABLE_FILES}"
 
 
-def result_file(query: str, version: str, index: int, partition_key: str | None = None) -> str:
-    """Return the key of the `index`-th Parquet file of a result version."""
-    return f"{result_version(query, version, partition_key)}/{index:05d}.parquet"
+def table_file(table: str, path: str) -> str:
+    """Return the key of a data file.
+
+    Args:
+        table: The table.
+        path: Path below the table's folder, as `table_file_path` made it.
+
+    Raises:
+        StorageError: The path leads elsewhere.
+    """
+    folder, *rest = path.split("/")
+    *folders, name = rest or [""]
+    for part in folders:
+        if "=" not in part or not _FOLDER.fullmatch(part):
+            raise _not_a_data_file(path)
+    if folder != TABLE_FILES or not _DATA_FILE.fullmatch(name):
+        raise _not_a_data_file(path)
+    return f"{table_prefix(table)}/{path}"
 
 
-def result_current(query: str, partition_key: str | None = None) -> str:
-    """Return the key of the pointer to the published version of a result."""
-    return f"{result_prefix(query, partition_key)}/current.json"
+def table_file_path(folders: Sequence[str], name: str) -> str:
+    """Return the path of a data file below its table's folder.
+
+    Args:
+        folders: Names of its partition folders, as `partition_folder` makes them.
+        name: Its name, `<token>-….parquet`.
+    """
+    return "/".join([TABLE_FILES, *folders, name])
+
+
+def partition_folder(column: str, value: str | None) -> str:
+    """Return the name of a partition folder as Hive, Spark, DuckDB and pyarrow read it.
+
+    Raises:
+        StorageError: The value is empty or too long for the name of a folder.
+    """
+    text = DEFAULT_PARTITION if value is None else _escape_folder(value)
+    folder = f"{_escape_folder(column)}={text}"
+    if not text or value == DEFAULT_PARTITION:
+        raise StorageError(
+            f"partition column {column!r} has the value {value!r}, which the name of a folder "
+            "cannot hold; leave the column out of partition_by, or give NULL instead"
+        )
+    if len(folder.encode()) > _MAX_FOLDER_BYTES:
+        raise StorageError(
+            f"partition column {column!r} has the value {value and value[:40]!r}…, too long for "
+            f"the name of a folder ({_MAX_FOLDER_BYTES} bytes); leave it out of partition_by"
+        )
+    return folder
+
+
+def table_versions(table: str) -> str:
+    """Return the folder of a published table's versions."""
+    return f"{table_prefix(table)}/{TABLE_VERSIONS}"
+
+
+def table_version(table: str, number: int) -> str:
+    """Return the key of one version of a published table, numbered from 1."""
+    if not 1 <= number < 10**_VERSION_DIGITS:
+        raise StorageError(f"version {number} of table {table!r} is out of range; count from 1")
+    return f"{table_versions(table)}/{number:0{_VERSION_DIGITS}d}.json"
+
+
+def parse_table_version(key: str) -> int | None:
+    """Return the number of a version's key or name, or None where it is another file."""
+    match = _VERSION_FILE.fullmatch(key.rsplit("/", 1)[-1])
+    return int(match.group(1)) if match else None
+
+
+def table_current(table: str) -> str:
+    """Return the key of the hint which version of a published table is the newest."""
+    return f"{table_prefix(table)}/current.json"
+
+
+def _escape_folder(text: str) -> str:
+    """Escape ASCII characters with a meaning in paths; Spark undoes one character at a time."""
+    return re.sub(r"[^A-Za-z0-9_.+@\-\x80-\U0010ffff]", lambda m: f"%{ord(m.group()):02X}", text)
+
+
+def _not_a_data_file(path: str) -> StorageError:
+    return StorageError(f"{path!r} is not the path of a data file; see layout.table_file_path")
 
 
 def _check(what: str, component: str) -> str:
@@ -135,21 +237,6 @@ def _check(what: str, component: str) -> str:
             "_ . = + @ - (at most 200, not starting with . + @ or -)"
         )
     return component
-
-
-def _escape(partition_key: str) -> str:
-    """Return a Dagster partition key (any text) as a path component, one to one."""
-    escaped = re.sub(
-        r"[^A-Za-z0-9_.=+@-]",
-        lambda match: "".join(f"~{byte:02X}" for byte in match.group().encode()),
-        partition_key,
-    )
-    if len(escaped) > 200:
-        raise StorageError(
-            f"partition key {partition_key[:40]!r}… is too long for a storage path; "
-            "its escaped form must have at most 200 characters"
-        )
-    return escaped
 
 
 def _check_hash(what: str, value: str) -> str:

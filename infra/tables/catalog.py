@@ -1,0 +1,269 @@
+"""Base tables and published tables as one catalog: in, both; out, what the planner and runs read.
+
+The planner sees a published table as the query that makes it will leave it (`PlannedTable`),
+whether or not it has been published, so a project can be planned before anything has run. A run
+reads the newest version: its files by name, without a listing, and their footers from a cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from infra.catalog.catalog import TableSource
+from infra.catalog.files import FileEntry
+from infra.catalog.footers import FileFooter, read_footer
+from infra.catalog.statistics import FooterCache, table_info
+from infra.storage import layout
+from infra.storage.object_store import ObjectStore, StorageOptions
+from infra.tables.expiry import canonical_uri
+from infra.tables.log import read_current
+from infra.tables.version import TableVersion, column_difference
+from planner.catalog import TableInfo, TableStats
+from planner.errors import CatalogError
+from planner.types import Field
+
+_GUESSED_ROW_BYTES = 64
+_NUM_THREADS = 16
+
+
+class TableCatalog(Protocol):
+    """What planning and running need of a catalog: `FileCatalog` and `PublishedCatalog`."""
+
+    def table(self, name: str) -> TableInfo | None:
+        """The table of that name (case does not matter), or None; the same until `refresh`."""
+        ...
+
+    def table_names(self) -> Sequence[str]:
+        """All names."""
+        ...
+
+    def source(self, name: str) -> TableSource:
+        """Where the table is."""
+        ...
+
+    def read(self, name: str) -> tuple[TableInfo, tuple[FileFooter, ...]]:
+        """The table and its files as they are now."""
+        ...
+
+    def refresh(self) -> None:
+        """Forget what was read."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedTable:
+    """A table that a query of the project publishes.
+
+    Attributes:
+        name: Name of the table.
+        columns: Columns of the query's result, in its order; None for whatever is published.
+        partition_by: Those that become folders; to readers they stand last.
+        estimated_rows: Rows that the planner expects, where nothing is published; or None.
+    """
+
+    name: str
+    columns: tuple[Field, ...] | None = None
+    partition_by: tuple[str, ...] = ()
+    estimated_rows: int | None = None
+
+    @property
+    def table_columns(self) -> tuple[Field, ...] | None:
+        """The columns as readers of the table see them."""
+        if self.columns is None:
+            return None
+        folders = {name.lower(): name for name in self.partition_by}
+        by_name = {column.name.lower(): column for column in self.columns}
+        inner = [column for column in self.columns if column.name.lower() not in folders]
+        return (*inner, *(by_name[name] for name in folders))
+
+
+class PublishedCatalog:
+    """Base tables and published tables; implements `TableCatalog`.
+
+    Safe to use from several threads. What `table` returns stays the same until `refresh`, so one
+    planning sees one state; `read` always looks at the newest version.
+
+    Args:
+        base: The base tables.
+        store: The storage root, where published tables are.
+        planned: The tables that queries publish.
+        cache: Footers that are known already.
+        use_statistics: Whether `table` looks at what is published for its statistics. Without it
+            planning touches no data of these tables.
+
+    Raises:
+        CatalogError: Two tables have the same name.
+    """
+
+    def __init__(
+        self,
+        base: TableCatalog,
+        store: ObjectStore,
+        planned: Sequence[PlannedTable],
+        *,
+        cache: FooterCache | None = None,
+        use_statistics: bool = True,
+    ) -> None:
+        self._base = base
+        self._store = store
+        self._planned = {table.name.lower(): table for table in planned}
+        self._cache = cache if cache is not None else FooterCache()
+        self._use_statistics = use_statistics
+        self._tables: dict[str, TableInfo] = {}
+        self._lock = threading.Lock()
+        _check_names(base.table_names(), [table.name for table in planned])
+
+    def __repr__(self) -> str:
+        return f"PublishedCatalog({self._base!r}, {len(self._planned)} published tables)"
+
+    def table(self, name: str) -> TableInfo | None:
+        """Return the table of that name (case does not matter), or None.
+
+        Raises:
+            CatalogError: The table is known but its files cannot be used.
+            StorageError: The storage refused.
+        """
+        planned = self._planned.get(name.lower())
+        if planned is None:
+            return self._base.table(name)
+        with self._lock:
+            if name.lower() not in self._tables:
+                self._tables[name.lower()] = self._plan(planned)
+            return self._tables[name.lower()]
+
+    def table_names(self) -> Sequence[str]:
+        """Return all names, the base tables first."""
+        return [*self._base.table_names(), *(table.name for table in self._planned.values())]
+
+    def source(self, name: str) -> TableSource:
+        """Return where the table is.
+
+        Raises:
+            CatalogError: There is no such table.
+        """
+        planned = self._planned.get(name.lower())
+        if planned is None:
+            return self._base.source(name)
+        prefix = layout.table_prefix(planned.name)
+        return TableSource(name=planned.name, location=canonical_uri(self._store, prefix))
+
+    def read(self, name: str) -> tuple[TableInfo, tuple[FileFooter, ...]]:
+        """Return the table and its files, sorted by URI, as they are now.
+
+        Raises:
+            CatalogError: There is no such table, it has no data yet, its columns are not those
+                that are planned, or its files cannot be used.
+            TableVersionError: Its newest version is damaged.
+            StorageError: The storage refused.
+        """
+        info, footers, _ = self.read_version(name)
+        return info, footers
+
+    def read_version(self, name: str) -> tuple[TableInfo, tuple[FileFooter, ...], int | None]:
+        """Return what `read` returns, and the number of the version; None for a base table.
+
+        Raises:
+            CatalogError: As `read`.
+        """
+        planned = self._planned.get(name.lower())
+        if planned is None:
+            return (*self._base.read(name), None)
+        version = read_current(self._store, planned.name)
+        if version is None or not version.has_data:
+            raise CatalogError(f"table '{planned.name}' has no data yet; materialize it first")
+        if (difference := _difference(planned, version)) is not None:
+            raise CatalogError(
+                f"table '{planned.name}': {difference} (version {version.number} there, the query "
+                f"that makes it here); materialize '{planned.name}' first, as it is defined now"
+            )
+        footers = self._footers(version)
+        return _info(planned.name, version, footers), footers, version.number
+
+    def refresh(self) -> None:
+        """Forget what was read of the tables' files."""
+        with self._lock:
+            self._tables.clear()
+        self._base.refresh()
+
+    def _plan(self, planned: PlannedTable) -> TableInfo:
+        """What the planner is told: the planned columns, with what statistics there are."""
+        columns = planned.table_columns
+        if columns is None or self._use_statistics:
+            version = read_current(self._store, planned.name)
+            if version is not None and version.has_data and _difference(planned, version) is None:
+                return _info(planned.name, version, self._footers(version))
+        if columns is None:
+            raise CatalogError(
+                f"table '{planned.name}' has no data yet, so its columns are not known; "
+                "materialize it first"
+            )
+        rows = planned.estimated_rows
+        stats = None if rows is None else TableStats(rows, rows * _GUESSED_ROW_BYTES)
+        return TableInfo(name=planned.name, columns=columns, stats=stats)
+
+    def _footers(self, version: TableVersion) -> tuple[FileFooter, ...]:
+        # Published files are never written twice, so their name is identity enough: a copy of the
+        # storage root, with other times, is as good.
+        entries = [
+            FileEntry(
+                uri=canonical_uri(self._store, key),
+                num_bytes=file.num_bytes,
+                version="",
+                folders=file.folders,
+            )
+            for file, key in zip(version.files, version.file_keys(), strict=True)
+        ]
+        options = StorageOptions.from_dict(self._store.to_dict().get("options", {}))
+        footers = _read_footers(entries, options, self._cache)
+        for file, footer in zip(version.files, footers, strict=True):
+            if footer.checksum != file.footer_checksum:
+                raise CatalogError(
+                    f"table '{version.table}': {footer.entry.uri} is not the file that version "
+                    f"{version.number} names; restore it, or publish the table again"
+                )
+        return tuple(sorted(footers, key=lambda footer: footer.entry.uri))
+
+
+def _read_footers(
+    entries: Sequence[FileEntry], options: StorageOptions, cache: FooterCache
+) -> list[FileFooter]:
+    """The footers of files that never change, under the entries as they are given."""
+    known = {entry: cache.get(entry) for entry in entries}
+    missing = [entry for entry in entries if known[entry] is None]
+    if missing:
+        with ThreadPoolExecutor(min(_NUM_THREADS, len(missing))) as pool:
+            read = list(pool.map(lambda entry: read_footer(entry, options), missing))
+        found = [replace(f, entry=entry) for entry, f in zip(missing, read, strict=True)]
+        cache.add(found)
+        known.update(zip(missing, found, strict=True))
+    return [footer for entry in entries if (footer := known[entry]) is not None]
+
+
+def _info(name: str, version: TableVersion, footers: Sequence[FileFooter]) -> TableInfo:
+    count = len(version.columns) - len(version.partition_by)
+    return table_info(name, footers, version.columns[count:])
+
+
+def _difference(planned: PlannedTable, version: TableVersion) -> str | None:
+    columns = planned.table_columns
+    return None if columns is None else column_difference(version.columns, columns)
+
+
+def _check_names(base: Sequence[str], planned: Sequence[str]) -> None:
+    known = {name.lower(): name for name in base}
+    seen: dict[str, str] = {}
+    for name in planned:
+        if name.lower() in known:
+            raise CatalogError(
+                f"table '{known[name.lower()]}' of the catalog has the name of a table that a "
+                "query publishes; rename one (output.table)"
+            )
+        other = seen.setdefault(name.lower(), name)
+        if other is not name:
+            raise CatalogError(
+                f"two queries publish table '{name}'; rename one of them (output.table)"
+            )

@@ -1,0 +1,272 @@
+"""A version of a published table: in, which files are live; out, JSON that readers can trust.
+
+    results/<table>/versions/000000000007.json
+
+A version is written once and never changed. It lists all live files, so a reader that has read one
+sees that state of the table and no other, whatever is published meanwhile.
+
+Worker code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import google_crc32c
+
+from infra.storage import layout
+from planner.encoding import encode
+from planner.errors import GraphFormatError, StagecoachError, UnsupportedSqlError
+from planner.serde import decode
+from planner.types import DataType, Field, parse_type
+
+FORMAT_VERSION = 1
+
+PublishMode = Literal["replace", "append", "replace_partition"]
+
+
+class TableVersionError(StagecoachError):
+    """A version of a published table is damaged, or of a format that is not known."""
+
+
+class PublishError(StagecoachError):
+    """A result cannot be published as it is asked for: a mistake in the query or its output."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFile:
+    """A live Parquet file of a published table.
+
+    Attributes:
+        path: Path below the table's folder.
+        num_rows: Rows of the file.
+        num_bytes: Size in bytes.
+        row_groups: Rows of each row group; they add up to `num_rows`.
+        footer_checksum: SHA-256 of the Parquet footer, 32 hex digits.
+        partition_key: Dagster's partition that the rows belong to, or None.
+        fingerprint: Which output of a head stage it was written from.
+        version: Number of the version that it came with.
+        partition: Values of the partition columns (`partition_by`) as text, None for NULL.
+    """
+
+    path: str
+    num_rows: int
+    num_bytes: int
+    row_groups: tuple[int, ...]
+    footer_checksum: str
+    partition_key: str | None = None
+    fingerprint: str = ""
+    version: int = 0
+    partition: tuple[str | None, ...] = ()
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Names of the partition folders that it lies in."""
+        return tuple(self.path.split("/")[1:-1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablePart:
+    """What one publication left in the table for one partition key; it may be no rows.
+
+    Attributes:
+        partition_key: Dagster's partition, or None.
+        fingerprint: Which output of a head stage.
+        version: Number of the version that it came with.
+        num_rows: Rows.
+        run_id: The run that published it.
+    """
+
+    partition_key: str | None
+    fingerprint: str
+    version: int
+    num_rows: int
+    run_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableVersion:
+    """The state of a published table after one commit.
+
+    Attributes:
+        table: Name of the table.
+        number: 1 for the first commit; without gaps.
+        token: Identity of the commit: no two have the same.
+        committed_at: When it was made, ISO 8601 in UTC.
+        mode: How it changed the table; `clear` for one that emptied it.
+        columns: Columns: those of the files, then the partition columns; none after `clear`.
+        partition_by: Names of the partition columns, outermost folder first.
+        parts: What is published, by partition key and fingerprint.
+        files: Live files, in the order of their rows where one publication wrote them.
+        keep_versions: How many of the newest versions gc leaves alone.
+        run_id: The run that made the commit.
+    """
+
+    table: str
+    number: int
+    token: str
+    committed_at: str
+    mode: PublishMode | Literal["clear"]
+    columns: tuple[Field, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    parts: tuple[TablePart, ...] = ()
+    files: tuple[TableFile, ...] = ()
+    keep_versions: int = 5
+    run_id: str = ""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all files."""
+        return sum(file.num_rows for file in self.files)
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of all files in bytes."""
+        return sum(file.num_bytes for file in self.files)
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        """Dagster's partitions that have been published, sorted; those without rows too."""
+        return tuple(sorted({p.partition_key for p in self.parts if p.partition_key is not None}))
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there is something to read, if only an empty file with a schema."""
+        return bool(self.files)
+
+    def has_part(self, partition_key: str | None, fingerprint: str) -> bool:
+        """Whether that output is published for that partition key."""
+        return any(
+            p.partition_key == partition_key and p.fingerprint == fingerprint for p in self.parts
+        )
+
+    def file_keys(self) -> list[str]:
+        """Return the storage keys of the live files."""
+        return [layout.table_file(self.table, file.path) for file in self.files]
+
+    def to_json(self) -> bytes:
+        """Return the version's text: keys sorted, its own CRC-32C among them."""
+        values: dict[str, Any] = {
+            "format_version": FORMAT_VERSION,
+            "table": self.table,
+            "number": self.number,
+            "token": self.token,
+            "committed_at": self.committed_at,
+            "mode": self.mode,
+            "columns": [{"name": f.name, "type": _type_to_json(f.dtype)} for f in self.columns],
+            "partition_by": self.partition_by,
+            "parts": [vars(part) for part in self.parts],
+            "files": [vars(file) for file in self.files],
+            "keep_versions": self.keep_versions,
+            "run_id": self.run_id,
+        }
+        return _dump({**values, "checksum": _checksum(values)})
+
+    @classmethod
+    def from_json(cls, text: bytes, *, uri: str) -> TableVersion:
+        """Return the version whose text this is.
+
+        Args:
+            text: What `to_json` returned.
+            uri: Where it was found, for messages.
+
+        Raises:
+            TableVersionError: It is damaged, has unknown fields or is of another format.
+        """
+        try:
+            values = json.loads(text)
+            if not isinstance(values, dict):
+                raise ValueError("not an object")
+            if (found := values.pop("format_version", None)) != FORMAT_VERSION:
+                raise TableVersionError(
+                    f"{uri} has format version {found!r}, this Stagecoach reads {FORMAT_VERSION}; "
+                    "use a newer Stagecoach, or another storage root"
+                )
+            checksum = values.pop("checksum", None)
+            if checksum != _checksum({"format_version": FORMAT_VERSION, **values}):
+                raise ValueError("its checksum does not fit")
+            return _from_values(values)
+        except (ValueError, KeyError, TypeError, GraphFormatError, UnsupportedSqlError) as error:
+            raise TableVersionError(
+                f"{uri} is damaged ({error}); restore it, or remove it to go back to the version "
+                "before it"
+            ) from error
+
+
+def _from_values(values: dict[str, Any]) -> TableVersion:
+    _check_fields(TableVersion, values)
+    columns = tuple(
+        Field(column["name"], _type_from_json(column["type"])) for column in values["columns"]
+    )
+    parts = []
+    for part in values["parts"]:
+        _check_fields(TablePart, part)
+        parts.append(TablePart(**part))
+    files = []
+    for file in values["files"]:
+        _check_fields(TableFile, file)
+        lists = {name: tuple(file[name]) for name in ("row_groups", "partition")}
+        files.append(TableFile(**{**file, **lists}))
+    rest = {
+        "columns": columns,
+        "partition_by": tuple(values["partition_by"]),
+        "parts": tuple(parts),
+        "files": tuple(files),
+    }
+    return TableVersion(**{**values, **rest})
+
+
+def _check_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
+    known = {f.name for f in dataclasses.fields(kind)}
+    if unknown := sorted(set(values) - known):
+        raise ValueError(f"unknown field {unknown[0]!r}")
+    if missing := sorted(known - set(values)):
+        raise ValueError(f"field {missing[0]!r} is missing")
+
+
+def _type_to_json(dtype: DataType) -> Any:
+    """Spark's spelling, which other tools can read, wherever it says all."""
+    text = str(dtype)
+    try:
+        if parse_type(text) == dtype:
+            return text
+    except UnsupportedSqlError:
+        pass  # a member's name that looks like a part of a type
+    return encode(dtype)
+
+
+def _type_from_json(value: Any) -> DataType:
+    found = parse_type(value) if isinstance(value, str) else decode(value)
+    if not isinstance(found, DataType):
+        raise ValueError(f"{value!r} is no type")
+    return found
+
+
+def _dump(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values, sort_keys=True, ensure_ascii=False).encode()
+
+
+def _checksum(values: Mapping[str, Any]) -> int:
+    return int(google_crc32c.value(_dump(values)))
+
+
+def file_columns(columns: tuple[Field, ...], partition_by: tuple[str, ...]) -> tuple[Field, ...]:
+    """The columns that stand in the files."""
+    folders = set(partition_by)
+    return tuple(column for column in columns if column.name not in folders)
+
+
+def column_difference(left: Sequence[Field], right: Sequence[Field]) -> str | None:
+    """The first difference between two lists of columns in words (`left` first), or None."""
+    ours, theirs = ({f.name: f.dtype for f in side} for side in (left, right))
+    for name in [*ours, *theirs]:
+        if ours.get(name) != theirs.get(name):
+            one, other = ours.get(name, "missing"), theirs.get(name, "missing")
+            return f"column {name!r} is {one} there and {other} here"
+    if [f.name for f in left] != [f.name for f in right]:
+        return "the columns are in another order"
+    return None

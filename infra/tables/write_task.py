@@ -1,0 +1,188 @@
+"""Writing a part of a published table: in, a `WriteTask`; out, its Parquet files.
+
+Worker code: runs on a Spark executor or, for a small result, in the driver alike.
+
+    map files of the head stage ─▶ names and types of the result ─▶ groups ─▶ Parquet files
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from infra.engines.inputs import conform
+from infra.runtime.task_spec import TaskFailure
+from infra.shuffle.manifest import ManifestError, load_manifest
+from infra.shuffle.reader import read_partitions
+from infra.storage import layout
+from infra.storage.object_store import store_from_dict
+from infra.tables.parquet_files import FileNames, ParquetFiles
+from infra.tables.row_keys import Grouping, RowKeys
+from infra.tables.version import PublishError, TableFile, file_columns
+from planner.encoding import encode
+from planner.errors import StagecoachError
+from planner.serde import decode
+from planner.types import Field, arrow_schema
+
+log = logging.getLogger(__name__)
+
+_PUBLISH = "publish"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteTask:
+    """Some map files of a head stage's output, to be written as Parquet.
+
+    Attributes:
+        store: The object store as `ObjectStore.to_dict` describes it; may hold secrets.
+        fingerprint: The output.
+        manifest_hash: Which commit of it.
+        stage: Name of the stage, for messages.
+        first_file: Position of the first map file.
+        end_file: Position after the last one.
+        task_index: 0-based number of the task.
+        table: Name of the table.
+        token: Identity of the commit.
+        columns: The result's columns, in its order.
+        partition_by: Those that become folders, outermost first.
+        partition_key: The partition key of all rows, or None.
+        row_keys: How each row tells its own, or None.
+        target_bytes: Size at which a file ends.
+        writes_empty: Whether a file is written even if there are no rows.
+    """
+
+    store: Mapping[str, Any] = field(repr=False)
+    fingerprint: str
+    manifest_hash: str
+    stage: str
+    first_file: int
+    end_file: int
+    task_index: int
+    table: str
+    token: str
+    columns: tuple[Field, ...]
+    partition_by: tuple[str, ...]
+    partition_key: str | None
+    row_keys: RowKeys | None
+    target_bytes: int
+    writes_empty: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `from_dict`."""
+        row_keys = None if self.row_keys is None else self.row_keys.to_dict()
+        return {**vars(self), "columns": encode(self.columns), "row_keys": row_keys}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> WriteTask:
+        """The task that `to_dict` described."""
+        row_keys = values["row_keys"]
+        return cls(
+            **{
+                **values,
+                "columns": decode(values["columns"]),
+                "partition_by": tuple(values["partition_by"]),
+                "row_keys": None if row_keys is None else RowKeys.from_dict(row_keys),
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteReport:
+    """What a task wrote.
+
+    Attributes:
+        task_index: Which task.
+        files: Its files, in the order of their rows.
+        failure: Why it failed, or None.
+    """
+
+    task_index: int
+    files: tuple[TableFile, ...] = ()
+    failure: TaskFailure | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `from_dict`."""
+        return {
+            "task_index": self.task_index,
+            "files": [vars(file) for file in self.files],
+            "failure": None if self.failure is None else vars(self.failure),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> WriteReport:
+        """The report that `to_dict` described."""
+        failure = values["failure"]
+        if failure is not None:
+            failure = TaskFailure(**{**failure, "args": tuple(failure["args"])})
+        files = []
+        for file in values["files"]:
+            lists = {name: tuple(file[name]) for name in ("row_groups", "partition")}
+            files.append(TableFile(**{**file, **lists}))
+        return cls(task_index=values["task_index"], files=tuple(files), failure=failure)
+
+    def error(self, stage: str) -> StagecoachError | None:
+        """The error to raise in the driver, or None."""
+        if self.failure is None:
+            return None
+        if self.failure.kind == _PUBLISH:
+            return PublishError(*self.failure.args)
+        return self.failure.to_error(stage, self.task_index)
+
+
+def run_write_task(task: WriteTask, attempt: int = 0) -> WriteReport:
+    """Write the files of a task.
+
+    Args:
+        task: What to do.
+        attempt: Number of the try; files have names of their own whatever it is.
+
+    Returns:
+        The report. A failure is in the report and not raised, so that its class survives the way
+        through Spark. What a failed attempt has written belongs to no version, so gc removes it.
+    """
+    try:
+        return WriteReport(task_index=task.task_index, files=tuple(_write(task, attempt)))
+    except PublishError as error:
+        failure = TaskFailure(kind=_PUBLISH, args=(str(error),), error_class="PublishError")
+    except Exception as error:
+        log.debug("table %s, task %d failed", task.table, task.task_index, exc_info=True)
+        failure = TaskFailure.of(error)
+    return WriteReport(task_index=task.task_index, failure=failure)
+
+
+def _write(task: WriteTask, attempt: int) -> list[TableFile]:
+    store = store_from_dict(task.store)
+    manifest = load_manifest(store, task.fingerprint, stage=task.stage)
+    if manifest is None or manifest.manifest_hash != task.manifest_hash:
+        problem = "not found" if manifest is None else "replaced by another commit since"
+        raise ManifestError(task.stage, store.uri(layout.manifest(task.fingerprint)), problem)
+    result = arrow_schema(task.columns)
+    stored = arrow_schema(file_columns(task.columns, task.partition_by))
+    positions = [result.get_field_index(name) for name in stored.names]
+    grouping = Grouping(
+        partition_key=task.partition_key,
+        row_keys=task.row_keys,
+        folders=tuple(result.get_field_index(name) for name in task.partition_by),
+    )
+    names = FileNames(
+        token=task.token, task_index=task.task_index, attempt=layout.new_attempt(attempt)
+    )
+    files = range(task.first_file, task.end_file)
+    _, batches = read_partitions(store, manifest, 0, manifest.num_partitions, files=files)
+    num_rows = 0
+    with ParquetFiles(
+        store, task.table, stored, task.partition_by, names, task.target_bytes
+    ) as written:
+        for batch in batches:
+            num_rows += batch.num_rows
+            for key, piece in grouping.split(conform(batch, result)):
+                columns = [piece.column(position) for position in positions]
+                written.write(key, pa.RecordBatch.from_arrays(columns, schema=stored))
+        if task.writes_empty and not num_rows:
+            first = task.partition_key if task.row_keys is None else task.row_keys.keys[0]
+            written.write_empty((first, (None,) * len(task.partition_by)))
+        return written.close()

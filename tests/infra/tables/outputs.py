@@ -1,0 +1,103 @@
+"""Outputs of head stages for tests of published tables: in, Arrow tables; out, manifests."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from infra.settings import EngineSettings
+from infra.shuffle.manifest import Manifest, commit_manifest
+from infra.shuffle.map_file import OutputPartitioning
+from infra.shuffle.writer import ShuffleWriter
+from infra.storage import layout
+from infra.storage.object_store import ObjectStore
+from infra.tables.publish import Published, PublishTarget, publish
+from infra.tables.version import TableVersion
+from planner.types import Field, from_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = EngineSettings(parallelism=2)
+
+
+def no_spark() -> SparkSession:
+    raise AssertionError("a Spark session was asked for")
+
+
+def head_output(store: ObjectStore, parts: Sequence[pa.Table], name: str = "") -> Manifest:
+    """A committed stage with one map file for each table; its identity is `name` and the rows."""
+    numbered = [p.rename_columns([f"c{i}" for i in range(p.num_columns)]) for p in parts]
+    schema = numbered[0].schema
+    text = name + repr([part.to_pydict() for part in parts])
+    fingerprint = hashlib.sha256(text.encode()).hexdigest()
+    files = []
+    for index, part in enumerate(numbered):
+        key = layout.map_file(fingerprint, index, layout.new_attempt())
+        with ShuffleWriter(store, key, schema, OutputPartitioning()) as writer:
+            for batch in part.to_batches(max_chunksize=10_000):
+                writer.write(batch)
+            files.append(writer.close())
+    return commit_manifest(
+        store,
+        fingerprint,
+        files,
+        plan_hash="0" * 64,
+        query="q",
+        stage_id=0,
+        engine="duckdb",
+        schema=schema,
+        partitioning=OutputPartitioning(),
+        codec="lz4",
+        created_at="2026-01-01T00:00:00Z",
+    )
+
+
+def fields_of(table: pa.Table) -> tuple[Field, ...]:
+    return tuple(Field(f.name, from_arrow(f.type)) for f in table.schema)
+
+
+def publish_rows(
+    store: ObjectStore,
+    rows: pa.Table | Sequence[pa.Table],
+    table: str = "t",
+    *,
+    columns: Sequence[Field] | None = None,
+    name: str = "",
+    **target: Any,
+) -> Published:
+    """Publish rows as the output of a head stage; small, so this process writes them."""
+    parts = [rows] if isinstance(rows, pa.Table) else list(rows)
+    return publish(
+        head_output(store, parts, name),
+        columns or fields_of(parts[0]),
+        PublishTarget(table=table, **target),
+        store=store,
+        settings=SETTINGS,
+        spark=no_spark,
+    )
+
+
+def paths_of(store: ObjectStore, version: TableVersion) -> list[str]:
+    return [store.uri(key) for key in version.file_keys()]
+
+
+def read_rows(store: ObjectStore, version: TableVersion) -> list[dict[str, Any]]:
+    """The rows of the files of a version, without partition columns, in file order."""
+    rows: list[dict[str, Any]] = []
+    for path in paths_of(store, version):
+        rows += pq.ParquetFile(path).read().to_pylist()
+    return rows
+
+
+def objects_in(store: ObjectStore, prefix: str = "results") -> set[str]:
+    return set(store.list(prefix))
+
+
+def folder_of(store: ObjectStore, table: str = "t") -> Path:
+    return Path(store.uri(layout.table_prefix(table)))
