@@ -67,7 +67,11 @@ class _Cutter:
         fragment = transform_down_to_inputs(fragment, self._cut)
         canonical = renumber_fragment(fragment)
         engine, reason = choose_engine(
-            canonical, self._tables, self._options.engine, self._options.time_zone
+            canonical,
+            self._tables,
+            self._options.engine,
+            self._options.time_zone,
+            exact_math=self._options.exact_math,
         )
         rows, num_bytes = self._size(measured)
         stage = Stage(

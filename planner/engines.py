@@ -22,6 +22,7 @@ from planner.expressions import (
 from planner.functions import REGISTRY
 from planner.functions.casts import cast_reason as cast_reason
 from planner.functions.nested_rules import has_kind
+from planner.functions.spell_numbers import APPROXIMATE
 from planner.functions.spell_times import uses_zone, zone_reason
 from planner.functions.tables.structs import duplicate_names
 from planner.physical import AggregateExec, HashJoinExec, PhysicalPlan, ScanExec
@@ -33,17 +34,26 @@ PROVEN = "every expression is proven equal to Spark's"
 
 
 def choose_engine(
-    fragment: PhysicalPlan, tables: Mapping[str, TableInfo], choice: str, time_zone: str = "UTC"
+    fragment: PhysicalPlan,
+    tables: Mapping[str, TableInfo],
+    choice: str,
+    time_zone: str = "UTC",
+    *,
+    exact_math: bool = True,
 ) -> tuple[Engine, str]:
     """The engine of a fragment and the reason, in words for `explain`."""
-    reason = fallback_reason(fragment, tables, time_zone)
+    reason = fallback_reason(fragment, tables, time_zone, exact_math=exact_math)
     if choice == "spark":
         return "spark", "asked for by --engine spark"
     return ("duckdb", PROVEN) if reason is None else ("spark", reason)
 
 
 def fallback_reason(
-    fragment: PhysicalPlan, tables: Mapping[str, TableInfo], time_zone: str = "UTC"
+    fragment: PhysicalPlan,
+    tables: Mapping[str, TableInfo],
+    time_zone: str = "UTC",
+    *,
+    exact_math: bool = True,
 ) -> str | None:
     """Why DuckDB must not run the fragment; None where it may."""
     zone = zone_reason(time_zone)
@@ -57,6 +67,8 @@ def fallback_reason(
         for expr in node.expressions:
             for part in walk(expr):
                 reason = _expression(part) or (zone if uses_zone(part) else None)
+                if exact_math and reason is None:
+                    reason = _inexact(part)
                 if reason is not None:
                     return reason
     return None
@@ -75,6 +87,12 @@ def _operator(node: PhysicalPlan, tables: Mapping[str, TableInfo]) -> str | None
     if isinstance(node, HashJoinExec):
         wrong = next((k.dtype for k in node.left_keys if has_kind(k.dtype, "map")), None)
         return f"a join on {wrong} is not proven" if wrong else None
+    return None
+
+
+def _inexact(node: Expression) -> str | None:
+    if isinstance(node, Call) and node.function in APPROXIMATE:
+        return f"function '{node.function}' differs in the last bits (planner.exact_math)"
     return None
 
 

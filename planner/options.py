@@ -33,6 +33,8 @@ class PlannerOptions:
         engine: `auto`: DuckDB where proven; `duckdb`: an unproven expression is an error; `spark`:
             every stage on Spark SQL.
         time_zone: Session time zone, an IANA name.
+        exact_math: Whether functions that DuckDB computes only to 1e-12 of the value (`sin`, `cos`,
+            `tan` and 1 over them: `csc`, `sec`, `cot`) run on Spark; false runs them on DuckDB.
     """
 
     num_partitions: int = 0
@@ -43,6 +45,7 @@ class PlannerOptions:
     force_distribution: bool = False
     engine: EngineChoice = "auto"
     time_zone: str = "UTC"
+    exact_math: bool = True
 
     def __post_init__(self) -> None:
         for name in ("num_partitions", "broadcast_bytes", "inline_bytes", "single_task_bytes"):

@@ -12,6 +12,7 @@ from typing import Literal as OneOf
 from planner.aggregates import AGGREGATE_ALIASES, AGGREGATES
 from planner.functions import MACROS, REGISTRY
 from planner.functions.registry import ALIASES
+from planner.functions.spell_numbers import APPROXIMATE
 from planner.scalars.handlers import CALL_BUILDERS
 from planner.window_functions import WINDOW_FUNCTIONS
 
@@ -49,17 +50,17 @@ _OPERATORS = {
 }
 # What the parser or the builder makes of these, without a row of its own in a registry.
 _CASTS = "tinyint smallint int bigint float double boolean string binary"
-_BUILT = frozenset(("cast", "extract", "range", "grouping", "grouping_id", *_CASTS.split()))
+_WINDOWS = ("window", "session_window", "window_time")
+_BUILT = frozenset(
+    ("cast", "extract", "range", "grouping", "grouping_id", *_WINDOWS, *_CASTS.split())
+)
 _TIME_FUNCTIONS = (
     "current_time localtime make_time time time_diff time_from_micros time_from_millis "
     "time_from_seconds time_to_micros time_to_millis time_to_seconds time_trunc to_time try_to_time"
 )
 _UNSTAGED = {
     **dict.fromkeys(_TIME_FUNCTIONS.split(), "the type TIME is not staged"),
-    **dict.fromkeys(
-        ("session_window", "time_bucket", "window", "window_time"),
-        "groups over time windows are not staged",
-    ),
+    "time_bucket": "groups over buckets of time are not staged",
     **dict.fromkeys(("timestamp_nanos", "unix_nanos"), "timestamps of nanoseconds are not staged"),
 }
 
@@ -104,5 +105,7 @@ def support_of(name: str) -> Support:
         return Support("rewrite") if name in CALL_BUILDERS else Support("unknown")
     if function.duckdb is None:
         return Support("fallback", "not proven on DuckDB")
+    if canonical in APPROXIMATE:
+        return Support("fallback", "DuckDB, to 1e-12, with `planner.exact_math` = false")
     as_is = isinstance(function.duckdb, str) and function.duckdb == function.spark
     return Support("native" if as_is else "rewrite")

@@ -30,6 +30,7 @@ from infra.engines.inputs import (
     leaf_schema,
     watched,
 )
+from infra.engines.java_functions import register_java_functions
 from infra.engines.parquet import check_file, read_parquet_batches
 from planner.errors import StagecoachError, UnsupportedSqlError
 from planner.sql.types import type_name
@@ -132,6 +133,7 @@ def _database(settings: DuckDbSettings, pid: int) -> duckdb.DuckDBPyConnection:
     spill = os.path.join(settings.spill_dir, f"duckdb-{pid}")
     os.makedirs(spill, exist_ok=True)
     connection = duckdb.connect(":memory:")
+    register_java_functions(connection)
     options: dict[str, str] = {
         "threads": "1",
         "TimeZone": _literal(settings.time_zone),

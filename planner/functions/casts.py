@@ -136,10 +136,11 @@ _DOUBLE_TEXT = (
 def _double_to_decimal(target: DataType, safe: bool) -> str:
     """Through the shortest text of the double, as Java's `BigDecimal.valueOf` does."""
     body = _checked_decimal("CAST({0} AS VARCHAR)", target, safe)
-    return (
-        f"CASE WHEN abs({{0}}) >= {_LARGE} THEN CAST(error('SPARK_ONLY') AS {{type}}) "
-        f"ELSE {body} END"
-    )
+    other = f"abs({{0}}) >= {_LARGE}"
+    if target.scale > 18:
+        # Java writes small powers of 2 with one digit more than the shortest text has.
+        other += " OR (abs({0}) < CAST('1e-3' AS DOUBLE) AND {0} <> 0)"
+    return f"CASE WHEN {other} THEN CAST(error('SPARK_ONLY') AS {{type}}) ELSE {body} END"
 
 
 def _checked_decimal(text: str, target: DataType, safe: bool) -> str:

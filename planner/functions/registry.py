@@ -23,6 +23,7 @@ from planner.functions.tables import (
     patterns,
     strings,
     structs,
+    time_windows,
     times,
 )
 
@@ -34,6 +35,7 @@ _TABLES = (
     patterns,
     conversions,
     times,
+    time_windows,
     intervals,
     members,
     arrays,

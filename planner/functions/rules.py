@@ -21,6 +21,7 @@ from planner.coercion import (
     as_timestamp_like,
     cast_literal,
     comparable,
+    require_orderable,
     unified,
 )
 from planner.errors import AnalysisError, UnsupportedSqlError
@@ -115,7 +116,20 @@ def value_and_comparison(args: Args) -> Args:
 
 def membership(args: Args) -> Args:
     """Operands of IN in one type."""
-    return unified(args, "IN")
+    found = unified(args, "IN")
+    require_orderable(found[0].dtype, "IN compares")
+    return found
+
+
+def extremes(what: str) -> Callable[[Args], Args]:
+    """A rule for GREATEST and LEAST: operands of one type that has an order."""
+
+    def coerce(args: Args) -> Args:
+        found = unified(args, what, promote=False)
+        require_orderable(found[0].dtype, f"{what} of")
+        return found
+
+    return coerce
 
 
 def unified_for(what: str, *, promote: bool = True) -> Callable[[Args], Args]:

@@ -6,14 +6,70 @@ In: a call of the registry. Out: a template of DuckDB SQL, or the reason why Spa
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from planner.expressions import Call
+from planner.functions.duckdb import decimal_to_unscaled
 from planner.functions.spell_strings import UNHEX, int_of, quoted, text_of
+from planner.types import NULL
+
+
+def sha2(node: Call) -> str:
+    """SHA2: DuckDB itself knows 256 bits only."""
+    bits = int_of(node.args[1]) or 256
+    return "sha256({0})" if bits == 256 else f"java_sha{bits}({{0}})"
 
 
 def refuse_sha2(node: Call) -> str | None:
-    """DuckDB knows 256 bits only."""
-    return None if int_of(node.args[1]) in (0, 256) else "sha2 of other lengths is not proven"
+    """Only the lengths that there are, as literals."""
+    bits = int_of(node.args[1])
+    return None if bits in (0, 224, 256, 384, 512) else "sha2 of other lengths is not proven"
+
+
+_HASHED = {
+    "boolean": ("integer", "CAST({0} AS INTEGER)"),
+    "tinyint": ("integer", "CAST({0} AS INTEGER)"),
+    "smallint": ("integer", "CAST({0} AS INTEGER)"),
+    "int": ("integer", "{0}"),
+    "bigint": ("bigint", "{0}"),
+    "float": ("float", "{0}"),
+    "double": ("double", "{0}"),
+    "string": ("blob", "encode({0})"),
+    "binary": ("blob", "{0}"),
+    "date": ("integer", "CAST({0} - DATE '1970-01-01' AS INTEGER)"),
+    "timestamp": ("bigint", "epoch_us({0})"),
+    "timestamp_ntz": ("bigint", "epoch_us({0})"),
+}
+
+
+def folded_hash(name: str, seed: str) -> Callable[[Call], str]:
+    """HASH and XXHASH64: the arguments go into the seed one by one; a NULL does nothing."""
+
+    def spell(node: Call) -> str:
+        text = f"CAST(42 AS {seed})"
+        for position, arg in enumerate(node.args):
+            if arg.dtype == NULL:
+                continue
+            kind, value = _HASHED.get(arg.dtype.kind, ("bigint", ""))
+            if arg.dtype.is_decimal:
+                # 19 digits multiply in 128 bits.
+                wide = f"CAST({{0}} AS DECIMAL(19,{arg.dtype.scale}))"
+                value = f"CAST({decimal_to_unscaled(wide, arg.dtype.scale)} AS BIGINT)"
+            held = value.replace("{0}", f"{{{position}}}")
+            text = f"java_{name}_{kind}({held}, {text})"
+        return text
+
+    return spell
+
+
+def refuse_hash(node: Call) -> str | None:
+    """Only values that Spark holds in 8 bytes, and strings of bytes."""
+    for arg in node.args:
+        dtype = arg.dtype
+        short = dtype.is_decimal and dtype.precision <= 18
+        if dtype != NULL and dtype.kind not in _HASHED and not short:
+            return f"{node.function} of {dtype} is not proven"
+    return None
 
 
 def _crc_table() -> list[int]:

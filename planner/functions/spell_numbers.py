@@ -1,8 +1,9 @@
 """How DuckDB must be told what Spark's functions of numbers mean.
 
 In: a call of the registry. Out: a template of DuckDB SQL, or the reason why Spark must run it.
-Roots and rounding are exact. Logarithms, powers and trigonometry come from another library of
-mathematics than Java's and may differ in the last bits (at most 1e-12 of the value).
+Exponentials, logarithms, powers, roots and arcs are computed as Java does, by functions that the
+worker registers (`java_…`). Sine, cosine and tangent come from another library of mathematics than
+Java's and may differ in the last bits (at most 1e-12 of the value).
 """
 
 from __future__ import annotations
@@ -263,52 +264,42 @@ def within(condition: str, body: str, other: str = _NAN) -> str:
 
 
 _FINITE = "NOT isinf({0})"
-UNIT = "abs({0}) <= 1 OR isnan({0})"
 POSITIVE = "{0} > 0"
 FORMULAS: dict[str, str] = {
     "sqrt": within("{0} >= 0", "sqrt({0})"),
-    "cbrt": "cbrt({0})",
-    "exp": "exp({0})",
-    "expm1": "CASE WHEN abs({0}) < 1e-300 THEN {0} WHEN {0} < -40 THEN CAST(-1 AS DOUBLE) WHEN {0} > 600 THEN exp({0}) ELSE 2 * sinh({0} / 2) * exp({0} / 2) END",  # noqa: E501
-    "ln": f"CASE WHEN {POSITIVE} THEN ln({{0}}) END",
-    "log10": f"CASE WHEN {POSITIVE} THEN log10({{0}}) END",
-    "log2": f"CASE WHEN {POSITIVE} THEN ln({{0}}) / ln(2.0::DOUBLE) END",
-    "log1p": "CASE WHEN abs({0}) < 1e-300 THEN {0} WHEN {0} > -1 AND {0} < 0.5 THEN 2 * atanh({0} / ({0} + 2)) WHEN {0} > -1 THEN ln(1 + {0}) END",  # noqa: E501
-    "log": "CASE WHEN {0} > 0 AND {1} > 0 THEN ln({1}) / ln({0}) END",
+    "cbrt": "java_cbrt({0})",
+    "exp": "java_exp({0})",
+    "expm1": "java_expm1({0})",
+    "ln": f"CASE WHEN {POSITIVE} THEN java_log({{0}}) END",
+    "log10": f"CASE WHEN {POSITIVE} THEN java_log10({{0}}) END",
+    "log2": f"CASE WHEN {POSITIVE} THEN java_log({{0}}) / CAST('0.6931471805599453' AS DOUBLE) END",
+    "log1p": "CASE WHEN {0} > -1 THEN java_log1p({0}) END",
+    "log": "CASE WHEN {0} > 0 AND {1} > 0 THEN java_log({1}) / java_log({0}) END",
     "sin": within(_FINITE, "sin({0})"),
     "cos": within(_FINITE, "cos({0})"),
     "tan": within(_FINITE, "tan({0})"),
     "cot": within(_FINITE, "1 / tan({0})"),
     "sec": within(_FINITE, "1 / cos({0})"),
     "csc": within(_FINITE, "1 / sin({0})"),
-    "asin": within(UNIT, "asin({0})"),
-    "acos": within(UNIT, "acos({0})"),
-    "atan": "atan({0})",
-    "atan2": "atan2({0} + 0.0::DOUBLE, {1} + 0.0::DOUBLE)",
-    "sinh": "sinh({0})",
-    "cosh": "cosh({0})",
-    "tanh": "tanh({0})",
-    "asinh": "asinh({0})",
-    "acosh": within("{0} >= 1", "acosh({0})"),
-    "atanh": within(UNIT, "atanh({0})"),
+    "asin": "java_asin({0})",
+    "acos": "java_acos({0})",
+    "atan": "java_atan({0})",
+    "atan2": "java_atan2({0} + 0.0::DOUBLE, {1} + 0.0::DOUBLE)",
+    "sinh": "java_sinh({0})",
+    "cosh": "java_cosh({0})",
+    "tanh": "java_tanh({0})",
+    "asinh": "java_asinh({0})",
+    "acosh": "java_acosh({0})",
+    "atanh": "java_atanh({0})",
     "degrees": "({0} * CAST('57.29577951308232' AS DOUBLE))",
     "radians": "({0} * CAST('0.017453292519943295' AS DOUBLE))",
-    "hypot": (
-        "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL "
-        "WHEN isinf({0}) OR isinf({1}) THEN CAST('inf' AS DOUBLE) "
-        "WHEN {0} = 0 AND {1} = 0 THEN CAST(0 AS DOUBLE) "
-        "WHEN abs({0}) >= abs({1}) THEN abs({0}) * sqrt(1 + ({1} / {0}) * ({1} / {0})) "
-        "ELSE abs({1}) * sqrt(1 + ({0} / {1}) * ({0} / {1})) END"
-    ),
-    "power": (
-        # C has 1 where Java has NaN.
-        "CASE WHEN isnan({1}) OR (abs({0}) = 1 AND isinf({1})) "
-        f"THEN CASE WHEN {{0}} IS NOT NULL THEN {_NAN} END ELSE pow({{0}}, {{1}}) END"
-    ),
+    "hypot": "java_hypot({0}, {1})",
+    "power": "java_pow({0}, {1})",
 }
+"""Functions of doubles; `java_…` are those of `infra.engines.java_functions`."""
 
-APPROXIMATE = frozenset(FORMULAS) - {"sqrt", "degrees", "radians"}
-"""Functions whose results may differ from Java's by rounding."""
+APPROXIMATE = frozenset({"sin", "cos", "tan", "cot", "sec", "csc"})
+"""Functions that Java's machine computes by code of the processor at hand: the last bits differ."""
 
 FACTORIAL = (
     "CASE WHEN {0} BETWEEN 0 AND 20 THEN CAST(factorial(CASE WHEN {0} BETWEEN 0 AND 20 THEN {0} "

@@ -463,6 +463,7 @@ _ZONE_FREE = frozenset(
         "to_utc_timestamp",
         "single_value",
         "seconds_since_1970",
+        "window_bound",
     )
 )
 

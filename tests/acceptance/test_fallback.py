@@ -195,7 +195,7 @@ def test_an_unproven_function_moves_one_stage_to_spark(runner: Runner, oracle: O
     sql = (
         "SELECT c_mktsegment, count(*) AS n, sum(o_totalprice) AS s FROM orders "
         "JOIN (SELECT c_custkey, c_mktsegment FROM customer "
-        "WHERE xxhash64(c_mktsegment) % 2 <> 7) "
+        "WHERE length(hmac('k', c_mktsegment)) <> 7) "
         "ON o_custkey = c_custkey GROUP BY c_mktsegment ORDER BY c_mktsegment"
     )
     ran = runner.run(sql, FORCED)
@@ -204,14 +204,14 @@ def test_an_unproven_function_moves_one_stage_to_spark(runner: Runner, oracle: O
     assert sorted(set(ran.engines)) == ["duckdb", "spark"]
     assert ran.engines == [s.engine for s in ran.graph.stages]
     reason = next(s.engine_reason for s in ran.graph.stages if s.engine == "spark")
-    assert "xxhash64" in reason
+    assert "hmac" in reason
     assert_same(ran.table, oracle.answer(sql))
 
 
 def test_keys_of_both_engines_meet_in_the_same_partition(runner: Runner, oracle: Oracle) -> None:
     sql = (
         "SELECT o_orderpriority, n_name, count(*) AS n FROM "
-        "(SELECT *, xxhash64(o_clerk) AS code FROM orders) JOIN customer ON o_custkey = c_custkey "
+        "(SELECT *, crc32(hmac('k', o_clerk)) AS code FROM orders) JOIN customer ON o_custkey = c_custkey "
         "JOIN nation ON c_nationkey = n_nationkey WHERE code <> 0 "
         "GROUP BY o_orderpriority, n_name ORDER BY n DESC, o_orderpriority, n_name"
     )
@@ -449,7 +449,7 @@ def test_parameters_are_bound_in_every_engine(numbers: Numbers) -> None:
     }
     for more, engines in (
         ("", {"duckdb"}),
-        ("AND xxhash64(text) <> :low", {"duckdb", "spark"}),
+        ("AND length(hmac('k', text)) <> :low", {"duckdb", "spark"}),
         ("AND vector_norm(array(CAST(id AS FLOAT))) > :low", {"spark"}),
     ):
         text = sql.format(more=more)
@@ -482,6 +482,8 @@ def test_the_command_line_shows_sparks_errors_and_answers(numbers: Numbers, tmp_
     assert "ARITHMETIC_OVERFLOW" in done.stderr
     assert "DIVIDE_BY_ZERO" in done.stderr
     assert "2 of 5 queries failed: overflow, division" in done.stderr
+    assert "division.sql" in done.stderr
+    assert done.stdout == ""
     assert "Traceback" not in done.stdout + done.stderr
     written = sorted(p.name for p in (tmp_path / "out").iterdir())
     assert written == ["fine.parquet", "mixed.parquet", "window.parquet"]
@@ -490,12 +492,6 @@ def test_the_command_line_shows_sparks_errors_and_answers(numbers: Numbers, tmp_
         with pq.ParquetFile(tmp_path / "out" / f"{name}.parquet") as file:
             found = file.read()
         assert_same(found, spark_answer(numbers.oracle, queries[name], keys=(0,)))
-
-    done = run_command(["query", "division.sql", *options], tmp_path)
-    assert done.returncode == 1
-    assert "DIVIDE_BY_ZERO" in done.stderr
-    assert "division.sql" in done.stderr
-    assert done.stdout == ""
 
 
 def test_make_lists_its_targets_and_would_run_the_demo(tmp_path: Path) -> None:

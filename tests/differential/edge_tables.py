@@ -12,6 +12,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ class EdgeTables:
     files: dict[str, tuple[str, ...]]
     schemas: dict[str, pa.Schema]
 
-    @property
+    @cached_property
     def catalog(self) -> MappingCatalog:
         """All tables; their statistics claim that they are large."""
         return MappingCatalog(

@@ -100,6 +100,10 @@ FAMILIES: dict[str, list[str]] = {
         "SELECT k, sum(v) FROM x GROUP BY k ORDER BY sum(v), k LIMIT 4",
         "SELECT ks, max(v) AS m FROM x GROUP BY ks ORDER BY ks NULLS LAST",
         "SELECT DISTINCT k FROM x ORDER BY k",
+        "SELECT DISTINCT k, v FROM x ORDER BY k + v, k, v",
+        "SELECT DISTINCT k AS j FROM x ORDER BY j * -1, j LIMIT 5",
+        "SELECT DISTINCT k, count(*) AS n FROM x GROUP BY k, ks ORDER BY n - k, k, n",
+        "SELECT k FROM x GROUP BY 1.5, k ORDER BY 1.5, k",
         "SELECT k FROM x UNION SELECT k FROM y ORDER BY k DESC",
         "SELECT s FROM g ORDER BY s, id",
         "SELECT d, id FROM g ORDER BY d, id",
@@ -210,14 +214,14 @@ FAMILIES: dict[str, list[str]] = {
 }  # fmt: skip
 
 ON_SPARK: list[str] = [
-    "SELECT id FROM e WHERE xxhash64(ts) > 0",
-    "SELECT xxhash64(s) AS h, count(*) FROM x GROUP BY xxhash64(s)",
-    "SELECT x.id, y.id FROM x JOIN y ON xxhash64(x.s) = xxhash64(y.s)",
+    "SELECT id FROM e WHERE length(hmac('k', CAST(ts AS STRING))) > 0",
+    "SELECT hmac('k', s) AS h, count(*) FROM x GROUP BY hmac('k', s)",
+    "SELECT x.id, y.id FROM x JOIN y ON hmac('k', x.s) = hmac('k', y.s)",
     "SELECT k, approx_count_distinct(v) AS n FROM x GROUP BY k",
     "SELECT k, approx_percentile(v, 0.5) AS p FROM x GROUP BY k",
-    "SELECT id FROM x WHERE hash(ks) IN (SELECT hash(ks) FROM y)",
+    "SELECT id FROM x WHERE hmac('k', ks) IN (SELECT hmac('k', ks) FROM y)",
     "SELECT x.id, y.n FROM x LEFT JOIN (SELECT k, approx_count_distinct(ks) AS n FROM y GROUP BY k) y ON x.k = y.k",
-    "SELECT id, hash(k) AS r FROM x ORDER BY r DESC, id LIMIT 5",
+    "SELECT id, to_char(k, '9999999999') AS r FROM x ORDER BY r DESC, id LIMIT 5",
 ]
 """Staged, with at least one stage on Spark."""
 

@@ -30,7 +30,7 @@ OPTIONS = {
     "shuffle-3": PlannerOptions(force_distribution=True, num_partitions=3, broadcast_bytes=0),
 }
 # Spark fails on these itself, with an internal error.
-SPARK_BREAKS = {61}
+SPARK_BREAKS = {61, 961}
 
 
 @pytest.mark.timeout(1200)

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.differential.cases_texts import TEXTS, TEXTS_REFUSED
 from tests.differential.edge_texts import write_edge_texts
-from tests.differential.test_functions import Case, Proof, check, report
+from tests.differential.test_functions import Proof, check, report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-
-class TextProof(Proof):
-    """A proof of rows that DuckDB must mostly refuse: counting its errors would cost minutes."""
-
-    def count_loud(self, cases: Iterable[Case]) -> None:
-        del cases
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +23,7 @@ def texts(oracle: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pro
         session.conf.set(f"spark.sql.{name}", oracle.conf.get(f"spark.sql.{name}"))
     tables = write_edge_texts(tmp_path_factory.mktemp("texts"))
     session.read.parquet(*tables.files["e"]).createOrReplaceTempView("e")
-    return TextProof(tables, session)
+    return Proof(tables, session)
 
 
 @pytest.mark.parametrize("group", list(TEXTS))

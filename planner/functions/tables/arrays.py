@@ -15,11 +15,13 @@ from planner.functions import spell_collections as spell
 from planner.functions.function import Args, Function, listed
 from planner.functions.nested_rules import element
 from planner.functions.rules import first_type, fixed, last_type
+from planner.functions.spell_sequences import refuse_sequence, sequence_of_times
 from planner.functions.tables.structs import duplicate_names
 from planner.types import (
     BIGINT,
     BOOLEAN,
     INT,
+    INTERVAL,
     NULL,
     STRING,
     DataType,
@@ -73,11 +75,30 @@ def _comparator(node: Call) -> str | None:
 
 
 def _sequence(args: Args) -> Args:
-    if any(a.dtype.is_datetime for a in args):
-        raise UnsupportedSqlError("a sequence of dates or timestamps")
+    if any(a.dtype.is_datetime for a in args[:2]):
+        return _sequence_of_times(args)
     if not all(a.dtype.is_integral or a.dtype == NULL for a in args):
         raise AnalysisError("expected whole numbers, dates or timestamps")
     return unified(args, "sequence")
+
+
+def _sequence_of_times(args: Args) -> Args:
+    types = {a.dtype for a in args[:2]} - {NULL, STRING}
+    common = types.pop()
+    if types:
+        common = common_type(common, types.pop()) or NULL
+    if not common.is_datetime:
+        raise AnalysisError("expected a start and an end of one type")
+    step = args[2:]
+    if step and step[0].dtype == INTERVAL:
+        raise UnsupportedSqlError("a sequence by a calendar interval")
+    if step and not step[0].dtype.is_interval:
+        raise AnalysisError(f"the step of a sequence of {common} is a {step[0].dtype}")
+    return (*(cast_literal(a, common) for a in args[:2]), *step)
+
+
+def _sequence_text(node: Call) -> str:
+    return sequence_of_times(node) if node.args[0].dtype.is_datetime else spell.sequence(node)
 
 
 def _flattened(args: Args) -> Args:
@@ -196,7 +217,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("array_concat", (1, 1 << 20), rule.concatenated, first_type, listed("concat({*})"), spell.concat, proof="arrays"),
     Function("array_reverse", (1, 1), rule.first_array, first_type, "reverse({0})", "list_reverse({0})", proof="arrays"),
     Function("arrays_zip", (2, 1 << 20), _zipped, _zipped_type, _spark_zip, spell.arrays_zip, _refuse_names, "arrays"),
-    Function("sequence", (2, 3), _sequence, _array_type, listed("sequence({*})"), spell.sequence, proof="arrays"),
+    Function("sequence", (2, 3), _sequence, _array_type, listed("sequence({*})"), _sequence_text, refuse_sequence, "arrays"),
     Function("transform", (2, 2), _transformed, _lambda_result, "transform({0}, {1})", "list_transform({0}, {1})", proof="lambdas", lambda_types=_element_and_index),
     Function("filter", (2, 2), rule.predicate(1), first_type, "filter({0}, {1})", "list_filter({0}, {1})", proof="lambdas", lambda_types=_element_and_index),
     Function("exists", (2, 2), rule.predicate(1), fixed(BOOLEAN), "exists({0}, {1})", spell.EXISTS, proof="lambdas", lambda_types=_one_element),

@@ -15,7 +15,7 @@ from planner.types import BIGINT, BOOLEAN, DOUBLE, STRING, DataType, decimal, de
 
 
 def _formula(name: str, arity: int = 1, spark: str = "") -> Function:
-    """A function of doubles, which may differ from Java's in the last bits."""
+    """A function of doubles that is a formula of DuckDB."""
     text = spark or f"{name}({{*}})"
     return Function(
         name, (arity, arity), rule.doubles, rule.fixed(DOUBLE), listed(text),
