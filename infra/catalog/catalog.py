@@ -17,18 +17,19 @@ from __future__ import annotations
 import difflib
 import re
 import threading
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from infra.catalog.files import canonical_location, list_files
+from infra.catalog.files import FileEntry, canonical_location, list_files
 from infra.catalog.footers import FileFooter
 from infra.catalog.partitions import partition_fields
 from infra.catalog.statistics import FooterCache, read_footers, table_info
 from infra.storage.object_store import StorageOptions
+from infra.yaml_text import load_yaml
 from planner.catalog import TableInfo
 from planner.errors import CatalogError
 
@@ -134,6 +135,15 @@ class FileCatalog:
         except CatalogError as error:
             raise CatalogError(f"table {source.name!r}: {error}") from error
 
+    def list_files(self, name: str) -> tuple[FileEntry, ...]:
+        """Return the table's files as they are now, sorted by URI, without opening any.
+
+        Raises:
+            CatalogError: There is no such table, or no file of it.
+            StorageError: The storage refused.
+        """
+        return list_files(self.source(name).location, self._options)
+
     def refresh(self) -> None:
         """Forget what was read of the tables' files."""
         with self._lock:
@@ -157,7 +167,7 @@ def load_catalog(
         CatalogError: The file is missing, is not YAML or does not say what a table needs.
     """
     path = Path(path)
-    body = _load_yaml(path)
+    body = _read_yaml(path)
     if not isinstance(body, dict):
         raise CatalogError(f"catalog {path}: expected a mapping with the key 'tables'")
     _check_keys(f"catalog {path}", body, ("tables",))
@@ -179,22 +189,7 @@ def load_catalog(
     return FileCatalog(sources, origin=str(path), options=options, cache=cache)
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """Safe YAML that refuses a key given twice; plain YAML would drop the first silently."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if key.value in seen and isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key.value!r} is given twice", key.start_mark
-                )
-            if isinstance(key, yaml.ScalarNode):
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def _load_yaml(path: Path) -> object:
+def _read_yaml(path: Path) -> object:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -202,8 +197,7 @@ def _load_yaml(path: Path) -> object:
     except (OSError, UnicodeDecodeError) as error:
         raise CatalogError(f"catalog {path} cannot be read: {error}") from error
     try:
-        # A subclass of SafeLoader, so no object is ever built.
-        return yaml.load(text, Loader=_UniqueKeyLoader)
+        return load_yaml(text)
     except yaml.YAMLError as error:
         problem = " ".join(str(error).split())
         raise CatalogError(f"catalog {path} is not YAML: {problem}") from error

@@ -13,8 +13,9 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from infra.catalog.file_bounds import StoredBounds, stored_bounds
 from infra.catalog.files import FileEntry, stat_file
 from infra.catalog.footers import FileFooter
 from infra.catalog.partitions import partition_texts
@@ -26,7 +27,8 @@ from planner.errors import CatalogError, GraphFormatError
 from planner.serde import decode
 from planner.types import Field
 
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
+_READABLE = (2, 3)  # version 2 has no bounds of columns: no file is left out by them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,7 @@ class FileIdentity:
         row_groups: Rows of each row group; they add up to `num_rows`.
         footer_checksum: SHA-256 of the Parquet footer, 32 hex digits.
         partition: Values of the table's partition columns as its folders spell them, None for NULL.
+        bounds: What the footer says of each stored column, in file order; none where unknown.
     """
 
     uri: str
@@ -50,6 +53,7 @@ class FileIdentity:
     row_groups: tuple[int, ...]
     footer_checksum: str
     partition: tuple[str | None, ...] = ()
+    bounds: tuple[StoredBounds, ...] = ()
 
     @classmethod
     def from_footer(cls, footer: FileFooter) -> FileIdentity:
@@ -62,6 +66,7 @@ class FileIdentity:
             row_groups=footer.row_groups,
             footer_checksum=footer.checksum,
             partition=partition_texts(footer.entry),
+            bounds=stored_bounds(footer.columns, footer.summaries),
         )
 
 
@@ -74,12 +79,14 @@ class TableSnapshot:
         columns: Columns in file order, then partition columns.
         files: Files, sorted by URI; at least one.
         native_reason: Why DuckDB must not read the files, or None where it may.
+        version: Number of the version of a published table; None for a base table.
     """
 
     table: str
     columns: tuple[Field, ...]
     files: tuple[FileIdentity, ...]
     native_reason: str | None = None
+    version: int | None = None
 
     @property
     def partition_columns(self) -> tuple[Field, ...]:
@@ -137,7 +144,7 @@ class Snapshot:
         try:
             body = json.loads(text)
             version = body["format_version"]
-            if version == SNAPSHOT_VERSION:
+            if version in _READABLE:
                 items = body["tables"].items()
                 return cls({name: _table_from_json(table) for name, table in items})
         except (ValueError, KeyError, TypeError, AttributeError, GraphFormatError) as error:
@@ -158,6 +165,15 @@ class SnapshotSource(Protocol):
         ...
 
 
+@runtime_checkable
+class VersionedSource(Protocol):
+    """A catalog with tables that Stagecoach publishes (`PublishedCatalog`)."""
+
+    def read_version(self, name: str) -> tuple[TableInfo, tuple[FileFooter, ...], int | None]:
+        """Return the table, its files and the number of its version, None for a base table."""
+        ...
+
+
 def take_snapshot(catalog: SnapshotSource, table_names: Iterable[str]) -> Snapshot:
     """Return the files of the tables as they are now; a name given twice counts once.
 
@@ -166,12 +182,17 @@ def take_snapshot(catalog: SnapshotSource, table_names: Iterable[str]) -> Snapsh
     """
     tables: dict[str, TableSnapshot] = {}
     for name in sorted({name.lower() for name in table_names}):
-        table, footers = catalog.read(name)
+        version: int | None = None
+        if isinstance(catalog, VersionedSource):
+            table, footers, version = catalog.read_version(name)
+        else:
+            table, footers = catalog.read(name)
         tables[table.name] = TableSnapshot(
             table=table.name,
             columns=table.columns,
             files=tuple(FileIdentity.from_footer(footer) for footer in footers),
             native_reason=table.native_reason,
+            version=version,
         )
     return Snapshot(tables)
 
@@ -241,6 +262,7 @@ def _table_to_json(table: TableSnapshot) -> dict[str, Any]:
         "files": [dataclasses.asdict(file) for file in table.files],
         "native_reason": table.native_reason,
         "table": table.table,
+        "version": table.version,
     }
 
 
@@ -251,6 +273,7 @@ def _table_from_json(body: dict[str, Any]) -> TableSnapshot:
                 **file,
                 "row_groups": tuple(file["row_groups"]),
                 "partition": tuple(file["partition"]),
+                "bounds": tuple(tuple(b) for b in file.get("bounds", ())),
             }
         )
         for file in body["files"]
@@ -260,4 +283,5 @@ def _table_from_json(body: dict[str, Any]) -> TableSnapshot:
         columns=decode(body["columns"]),
         files=tuple(files),
         native_reason=body["native_reason"],
+        version=body.get("version"),
     )

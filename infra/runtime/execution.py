@@ -8,9 +8,10 @@ run_query    the text of the whole query as Spark SQL over views of its tables
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from infra.catalog.snapshot import Snapshot
@@ -18,6 +19,7 @@ from infra.engines.errors import QueryError, QueryFailedError, StageCanceledErro
 from infra.engines.parquet import check_file
 from infra.engines.spark import run_sql, run_tasks
 from infra.errors import TaskFailedError
+from infra.runtime.choices import input_choices, task_choices
 from infra.runtime.jobs import ProgressListener, job_tag, tagged_job, was_canceled
 from infra.runtime.plan_tasks import (
     build_specs,
@@ -27,6 +29,7 @@ from infra.runtime.plan_tasks import (
     whole_tables,
 )
 from infra.runtime.spark_session import isolated_session, task_slots
+from infra.runtime.stage_log import write_stage_log
 from infra.runtime.task import output_schema
 from infra.runtime.task_spec import InputSpec, ScanInput, TaskReport, TaskSettings, TaskSpec
 from infra.settings import EngineSettings
@@ -36,6 +39,7 @@ from infra.shuffle.reader import verify_files
 from infra.storage.object_store import ObjectStore, StorageOptions
 from planner.errors import SqlError
 from planner.expressions import Literal
+from planner.physical import ScanExec, StageInputExec
 from planner.sql.fragment import render_fragment
 from planner.stages import Stage, StageGraph
 from planner.types import DataType, Field
@@ -63,6 +67,7 @@ class Attempt:
         store: The storage root.
         spark: Gives the Spark session.
         progress: Told of completed tasks.
+        started: When it began, by `time.perf_counter`.
     """
 
     graph: StageGraph
@@ -76,6 +81,7 @@ class Attempt:
     store: ObjectStore
     spark: Callable[[], SparkSession]
     progress: ProgressListener | None = None
+    started: float = field(default_factory=time.perf_counter)
 
     @property
     def stage_name(self) -> str:
@@ -93,6 +99,8 @@ class Output:
         partitioning: How rows are divided in each.
         reports: What the tasks did, in task order.
         fallback_reason: Why the engine is not the plan's, or None.
+        seconds: From the start of the attempt until all tasks were done.
+        choices: What was chosen for it; see `infra.runtime.choices`.
     """
 
     engine: str
@@ -100,6 +108,8 @@ class Output:
     partitioning: OutputPartitioning
     reports: tuple[TaskReport, ...]
     fallback_reason: str | None = None
+    seconds: float = 0.0
+    choices: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def files(self) -> tuple[MapFile, ...]:
@@ -121,7 +131,12 @@ class Output:
             "pid",
         )
         tasks = [{name: getattr(r, name) for name in names} for r in self.reports]
-        return {"fallback_reason": self.fallback_reason, "tasks": tasks}
+        return {
+            "fallback_reason": self.fallback_reason,
+            "seconds": round(self.seconds, 3),
+            **self.choices,
+            "tasks": tasks,
+        }
 
 
 def run_duckdb(attempt: Attempt) -> Output:
@@ -136,6 +151,7 @@ def run_duckdb(attempt: Attempt) -> Output:
         sql = render_fragment(stage, "duckdb", attempt.parameters)
     except SqlError as error:
         raise QueryError(str(error)) from error
+    slots = task_slots(settings)
     specs = build_specs(
         attempt.graph,
         stage,
@@ -143,9 +159,10 @@ def run_duckdb(attempt: Attempt) -> Output:
         fingerprint=attempt.fingerprint,
         snapshot=attempt.snapshot,
         manifests=attempt.manifests,
+        parameters=attempt.parameters,
         settings=_task_settings(attempt),
         engine_settings=settings,
-        parallelism=task_slots(settings),
+        parallelism=slots,
     )
     spark = attempt.spark()
     with _job(attempt, spark):
@@ -156,6 +173,17 @@ def run_duckdb(attempt: Attempt) -> Output:
         schema=output_schema(specs[0].types),
         partitioning=specs[0].output,
         reports=tuple(reports),
+        seconds=time.perf_counter() - attempt.started,
+        choices={
+            "inputs": input_choices(
+                attempt.snapshot,
+                (
+                    (_table_of(leaf), [spec.inputs[position] for spec in specs])
+                    for position, leaf in enumerate(stage.leaves)
+                ),
+            ),
+            **task_choices(settings, slots),
+        },
     )
 
 
@@ -171,11 +199,14 @@ def run_spark(attempt: Attempt) -> Output:
         sql = render_fragment(stage, "spark", attempt.parameters)
     except SqlError as error:
         raise QueryFailedError(attempt.graph.query, type(error).__name__, str(error)) from error
-    leaves = whole_leaves(attempt.graph, stage, attempt.snapshot, attempt.manifests)
+    leaves = whole_leaves(
+        attempt.graph, stage, attempt.snapshot, attempt.manifests, attempt.parameters
+    )
     views = {f"in_{position}": leaf for position, leaf in enumerate(leaves)}
     types = tuple(f.dtype for f in stage.schema)
     # Parameters are literals in the fragment already.
-    return _run_sql(attempt, sql, views, types, {})
+    tables = {f"in_{position}": _table_of(leaf) for position, leaf in enumerate(stage.leaves)}
+    return _run_sql(attempt, sql, views, types, {}, tables)
 
 
 def run_query(attempt: Attempt, columns: Sequence[Field]) -> Output:
@@ -191,7 +222,8 @@ def run_query(attempt: Attempt, columns: Sequence[Field]) -> Output:
     """
     views = whole_tables(attempt.graph, attempt.snapshot)
     types = tuple(field.dtype for field in columns)
-    return _run_sql(attempt, attempt.graph.sql, views, types, attempt.parameters)
+    tables = {name: name for name in views}
+    return _run_sql(attempt, attempt.graph.sql, views, types, attempt.parameters, tables)
 
 
 def _run_sql(
@@ -200,6 +232,7 @@ def _run_sql(
     views: Mapping[str, InputSpec],
     types: tuple[DataType, ...],
     parameters: Mapping[str, Literal],
+    tables: Mapping[str, str],
 ) -> Output:
     spec = TaskSpec(
         query=attempt.graph.query,
@@ -230,7 +263,19 @@ def _run_sql(
         schema=output_schema(types),
         partitioning=spec.output,
         reports=tuple(_renumbered(reports)),
+        seconds=time.perf_counter() - attempt.started,
+        choices={
+            "inputs": input_choices(
+                attempt.snapshot,
+                ((tables.get(name, ""), [view]) for name, view in views.items()),
+            )
+        },
     )
+
+
+def _table_of(leaf: ScanExec | StageInputExec) -> str:
+    """The table of a scan; empty for the output of a stage."""
+    return leaf.table if isinstance(leaf, ScanExec) else ""
 
 
 @contextmanager
@@ -244,6 +289,7 @@ def _job(attempt: Attempt, spark: SparkSession) -> Iterator[None]:
     except TaskFailedError as error:
         if was_canceled(tag):
             raise StageCanceledError(f"{attempt.stage_name} was canceled") from error
+        write_stage_log(attempt.store, attempt.run_id, attempt.stage.stage_id, error)
         raise
 
 
@@ -252,7 +298,9 @@ def _raise_failure(attempt: Attempt, reports: Sequence[TaskReport]) -> None:
     failed = [r for r in reports if r.failure is not None]
     for report in sorted(failed, key=lambda r: r.failure is not None and r.failure.kind == "query"):
         if report.failure is not None:
-            raise report.failure.to_error(attempt.stage_name, report.task_index)
+            error = report.failure.to_error(attempt.stage_name, report.task_index)
+            write_stage_log(attempt.store, attempt.run_id, attempt.stage.stage_id, error, reports)
+            raise error
 
 
 def _raise_lost_input(attempt: Attempt, views: Mapping[str, InputSpec]) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from infra.catalog.snapshot import Snapshot, TableSnapshot
+from infra.catalog.snapshot import FileIdentity, Snapshot, TableSnapshot
+from infra.runtime.prune_files import pruned_files
 from infra.shuffle.manifest import FORMAT_VERSION
 from infra.shuffle.partitioner import PARTITIONER_VERSION
 from planner.errors import ParameterError
@@ -53,12 +54,12 @@ def stage_fingerprints(
             "plan": stage.plan_hash,
             "parameters": _values(graph, stage, parameters),
             "leaves": [
-                _files(snapshot.table(leaf.table))
+                _read_files(graph, stage, leaf, snapshot, parameters)
                 if isinstance(leaf, ScanExec)
                 else found[leaf.stage_id]
                 for leaf in stage.leaves
             ],
-            "tables": {t.lower(): _files(snapshot.table(t)) for t in stage.sql_tables},
+            "tables": {t.lower(): _all_files(snapshot.table(t)) for t in stage.sql_tables},
             "run": root_run_id if bound_to_run else None,
             "time_zone": graph.time_zone,
             "versions": {**versions, "format": FORMAT_VERSION, "partitioner": PARTITIONER_VERSION},
@@ -83,7 +84,23 @@ def _values(graph: StageGraph, stage: Stage, parameters: Mapping[str, Literal]) 
     return [[name, str(v.dtype), repr(v.value)] for name, v in values]
 
 
-def _files(table: TableSnapshot) -> list[list[Any]]:
+def _read_files(
+    graph: StageGraph,
+    stage: Stage,
+    leaf: ScanExec,
+    snapshot: Snapshot,
+    parameters: Mapping[str, Literal],
+) -> list[list[Any]]:
+    """What a scan reads: files that hold no row for it may come and go."""
+    table = snapshot.table(leaf.table)
+    files = pruned_files(stage.fragment, leaf, table, parameters, graph.time_zone)
+    return _described(table, files)
+
+
+def _all_files(table: TableSnapshot) -> list[list[Any]]:
+    return _described(table, table.files)
+
+
+def _described(table: TableSnapshot, files: Sequence[FileIdentity]) -> list[list[Any]]:
     columns = [[f.name, str(f.dtype)] for f in table.columns]
-    files = [[f.uri, f.num_bytes, f.version, f.footer_checksum] for f in table.files]
-    return [columns, *files]
+    return [columns, *([f.uri, f.num_bytes, f.version, f.footer_checksum] for f in files)]

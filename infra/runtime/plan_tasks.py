@@ -26,23 +26,33 @@ from infra.shuffle.manifest import Manifest
 from infra.shuffle.map_file import OutputPartitioning
 from infra.storage.object_store import ObjectStore
 from planner.errors import CatalogError
+from planner.expressions import Literal
 from planner.physical import ScanExec, StageInputExec
 from planner.stages import Stage, StageGraph
 
 
-def input_sizes(stage: Stage, snapshot: Snapshot, manifests: Mapping[int, Manifest]) -> InputSizes:
+def input_sizes(
+    graph: StageGraph,
+    stage: Stage,
+    snapshot: Snapshot,
+    manifests: Mapping[int, Manifest],
+    parameters: Mapping[str, Literal],
+) -> InputSizes:
     """Sizes of everything that a stage reads.
 
     Args:
+        graph: The query.
         stage: The stage.
         snapshot: Files of its tables.
         manifests: Upstream manifests by stage number.
+        parameters: Values of the query's parameters, by which files are left out, too.
     """
     scans: dict[int, Sequence[SourceFile]] = {}
     partitions: dict[int, Sequence[int]] = {}
     for position, leaf in enumerate(stage.leaves):
         if isinstance(leaf, ScanExec):
-            files = pruned_files(stage.fragment, leaf, snapshot.table(leaf.table))
+            table = snapshot.table(leaf.table)
+            files = pruned_files(stage.fragment, leaf, table, parameters, graph.time_zone)
             scans[position] = [_source(f) for f in files]
         else:
             partitions[position] = manifests[leaf.stage_id].partition_bytes
@@ -57,6 +67,7 @@ def build_specs(
     fingerprint: str,
     snapshot: Snapshot,
     manifests: Mapping[int, Manifest],
+    parameters: Mapping[str, Literal],
     settings: TaskSettings,
     engine_settings: EngineSettings,
     parallelism: int,
@@ -70,6 +81,7 @@ def build_specs(
         fingerprint: Where the output goes.
         snapshot: Files of the tables.
         manifests: Upstream manifests by stage number.
+        parameters: Values of the query's parameters.
         settings: What tasks need of the settings.
         engine_settings: Sizes of tasks.
         parallelism: Task slots.
@@ -77,7 +89,7 @@ def build_specs(
     Raises:
         CatalogError: A table is no longer what the plan was made for.
     """
-    sizes = input_sizes(stage, snapshot, manifests)
+    sizes = input_sizes(graph, stage, snapshot, manifests, parameters)
     assignments = assign_tasks(
         stage,
         sizes,
@@ -124,10 +136,14 @@ def bind_leaves(
 
 
 def whole_leaves(
-    graph: StageGraph, stage: Stage, snapshot: Snapshot, manifests: Mapping[int, Manifest]
+    graph: StageGraph,
+    stage: Stage,
+    snapshot: Snapshot,
+    manifests: Mapping[int, Manifest],
+    parameters: Mapping[str, Literal],
 ) -> tuple[InputSpec, ...]:
     """All of each leaf of a stage."""
-    sizes = input_sizes(stage, snapshot, manifests)
+    sizes = input_sizes(graph, stage, snapshot, manifests, parameters)
     slices = [sizes.whole(position) for position in range(len(stage.leaves))]
     return bind_leaves(graph, stage, slices, snapshot, manifests, graph.time_zone)
 

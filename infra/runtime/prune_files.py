@@ -1,7 +1,8 @@
-"""Which files of a partitioned table a scan need not read: in, a fragment; out, files.
+"""Which files of a table a scan need not read: in, a fragment and parameters; out, files.
 
-A file's partition columns are constants. Conjuncts above a scan that are false or NULL for them
-are so for each of its rows. The filter stays in the fragment: pruning only saves reading.
+A file's partition columns are constants, and its footer bounds its other columns. A file is left
+out where these show that a conjunct above the scan is false or NULL for each of its rows. The
+filter stays in the fragment: pruning only saves reading.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from infra.catalog.partitions import canonical_value
 from infra.catalog.snapshot import FileIdentity, TableSnapshot
-from planner.expressions import Expression, Literal, conjuncts, substitute
+from infra.runtime.file_predicates import Bounds, column_bounds, may_hold, timed
+from planner.expressions import Expression, Literal, Parameter, conjuncts, substitute
 from planner.optimizer.fold_constants import fold
 from planner.physical import FilterExec, PhysicalPlan, ScanExec
 from planner.tree import transform_up, walk
@@ -29,7 +31,11 @@ def table_constants(table: TableSnapshot, file: FileIdentity, time_zone: str) ->
 
 
 def pruned_files(
-    fragment: PhysicalPlan, leaf: ScanExec, table: TableSnapshot
+    fragment: PhysicalPlan,
+    leaf: ScanExec,
+    table: TableSnapshot,
+    parameters: Mapping[str, Literal],
+    time_zone: str,
 ) -> tuple[FileIdentity, ...]:
     """The files that may hold rows which the filters right above the scan let through.
 
@@ -37,24 +43,21 @@ def pruned_files(
         fragment: The stage's fragment.
         leaf: The scan, a node of the fragment.
         table: Its table.
+        parameters: Values of the query's parameters.
+        time_zone: Session time zone.
     """
-    names = {field.name.lower(): field.dtype for field in table.partition_columns}
-    columns = {
-        column.id: (source.lower(), names[source.lower()])
-        for column, source in zip(leaf.outputs, leaf.source, strict=True)
-        if source.lower() in names
-    }
-    parts = [p for p in _conjuncts_above(fragment, leaf) if p.column_ids & columns.keys()]
+    parts = tuple(_bound(part, parameters, time_zone) for part in _conjuncts_above(fragment, leaf))
     if not parts:
         return table.files
-    return tuple(
-        file
-        for file in table.files
-        if not _is_excluded(parts, columns, dict(table_constants(table, file, "UTC")))
-    )
+    pruner = _Pruner(leaf, table, parts)
+    return tuple(file for file in table.files if pruner.may_match(file))
 
 
 def _conjuncts_above(fragment: PhysicalPlan, leaf: ScanExec) -> Iterator[Expression]:
+    """What all readers of the scan ask of its rows; nothing where it has several."""
+    readers = [node for node in walk(fragment) if any(c is leaf for c in node.children)]
+    if len(readers) != 1:
+        return
     for node in walk(fragment):
         below: PhysicalPlan = node
         found: list[Expression] = []
@@ -66,21 +69,60 @@ def _conjuncts_above(fragment: PhysicalPlan, leaf: ScanExec) -> Iterator[Express
             return
 
 
-def _is_excluded(
-    parts: list[Expression],
-    columns: Mapping[int, tuple[str, DataType]],
-    constants: Mapping[str, str | None],
-) -> bool:
-    known: dict[int, Expression] = {
-        column: _literal(constants[name], dtype)
-        for column, (name, dtype) in columns.items()
-        if dtype in _COMPARED
-    }
-    for part in parts:
-        value = transform_up(substitute(part, known), fold)
-        if isinstance(value, Literal) and value.value is not True:
-            return True
-    return False
+def _bound(part: Expression, parameters: Mapping[str, Literal], time_zone: str) -> Expression:
+    def visit(node: Expression) -> Expression:
+        if isinstance(node, Parameter) and node.name in parameters:
+            return Literal(node.dtype, parameters[node.name].value)
+        return timed(fold(node), time_zone)
+
+    return transform_up(part, visit)
+
+
+class _Pruner:
+    """Judges the files of one scan.
+
+    Args:
+        leaf: The scan.
+        table: Its table.
+        parts: Conjuncts that its rows must pass.
+    """
+
+    def __init__(self, leaf: ScanExec, table: TableSnapshot, parts: tuple[Expression, ...]) -> None:
+        self._table = table
+        self._parts = parts
+        read = frozenset[int]().union(*(part.column_ids for part in parts))
+        count = len(table.columns) - len(table.partition_columns)
+        places = {field.name.lower(): i for i, field in enumerate(table.columns)}
+        self._stored: list[tuple[int, int, DataType]] = []  # column, place in the file, type
+        self._constant: list[tuple[int, str, DataType]] = []  # column, name, type
+        for column, source in zip(leaf.outputs, leaf.source, strict=True):
+            place = places.get(source.lower())
+            if column.id not in read or place is None:
+                continue
+            dtype = table.columns[place].dtype
+            if place >= count:
+                self._constant.append((column.id, source.lower(), dtype))
+            # Dates and times of the old calendar are other ones in the footer.
+            elif dtype == column.dtype and table.native_reason is None:
+                self._stored.append((column.id, place, dtype))
+
+    def may_match(self, file: FileIdentity) -> bool:
+        """Whether a row of the file may pass all conjuncts."""
+        values = dict(table_constants(self._table, file, "UTC"))
+        constants: dict[int, Expression] = {
+            column: _literal(values[name], dtype)
+            for column, name, dtype in self._constant
+            if dtype in _COMPARED
+        }
+        bounds: dict[int, Bounds] = {
+            column: column_bounds(dtype, file.num_rows, file.bounds[place])
+            for column, place, dtype in self._stored
+            if place < len(file.bounds)
+        }
+        return all(
+            may_hold(transform_up(substitute(part, constants), fold), bounds)
+            for part in self._parts
+        )
 
 
 def _literal(text: str | None, dtype: DataType) -> Literal:

@@ -15,12 +15,14 @@ from planner.optimizer.convert_outer_joins import convert_outer_joins
 from planner.optimizer.derive_predicates import derive_predicates
 from planner.optimizer.eliminate_distinct import eliminate_distinct
 from planner.optimizer.eliminate_joins import eliminate_joins
+from planner.optimizer.eliminate_sorts import eliminate_sorts
 from planner.optimizer.factor_disjunctions import factor_disjunctions
 from planner.optimizer.fold_constants import fold_constants
 from planner.optimizer.narrow_decimals import narrow_decimals
 from planner.optimizer.prune_columns import prune_columns
 from planner.optimizer.prune_empty import prune_empty
 from planner.optimizer.prune_scans import prune_scans
+from planner.optimizer.push_down_aggregates import push_down_aggregates
 from planner.optimizer.push_down_filters import push_down_filters
 from planner.optimizer.push_down_limits import push_down_limits
 from planner.optimizer.push_down_semi_joins import push_down_semi_joins
@@ -38,6 +40,7 @@ RULES: tuple[Rule, ...] = (
     push_down_filters,
     derive_predicates,  # from filters at their relations
     prune_empty,  # needs filters and what they imply at their relations
+    eliminate_sorts,  # before rules that look for joins next to each other
     reduce_aggregates,  # makes semi joins, which the next rule moves on
     push_down_semi_joins,
     collapse_projects,
@@ -45,6 +48,7 @@ RULES: tuple[Rule, ...] = (
     eliminate_joins,
     eliminate_distinct,
     reorder_joins,  # needs filters at their relations, for the estimates
+    push_down_aggregates,  # by what the joins in their order are expected to read and give
     push_down_limits,
     prune_columns,  # removes what the others made superfluous
     narrow_decimals,  # last: about the cost of expressions, not the shape of the plan

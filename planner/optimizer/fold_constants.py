@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 import datetime
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 from planner.coercion import cast_literal
 from planner.expressions import FALSE, TRUE, Call, Cast, Expression, Literal
@@ -13,7 +13,7 @@ from planner.optimizer.constants import COMPARE, compared, ordered
 from planner.optimizer.context import RuleContext
 from planner.optimizer.rewriting import map_expressions, map_plans
 from planner.tree import transform_up
-from planner.types import DATE
+from planner.types import DATE, MAX_PRECISION
 
 _STRICT = (*COMPARE, "not", "add", "subtract", "multiply")
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
@@ -139,9 +139,14 @@ def _date(expr: Call, text: str, *, days: int = 0, months: int = 0) -> Expressio
 
 
 def _decimal(expr: Call, left: Decimal, right: Decimal) -> Expression:
-    exact = {"add": left + right, "subtract": left - right, "multiply": left * right}[expr.function]
-    shown = exact.quantize(Decimal(1).scaleb(-expr.dtype.scale))
-    digits = len(shown.as_tuple().digits)
-    if shown != exact or digits > expr.dtype.precision or digits > 28:
+    # Wide enough for the product of two decimals of 38 digits, so nothing is rounded.
+    with localcontext(prec=2 * MAX_PRECISION + 1):
+        exact = {
+            "add": left + right,
+            "subtract": left - right,
+            "multiply": left * right,
+        }[expr.function]
+        shown = exact.quantize(Decimal(1).scaleb(-expr.dtype.scale))
+    if shown != exact or len(shown.as_tuple().digits) > expr.dtype.precision:
         return expr
     return Literal(expr.dtype, format(shown, "f"))

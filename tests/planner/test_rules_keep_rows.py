@@ -134,6 +134,16 @@ MORE = [
     "SELECT l.order_id, count(*), max(x.m) FROM lines l JOIN (SELECT order_id, product, min(price) AS m FROM lines GROUP BY order_id, product) x ON l.order_id = x.order_id AND l.product = x.product GROUP BY l.order_id",
     "SELECT l.order_id, count(x.m) FROM lines l LEFT JOIN (SELECT order_id, product, min(price) AS m FROM lines WHERE price > 4 GROUP BY order_id, product) x ON l.product = x.product AND l.order_id = x.order_id GROUP BY l.order_id",
     "SELECT o.customer, count(*) FROM orders o WHERE EXISTS (SELECT 1 FROM lines l WHERE l.order_id = o.id AND l.product <> o.customer) AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.order_id = o.id AND l.price > 10) AND o.total > 2 GROUP BY o.customer",
+    "SELECT o.status, sum(l.price) AS s, count(*) AS n, count(l.line), avg(l.line) FROM lines l JOIN orders o ON l.product = o.customer GROUP BY o.status",
+    "SELECT count(*), sum(l.line), avg(l.line), max(l.note) FROM lines l JOIN orders o ON l.product = o.customer AND o.total > 100",
+    "SELECT o.status, count(*), count(l.line), count(l.price), sum(l.line), avg(l.line), min(l.note) FROM orders o LEFT JOIN lines l ON l.product = o.customer AND l.price > 9 GROUP BY o.status",
+    "SELECT count(*), count(l.line), sum(l.line) FROM lines l RIGHT JOIN orders o ON l.product = o.customer AND l.line = 7",
+    "SELECT o.status, c.city, count(*), sum(l.line) FROM orders o LEFT JOIN lines l ON l.product = o.customer LEFT JOIN customers c ON c.rating = l.line GROUP BY o.status, c.city",
+    "SELECT l.product, l.line, count(*), avg(l.price) FROM lines l SEMI JOIN lines m ON l.product = m.product AND l.line < m.line GROUP BY l.product, l.line",
+    "SELECT l.product, count(*), max(l.line) FROM lines l ANTI JOIN lines m ON l.product = m.product AND l.line < m.line GROUP BY l.product",
+    "SELECT count(*) FILTER (WHERE l.price > 5), sum(l.line) FILTER (WHERE l.price > 7) FROM lines l JOIN orders o ON l.product = o.customer",
+    "SELECT l.line > 1 AS late, o.status, count(*) FROM lines l JOIN orders o ON l.product = o.customer AND l.line < o.id GROUP BY l.line > 1, o.status",
+    "SELECT o.status, l.line + o.customer AS k, count(*) FROM lines l JOIN orders o ON l.product = o.customer GROUP BY o.status, l.line + o.customer",
 ]  # fmt: skip
 ERRORS = ("9999-12-31", "9223372036854775807")
 FIXTURES = [

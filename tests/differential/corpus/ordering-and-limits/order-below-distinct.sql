@@ -1,0 +1,2 @@
+-- an order below DISTINCT and IN
+SELECT DISTINCT ks FROM (SELECT ks, k FROM x ORDER BY v) WHERE k IN (SELECT k FROM y ORDER BY w)
