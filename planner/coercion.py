@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import Expression, Literal, cast
@@ -19,6 +19,8 @@ from planner.types import (
     DATE,
     DOUBLE,
     INT,
+    INTERVAL,
+    MAX_PRECISION,
     NULL,
     STRING,
     TIMESTAMP,
@@ -152,8 +154,100 @@ def _read_number(literal: Literal, dtype: DataType) -> Expression:
 
 
 def _rescaled(literal: Literal, dtype: DataType) -> Literal:
-    value = Decimal(str(literal.value)).quantize(Decimal(1).scaleb(-dtype.scale))
+    scale = Decimal(1).scaleb(-dtype.scale)
+    # Decimals have up to 38 digits; Python's default context has 28.
+    value = Decimal(str(literal.value)).quantize(scale, context=Context(prec=MAX_PRECISION))
     return Literal(dtype, format(value, "f"))
+
+
+# What Spark casts the types that are not numbers or strings to, besides to strings (ANSI mode).
+_CASTS_TO = {
+    "boolean": (),
+    "binary": (),
+    "date": ("timestamp", "timestamp_ntz"),
+    "timestamp": ("date", "timestamp_ntz"),
+    "timestamp_ntz": ("date", "timestamp"),
+}
+
+
+def is_castable(source: DataType, target: DataType) -> bool:
+    """Whether Spark may cast between two types; it refuses the others whatever the values are.
+
+    Source: `Cast.canAnsiCast`, which TRY_CAST follows too. Types that are not known here pass:
+    they are Spark's to judge.
+    """
+    if source in (target, NULL) or target == STRING:
+        return True
+    if source.kind == target.kind and not source.is_atomic:
+        pairs = zip(source.fields, target.fields, strict=False)
+        same = len(source.fields) == len(target.fields)
+        return same and all(is_castable(a.dtype, b.dtype) for a, b in pairs)
+    if source.is_interval or target.is_interval:
+        kinds = [(t.is_day_time, t.is_year_month) for t in (source, target)]
+        if kinds[0] == kinds[1]:
+            return True
+        other = target if source.is_interval else source
+        counted = other.is_integral or other.is_decimal or other == STRING
+        return counted or not (_is_judged(other) or other.is_interval)
+    if not _is_judged(source) or not _is_judged(target):
+        return True
+    if not source.is_atomic or not target.is_atomic:
+        return False
+    if source == STRING or (source.is_numeric and target.is_numeric):
+        return True
+    if source.is_numeric:
+        return target.kind in ("boolean", "timestamp")
+    if target.is_numeric:
+        return source.kind in ("boolean", "timestamp")
+    return target.kind in _CASTS_TO[source.kind]
+
+
+def _is_judged(dtype: DataType) -> bool:
+    known = dtype.is_numeric or dtype == STRING or dtype.kind in _CASTS_TO
+    return known or not dtype.is_atomic
+
+
+def require_castable(source: DataType, target: DataType) -> None:
+    """Refuse a cast that Spark refuses.
+
+    Raises:
+        AnalysisError: Naming both types, and the function that does it, if there is one.
+    """
+    if is_castable(source, target):
+        return
+    hint = _INSTEAD.get((source.kind, "number" if target.is_numeric else target.kind))
+    if source.is_integral and target.kind == "date":
+        hint = "date_from_unix_date"
+    advice = f"; use {hint}(…)" if hint else ""
+    raise AnalysisError(f"cannot cast {source} to {target}{advice}")
+
+
+_INSTEAD = {
+    ("date", "number"): "unix_date",
+    ("timestamp_ntz", "number"): "unix_timestamp",
+}
+
+
+def is_orderable(dtype: DataType) -> bool:
+    """Whether Spark compares and sorts values of a type; it does neither with maps."""
+    if dtype.kind in ("map", "variant") or dtype == INTERVAL:
+        return False
+    return all(is_orderable(field.dtype) for field in dtype.fields)
+
+
+def require_orderable(dtype: DataType, what: str) -> None:
+    """Refuse a type whose values Spark neither compares nor sorts.
+
+    Args:
+        dtype: The type.
+        what: What would compare them.
+
+    Raises:
+        AnalysisError: Naming both.
+    """
+    if not is_orderable(dtype):
+        kind = "maps" if "map<" in str(dtype) else f"values of type {dtype}"
+        raise AnalysisError(f"{what} {dtype}: {kind} have no order and are not equal to each other")
 
 
 def comparable(left: Expression, right: Expression) -> tuple[Expression, Expression]:
@@ -163,6 +257,7 @@ def comparable(left: Expression, right: Expression) -> tuple[Expression, Express
         AnalysisError: For types that Spark does not compare.
     """
     target = comparison_type(left.dtype, right.dtype)
+    require_orderable(target, "cannot compare")
     return cast_literal(left, target), cast_literal(right, target)
 
 

@@ -12,8 +12,8 @@ class StagecoachError(Exception):
     retryable: bool = False
 
 
-class SqlError(StagecoachError):
-    """A mistake in the user's SQL; the command line exits with 2.
+class PlacedError(StagecoachError):
+    """What is wrong at a place in the SQL.
 
     Args:
         message: What is wrong, without the place.
@@ -27,6 +27,10 @@ class SqlError(StagecoachError):
         self.column = column
         place = f" (line {line}, column {column})" if line is not None else ""
         super().__init__(f"{message}{place}")
+
+
+class SqlError(PlacedError):
+    """A mistake in the user's SQL; the command line exits with 2."""
 
 
 class ParseError(SqlError):
@@ -45,8 +49,8 @@ class UnsupportedSqlError(SqlError):
     """Valid Spark SQL that the planner cannot stage; the query becomes one Spark stage."""
 
 
-class ParameterError(StagecoachError):
-    """A query parameter is missing, unknown or of the wrong type."""
+class ParameterError(PlacedError):
+    """A query parameter is missing, unknown or of the wrong type; placed where it is used."""
 
 
 class CatalogError(StagecoachError):

@@ -57,6 +57,13 @@ def _(node: exp.Func) -> str:
 
 
 @column_name.register
+def _(node: exp.Substring) -> str:
+    length = node.args.get("length") or exp.Literal.number((1 << 31) - 1)
+    name = str(node.meta.get("written", "substring"))
+    return _function(name, [node.this, node.args["start"], length])
+
+
+@column_name.register
 def _(node: exp.Alias) -> str:
     return str(node.alias)
 
@@ -86,6 +93,8 @@ def _(node: exp.Binary) -> str:
 
 @column_name.register
 def _(node: exp.Anonymous) -> str:
+    if node.name.lower() in ("window", "session_window"):
+        return str(node.name.lower())  # the call stands for a column of that name
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star):
         return f"{node.name.lower()}(1)"
     return _function(node.name.lower(), node.expressions)

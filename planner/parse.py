@@ -7,6 +7,7 @@ refused here, before any engine sees it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import sqlglot
@@ -17,7 +18,7 @@ from sqlglot.errors import TokenError
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
-from planner.errors import ForbiddenSqlError, ParseError
+from planner.errors import ForbiddenSqlError, ParseError, SqlError
 from planner.spark_syntax import (
     UNSIGNED_SHIFT,
     PipeQuery,
@@ -25,7 +26,10 @@ from planner.spark_syntax import (
     UnsignedRightShift,
     as_query,
     pipe_text,
+    place_tokens,
+    substr_call,
 )
+from planner.spark_syntax import position as position
 
 _FORBIDDEN_FUNCTIONS = frozenset({"reflect", "java_method", "try_reflect"})
 _PATH_FORMATS = frozenset(
@@ -102,12 +106,11 @@ class StagecoachSpark(Spark):
                 "EXTRACT",
                 "OVERLAY",
                 "POSITION",
-                "SUBSTR",
                 "SUBSTRING",
                 "TRIM",
                 "TRY_CAST",
             )
-        }
+        } | {"SUBSTR": substr_call}
 
 
 def parse_query(sql: str) -> exp.Query:
@@ -124,15 +127,15 @@ def parse_query(sql: str) -> exp.Query:
         near = f" near '{first.get('highlight')}'" if first.get("highlight") else ""
         text = str(first.get("description") or error).rstrip(".")
         text = re.sub(r"<Token [^>]*>", "the end of the text", text)
-        raise ParseError(
-            f"syntax error{near}: {text}", line=first.get("line"), column=first.get("col")
-        ) from error
+        line, column = _start_of(first)
+        raise ParseError(f"syntax error{near}: {text}", line=line, column=column) from error
     except RecursionError as error:
-        raise ParseError("the query is nested too deeply for the parser") from error
+        text = "the query is nested too deeply for the parser"
+        raise ParseError(text, line=1, column=1) from error
     except TokenError as error:
         raise _unclosed(sql, error) from error
     if not statements:
-        raise ParseError("there is no statement in the text")
+        raise ParseError("there is no statement in the text", line=1, column=1)
     if len(statements) > 1:
         line, column = position(statements[1])
         raise ParseError(
@@ -140,6 +143,7 @@ def parse_query(sql: str) -> exp.Query:
             line=line,
             column=column,
         )
+    place_tokens(statements[0], sql)
     statement = as_query(statements[0])
     if isinstance(statement, exp.Subquery):
         statement = statement.unnest()
@@ -150,6 +154,14 @@ def parse_query(sql: str) -> exp.Query:
         )
     refuse_outside_access(statement)
     return statement
+
+
+def _start_of(found: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Where the token of a sqlglot error begins; sqlglot tells where it ends."""
+    if not isinstance(found.get("line"), int) or not isinstance(found.get("col"), int):
+        return 1, 1
+    length = len(str(found.get("highlight") or " "))
+    return found["line"], max(found["col"] - length + 1, 1)
 
 
 def _unclosed(sql: str, error: TokenError) -> ParseError:
@@ -176,9 +188,13 @@ def refuse_outside_access(tree: exp.Expr) -> None:
         if isinstance(node, exp.Table):
             _check_table(node)
         elif isinstance(node, exp.QueryTransform):
-            raise ForbiddenSqlError("TRANSFORM … USING runs a program; it is not allowed")
+            line, column = position(node)
+            text = "TRANSFORM … USING runs a program; it is not allowed"
+            raise ForbiddenSqlError(text, line=line, column=column)
         elif isinstance(node, exp.Into | exp.DML | exp.DDL) and not isinstance(node, exp.Query):
-            raise ForbiddenSqlError(f"{node.key.upper()} is not allowed in a query")
+            line, column = position(node)
+            text = f"{node.key.upper()} is not allowed in a query"
+            raise ForbiddenSqlError(text, line=line, column=column)
         elif isinstance(node, exp.Func):
             name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
             if name in _FORBIDDEN_FUNCTIONS:
@@ -210,13 +226,14 @@ def _check_table(table: exp.Table) -> None:
         )
 
 
-def position(node: exp.Expr) -> tuple[int | None, int | None]:
-    """1-based line and column of the first token below a node, where sqlglot kept it."""
-    for part in node.walk():
-        if "line" in part.meta:
-            length = part.meta.get("end", 0) - part.meta.get("start", 0)
-            return part.meta["line"], max(part.meta["col"] - length, 1)
-    return None, None
+def parameter_places(sql: str) -> dict[str, tuple[int | None, int | None]]:
+    """Line and column of the first use of each parameter; empty for text that is no query."""
+    try:
+        tree = parse_query(sql)
+    except SqlError:
+        return {}
+    markers = sorted(tree.find_all(exp.Placeholder), key=lambda m: m.meta.get("start", 0))
+    return {marker.name: position(marker) for marker in reversed(markers)}
 
 
 def table_names(tree: exp.Expr) -> tuple[tuple[str, bool], ...]:

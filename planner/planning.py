@@ -6,11 +6,14 @@ one phase. What cannot be staged becomes one Spark stage, with the reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from planner.build import BuiltQuery, build_logical
+from planner.build.places import located
 from planner.catalog import Catalog, TableInfo
 from planner.cut import cut_into_stages
 from planner.distribution import distribute
@@ -26,9 +29,6 @@ from planner.physical import OneRowExec, PhysicalPlan
 from planner.stages import Branch, ParameterSpec, Stage, StageGraph, StageOutput
 from planner.tree import depth, walk
 from planner.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Field, to_arrow
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 DEFAULT_OPTIONS = PlannerOptions()
 # Writing a stage takes five Python frames a level, of the thousand that there are by default.
@@ -75,25 +75,27 @@ def plan_query(
     """
     query = parse_query(sql)
     try:
-        planned = _plan(query, catalog, options, parameters)
-        result = tuple(Field(c.name, c.dtype) for c in planned.built.plan.columns)
-        for field in result:
-            to_arrow(field.dtype)
-        tables = {t.name: t for t in planned.built.tables}
-        distributed = distribute(planned.physical, planned.lowering, planned.lowering.context)
-        stages = cut_into_stages(distributed, tables, options, planned.lowering.size)
-        _check_depth(stages)
-        for field in (f for stage in stages for f in stage.schema):
-            to_arrow(field.dtype)  # what no exchange can carry, such as an interval of months
+        with located(query):
+            planned = _plan(query, catalog, options, parameters)
+            result = tuple(Field(c.name, c.dtype) for c in planned.built.plan.columns)
+            for field in result:
+                to_arrow(field.dtype)
+            tables = {t.name: t for t in planned.built.tables}
+            distributed = distribute(planned.physical, planned.lowering, planned.lowering.context)
+            stages = cut_into_stages(distributed, tables, options, planned.lowering.size)
+            _check_depth(stages)
+            for field in (f for stage in stages for f in stage.schema):
+                to_arrow(field.dtype)  # what no exchange can carry, such as an interval of months
     except (UnsupportedSqlError, RecursionError) as error:
         if options.engine == "duckdb":
             if isinstance(error, UnsupportedSqlError):
                 raise
-            raise UnsupportedSqlError(_TOO_DEEP) from error
+            with located(query):
+                raise UnsupportedSqlError(_TOO_DEEP) from error
         reason = error.message if isinstance(error, UnsupportedSqlError) else _TOO_DEEP
         return _whole_query(sql, query, catalog, options, name, parameters, reason)
     if options.engine == "duckdb":
-        _require_duckdb(stages)
+        _require_duckdb(stages, query)
     used = {p for stage in stages for p in stage.parameters}
     return StageGraph(
         query=name,
@@ -210,12 +212,13 @@ def _check_depth(stages: tuple[Stage, ...]) -> None:
             raise UnsupportedSqlError(_TOO_DEEP)
 
 
-def _require_duckdb(stages: tuple[Stage, ...]) -> None:
+def _require_duckdb(stages: tuple[Stage, ...], query: exp.Query) -> None:
     for stage in stages:
         if stage.engine != "duckdb":
-            raise UnsupportedSqlError(
-                f"stage {stage.stage_id} cannot run on DuckDB: {stage.engine_reason}"
-            )
+            reason = stage.engine_reason or ""
+            named = {name.lower() for name in re.findall(r"'(\w+)'", reason)}
+            with located(next((n for n in query.walk() if n.name.lower() in named), query)):
+                raise UnsupportedSqlError(f"stage {stage.stage_id} cannot run on DuckDB: {reason}")
 
 
 def _whole_query(
@@ -255,6 +258,10 @@ def _whole_query(
     )
 
 
+def _full_name(table: exp.Table) -> str:
+    return ".".join(part.name for part in table.parts)
+
+
 def _tables_of(query: exp.Query, catalog: Catalog) -> list[TableInfo]:
     found = []
     for name, is_cte in table_names(query):
@@ -263,6 +270,9 @@ def _tables_of(query: exp.Query, catalog: Catalog) -> list[TableInfo]:
             continue
         if info is None:
             known = ", ".join(catalog.table_names())
-            raise AnalysisError(f"table '{name}' is not in the catalog (tables: {known or 'none'})")
+            with located(next(n for n in query.find_all(exp.Table) if _full_name(n) == name)):
+                raise AnalysisError(
+                    f"table '{name}' is not in the catalog (tables: {known or 'none'})"
+                )
         found.append(info)
     return found

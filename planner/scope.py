@@ -6,12 +6,19 @@ In: column nodes. Out: expressions, or an error with the near matches.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import Column, Expression, Parameter, WindowCall, contains
+from planner.expressions import (
+    Column,
+    ColumnRef,
+    Expression,
+    Parameter,
+    WindowCall,
+    contains,
+)
 from planner.functions.macros.members import get_field
 from planner.logical import LogicalPlan
 from planner.scalars.windows import NamedWindows, window_call
@@ -56,6 +63,9 @@ class Scope:
         aliases_first: Whether an alias hides a column of the same name.
         windows: The WINDOW clause, where window functions may stand; None where they may not.
         aliases_in_windows: Whether windows see the aliases.
+        made: Columns by name that calls of the SELECT make below it, such as `window`; `*` does not
+            show them.
+        time_windows: Numbers of the columns, here and in nested queries, that are time windows.
     """
 
     relations: tuple[Relation, ...]
@@ -67,6 +77,8 @@ class Scope:
     aliases_first: bool = False
     windows: NamedWindows | None = None
     aliases_in_windows: bool = False
+    made: Mapping[str, Expression] = field(default_factory=dict)
+    time_windows: Container[int] = ()
 
     def column(self, node: exp.Column) -> Expression:
         """The value that a column node names.
@@ -122,8 +134,9 @@ class Scope:
         if found:
             column = found[0]
             return Column(column.id, name, column.dtype).ref
-        if not qualifier and key in self.aliases:
-            return self.aliases[key]
+        for values in (self.made, self.aliases):
+            if not qualifier and key in values:
+                return values[key]
         return None
 
     def _unknown(self, name: str, qualifier: str) -> Exception:
@@ -176,6 +189,22 @@ class Scope:
             )
         inner = self if self.aliases_in_windows else replace(self, aliases={})
         return window_call(node, inner, self.windows)
+
+    def time_window(self, name: str) -> Expression:
+        """The time window of the row.
+
+        Raises:
+            UnsupportedSqlError: Where a call does not make one.
+        """
+        if name not in self.made:
+            raise UnsupportedSqlError(f"'{name}' outside of the select list and GROUP BY")
+        return self.made[name]
+
+    def is_time_window(self, value: Expression) -> bool:
+        """Whether a value is the column of a time window, made by another SELECT."""
+        if value in self.made.values():
+            return False
+        return isinstance(value, ColumnRef) and value.id in self.time_windows
 
 
 def _not_found(shown: str, name: str, candidates: list[str], what: str = "column") -> AnalysisError:

@@ -7,13 +7,16 @@ under the name of its position. `planner.parse` uses it; nothing else parses.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from planner.errors import ParseError
+
+E = TypeVar("E", bound=exp.Expr)
 
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _SET_OPERATIONS = {
@@ -64,12 +67,33 @@ def pipe_text(generator: Any, node: PipeQuery) -> str:
     return f"{generator.sql(node.this)} |> {kinds}"
 
 
+def _placed(node: exp.Expr | None, start: Token | None) -> exp.Expr | None:
+    """The node, at the token that it starts with if it has no place yet."""
+    if node is not None and start is not None and "line" not in node.meta:
+        node.update_positions(start)
+    return node
+
+
+def _placed_unary(parser: Any) -> Any:
+    def parse(self: SparkParser) -> exp.Expr | None:
+        start = self._prev
+        node: exp.Expr | None = parser(self)
+        return _placed(node, start) if isinstance(node, exp.Unary) else node
+
+    return parse
+
+
 class SparkSyntax(SparkParser):
     """sqlglot's parser of Spark with what it lacks."""
+
+    UNARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
+        token: _placed_unary(parser) for token, parser in SparkParser.UNARY_PARSERS.items()
+    }
 
     PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Any]] = {
         **SparkParser.PLACEHOLDER_PARSERS,
         TokenType.PLACEHOLDER: lambda self: self.parse_position_marker(),
+        TokenType.COLON: lambda self: self.parse_named_marker(),
     }
 
     BITWISE: ClassVar[dict[TokenType, Any]] = {
@@ -77,8 +101,17 @@ class SparkSyntax(SparkParser):
         UNSIGNED_SHIFT: UnsignedRightShift,
     }
 
+    # `x FOR …` stands in PIVOT only; sqlglot would read a list comprehension.
+    RANGE_PARSERS: ClassVar[dict[TokenType, Any]] = {
+        token: parse for token, parse in SparkParser.RANGE_PARSERS.items() if token != TokenType.FOR
+    }
+
     # `array(…)` is a call like any other; sqlglot would read `array(1)[0]` as a constructor.
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
+
+    def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+        """The statements of the tokens, where `window` is a name but before a named window."""
+        return super().parse(_with_window_names(raw_tokens), sql)
 
     def _parse_types(
         self,
@@ -88,14 +121,66 @@ class SparkSyntax(SparkParser):
         with_collation: bool = False,
     ) -> exp.Expr | None:
         if self._match_text_seq("TIMESTAMP", "WITHOUT", "TIME", "ZONE"):
-            return exp.DataType.build("TIMESTAMPNTZ", dialect="spark")
+            return self.expression(exp.DataType(this=exp.DType.TIMESTAMPNTZ), self._prev)
         return super()._parse_types(check_func, schema, allow_identifiers, with_collation)
+
+    def _parse_pivot_aggregation(self) -> exp.Expr | None:
+        aggregate = self._parse_disjunction()
+        is_bare = self._match(TokenType.FOR, advance=False)
+        return aggregate if is_bare else self._parse_alias(aggregate)
 
     def parse_position_marker(self) -> exp.Expr:
         """A `?`, with its place in the text."""
         marker = self.expression(exp.Placeholder())
         marker.update_positions(self._prev)
         return marker
+
+    def parse_named_marker(self) -> exp.Expr | None:
+        """A `:name`, with the place of its colon; None if no name follows."""
+        colon = self._prev
+        if not self._match_set(self.COLON_PLACEHOLDER_TOKENS):
+            return None
+        return self.expression(exp.Placeholder(this=self._prev.text), colon)
+
+    def expression(
+        self, instance: E, token: Token | None = None, comments: list[str] | None = None
+    ) -> E:
+        """The node; one without others below it has the place of the token that it was made of."""
+        if token is None and "line" not in instance.meta and self._prev is not None:
+            values = instance.args.values()
+            if not any(isinstance(value, exp.Expr | list) and value for value in values):
+                token = self._prev
+        return super().expression(instance, token, comments)
+
+    def _parse_function_call(
+        self,
+        functions: dict[str, Any] | None = None,
+        anonymous: bool = False,
+        optional_parens: bool = True,
+        any_token: bool = False,
+    ) -> exp.Expr | None:
+        # CAST, CASE and their like have a syntax of their own, and no place of their own.
+        start = self._curr
+        call = super()._parse_function_call(functions, anonymous, optional_parens, any_token)
+        return _placed(call, start)
+
+    def _parse_paren(self) -> exp.Expr | None:
+        start = self._curr
+        return _placed(super()._parse_paren(), start)
+
+    def _parse_interval(
+        self, require_interval: bool = True, parse_function_unit: bool = True
+    ) -> exp.Add | exp.Interval | None:
+        start = self._curr
+        found = super()._parse_interval(require_interval, parse_function_unit)
+        _placed(found, start)
+        return found
+
+    def _parse_value(self, values: bool = True) -> exp.Tuple | None:
+        start = self._curr
+        row = super()._parse_value(values)
+        _placed(row, start)
+        return row
 
     def _parse_statement(self) -> exp.Expr | None:
         if self._is_table_statement():
@@ -117,6 +202,7 @@ class SparkSyntax(SparkParser):
         parse_subquery_alias: bool = True,
         parse_set_operation: bool = True,
     ) -> exp.Expr | None:
+        start = self._curr
         in_from = table and self._prev.token_type != TokenType.L_PAREN
         if in_from or not self._is_table_statement():
             query = super()._parse_select_query(
@@ -125,13 +211,18 @@ class SparkSyntax(SparkParser):
                 parse_subquery_alias=parse_subquery_alias,
                 parse_set_operation=parse_set_operation,
             )
+            first = query
+            while isinstance(first, exp.SetOperation):
+                first = first.this
+            if isinstance(first, exp.Select) and not first.args.get("with_"):
+                _placed(first, start)
             is_piped = isinstance(query, exp.Values) and not table
             if query and is_piped and self._match(TokenType.PIPE_GT, advance=False):
-                return exp.select("*").from_(query, copy=False)
+                return _all_of(query)
             return query
         self._advance()
         name: Any = self._parse_table_parts()
-        whole: Any = exp.select("*").from_(name, copy=False)
+        whole: Any = _all_of(name)
         whole = self._parse_query_modifiers(whole)
         return self._parse_set_operations(whole) if parse_set_operation else whole
 
@@ -214,6 +305,33 @@ class SparkSyntax(SparkParser):
         return PipeStep(kind="join", this=join) if join else None
 
 
+def substr_call(parser: Any) -> exp.Expr:
+    """A call of `substr`, whose column has that name; elsewhere it is `substring`."""
+    start = parser._index
+    call: exp.Expr = SparkParser.FUNCTION_PARSERS["SUBSTR"](parser)
+    if all(t.token_type != TokenType.FROM for t in parser._tokens[start : parser._index]):
+        call.meta["written"] = "substr"
+    return call
+
+
+def _all_of(source: exp.Expr) -> exp.Select:
+    """`SELECT *` from what FROM takes."""
+    return exp.Select(expressions=[exp.Star()]).from_(source, copy=False)
+
+
+def _with_window_names(tokens: list[Token]) -> list[Token]:
+    """The tokens, in which WINDOW stays the word of a clause only in `WINDOW name AS`."""
+    result = list(tokens)
+    for position, token in enumerate(tokens):
+        if token.token_type != TokenType.WINDOW:
+            continue
+        behind = tokens[position + 2].token_type if position + 2 < len(tokens) else None
+        if behind != TokenType.ALIAS:
+            place = (token.line, token.col, token.start, token.end)
+            result[position] = Token(TokenType.VAR, token.text, *place, list(token.comments))
+    return result
+
+
 def as_query(statement: exp.Expr) -> exp.Expr:
     """The statement with Spark's own forms resolved; VALUES as a query.
 
@@ -237,12 +355,15 @@ def as_query(statement: exp.Expr) -> exp.Expr:
 
 def _resolve_identifier(node: exp.Anonymous) -> None:
     text = _constant_text(node.expressions[0])
+    line, column = position(node)
     if text is None:
-        raise ParseError("IDENTIFIER(…) takes a constant text")
+        raise ParseError("IDENTIFIER(…) takes a constant text", line=line, column=column)
     try:
         name = exp.to_table(text, dialect="spark")
-    except Exception as error:
-        raise ParseError(f"IDENTIFIER('{text}') is no name") from error
+    except SqlglotError as error:
+        raise ParseError(f"IDENTIFIER('{text}') is no name", line=line, column=column) from error
+    for below in name.walk():
+        below.update_positions(node)
     parent = node.parent
     if isinstance(parent, exp.Table) and parent.this is node:
         for part in ("this", "db", "catalog"):
@@ -267,3 +388,24 @@ def _constant_text(node: exp.Expr) -> str | None:
     if not texts or any(t is None for t in texts):
         return None
     return "".join(t for t in texts if t is not None)
+
+
+def position(node: exp.Expr) -> tuple[int | None, int | None]:
+    """1-based line and column of a node: its own token, else the first one below it."""
+    parts = [node] if "line" in node.meta else [p for p in node.walk() if "line" in p.meta]
+    if not parts:
+        return None, None
+    meta = min((part.meta for part in parts), key=lambda m: m.get("start", 0))
+    length = meta.get("end", 0) - meta.get("start", 0)
+    return meta["line"], max(meta["col"] - length, 1)
+
+
+def place_tokens(tree: exp.Expr, sql: str) -> None:
+    """Correct the places of tokens of several lines: sqlglot keeps where they end."""
+    if "\n" not in sql:
+        return
+    for node in tree.walk():
+        start, end = node.meta.get("start"), node.meta.get("end")
+        if start is not None and end is not None and "\n" in sql[start : end + 1]:
+            node.meta["line"] = sql.count("\n", 0, start) + 1
+            node.meta["col"] = start - sql.rfind("\n", 0, start) + end - start

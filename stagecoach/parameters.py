@@ -14,27 +14,22 @@ from __future__ import annotations
 
 import datetime
 import difflib
-import math
 import re
-import zoneinfo
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from planner.errors import ParameterError, UnsupportedSqlError
 
 if TYPE_CHECKING:
+    from planner.expressions import Literal
+    from planner.stages import StageGraph
     from planner.types import DataType
 
 ParameterInput = str | int | float | bool | Decimal | datetime.date | datetime.datetime | None
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*")
-_INTEGER = re.compile(r"[+-]?\d+")
-_DECIMAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+)")
-_DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+")
-_TYPED = re.compile(r"(DATE|TIMESTAMP|TIMESTAMP_NTZ)\s*('[^']*'|\"[^\"]*\")", re.IGNORECASE)
-_INTEGRAL_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 
 
 @dataclass(frozen=True)
@@ -93,6 +88,8 @@ def resolve_parameters(
     types: Mapping[str, str] | None = None,
     defaults: Mapping[str, str | None] | None = None,
     time_zone: str = "UTC",
+    sql: str = "",
+    query: str = "",
 ) -> dict[str, ParameterValue]:
     """A value for each parameter that a query uses.
 
@@ -102,21 +99,54 @@ def resolve_parameters(
         types: Declared types by name, as Spark spells them.
         defaults: Declared default texts by name; None where a value must be given.
         time_zone: Zone of timestamps that name none.
+        sql: The query's text, where errors show the parameter.
+        query: The query's name, for errors.
 
     Raises:
-        ParameterError: A value is missing, does not fit its type, or its type is unknown.
+        ParameterError: A value is missing, does not fit its type, or its type is unknown; it
+            names the query and the place where the parameter is used.
     """
     types, defaults = types or {}, defaults or {}
     values: dict[str, ParameterValue] = {}
     for name in used:
-        if name in given:
-            value = given[name]
-        elif defaults.get(name) is not None:
-            value = defaults[name]
-        else:
-            raise ParameterError(f"parameter '{name}' has no value; give it with --param {name}=…")
-        values[name] = parse_value(name, value, types.get(name), time_zone)
+        try:
+            value = given[name] if name in given else defaults.get(name)
+            if name not in given and value is None:
+                raise ParameterError(
+                    f"parameter '{name}' has no value; give it with --param {name}=…"
+                )
+            values[name] = parse_value(name, value, types.get(name), time_zone)
+        except ParameterError as error:
+            raise at_its_use(error, name, sql, query) from error
     return values
+
+
+def at_its_use(error: ParameterError, name: str, sql: str, query: str = "") -> ParameterError:
+    """The error with the query's name and the place where its text uses the parameter.
+
+    Args:
+        error: What is wrong with a parameter.
+        name: The parameter.
+        sql: The query's text; empty if it is not known.
+        query: The query's name; empty if it has none.
+    """
+    from planner.parse import parameter_places
+
+    line, column = parameter_places(sql).get(name, (None, None)) if sql else (None, None)
+    message = f"query '{query}': {error.message}" if query else error.message
+    return ParameterError(message, line=line, column=column)
+
+
+def missing_values(graph: StageGraph, given: Mapping[str, object]) -> None:
+    """Refuse to run a plan without a value for each of its parameters.
+
+    Raises:
+        ParameterError: Naming the first one.
+    """
+    for spec in graph.parameters:
+        if spec.default is None and not spec.name.startswith("@") and spec.name not in given:
+            wrong = f"parameter '{spec.name}' has no value; give it with --param {spec.name}=…"
+            raise at_its_use(ParameterError(wrong), spec.name, graph.sql, graph.query)
 
 
 def parse_value(
@@ -127,7 +157,7 @@ def parse_value(
     Raises:
         ParameterError: The value does not fit the type.
     """
-    from planner.types import NULL, parse_type
+    from planner.types import NULL, STRING, parse_type
 
     dtype = None
     if declared is not None:
@@ -138,9 +168,9 @@ def parse_value(
     if value is None:
         return ParameterValue(dtype or NULL, None)
     if isinstance(value, str):
-        found = _literal(value.strip(), time_zone)
+        found = _sql_value(name, value.strip(), time_zone)
         if dtype is None:
-            return found or _string(value)
+            return found or ParameterValue(STRING, value)
         if found is None or dtype.kind == "string":
             text = value if found is None or found.dtype.kind != "string" else found.text
             return _fit(name, str(text), dtype, value, time_zone)
@@ -153,61 +183,40 @@ def parse_value(
     return _fit(name, found.text, dtype, value, time_zone, found.dtype)
 
 
-def _literal(text: str, time_zone: str) -> ParameterValue | None:
+def _sql_value(name: str, text: str, time_zone: str) -> ParameterValue | None:
     """The value of a text that is a SQL literal; None where it is none."""
-    from planner.coercion import decimal_literal_type, integer_literal_type
-    from planner.types import BOOLEAN, DATE, DOUBLE, NULL, TIMESTAMP, TIMESTAMP_NTZ
+    from planner.literal_text import sql_literal
 
-    if text.upper() == "NULL":
-        return ParameterValue(NULL, None)
-    if text.lower() in ("true", "false"):
-        return ParameterValue(BOOLEAN, text.lower())
     try:
-        if _INTEGER.fullmatch(text):
-            return ParameterValue(integer_literal_type(int(text)), str(int(text)))
-        if _DECIMAL.fullmatch(text):
-            number = Decimal(text)
-            return ParameterValue(decimal_literal_type(text), format(number, "f"))
-    except UnsupportedSqlError as error:
-        raise ParameterError(f"{text} has more than 38 digits, which no number can hold") from error
-    if _DOUBLE.fullmatch(text):
-        return ParameterValue(DOUBLE, repr(float(text)))
-    if match := _TYPED.fullmatch(text):
-        inner = match[2][1:-1]
-        dtype = {"DATE": DATE, "TIMESTAMP": TIMESTAMP}.get(match[1].upper(), TIMESTAMP_NTZ)
-        canonical = _date(inner) if dtype == DATE else _timestamp(inner, dtype, time_zone)
-        if canonical is None:
-            raise ParameterError(f"{text} is not a valid {dtype}")
-        return ParameterValue(dtype, canonical)
-    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
-        return _string(text[1:-1].replace(text[0] * 2, text[0]))
-    return None
+        found = sql_literal(text, time_zone)
+    except ValueError as error:
+        raise ParameterError(f"parameter '{name}': {error}") from error
+    return None if found is None else _of_literal(found)
 
 
-def _string(text: str) -> ParameterValue:
-    from planner.types import STRING
+def _of_literal(literal: Literal) -> ParameterValue:
+    from planner.literal_text import to_text
 
-    return ParameterValue(STRING, text)
+    return ParameterValue(literal.dtype, None if literal.value is None else to_text(literal))
 
 
 def _from_python(
     name: str, value: int | float | Decimal | datetime.date, time_zone: str
 ) -> ParameterValue:
-    from planner.coercion import decimal_literal_type, integer_literal_type
+    from planner.literal_text import fraction, integer, moment_text
     from planner.types import BOOLEAN, DATE, DOUBLE, TIMESTAMP
 
     match value:
         case bool():
             return ParameterValue(BOOLEAN, str(value).lower())
         case int():
-            return ParameterValue(integer_literal_type(value), str(value))
+            return _of_literal(integer(value))
         case float():
             return ParameterValue(DOUBLE, repr(value))
         case Decimal():
-            text = format(value, "f")
-            return ParameterValue(decimal_literal_type(text), text)
+            return _of_literal(fraction(value))
         case datetime.datetime():
-            return ParameterValue(TIMESTAMP, _utc_text(value, time_zone))
+            return ParameterValue(TIMESTAMP, moment_text(value, time_zone))
         case datetime.date():
             return ParameterValue(DATE, value.isoformat())
     raise ParameterError(
@@ -225,15 +234,26 @@ def _fit(
     source: DataType | None = None,
 ) -> ParameterValue:
     """The text as a value of the type, if it is one without loss."""
-    canonical = _canonical(text, dtype, time_zone, source)
-    if canonical is None:
+    from planner.literal_text import parse_literal
+
+    if source == dtype:
+        return ParameterValue(dtype, text)
+    try:
+        if source is not None and source.is_datetime and not _is_midnight_of(source, dtype):
+            raise ValueError(f"a {source} is no {dtype}")
+        return _of_literal(parse_literal(text, dtype, time_zone))
+    except ValueError as error:
         example = _EXAMPLES.get(dtype.kind, "")
         hint = f", for example {name}={example}" if example else ""
         raise ParameterError(
             f"parameter '{name}' must be of type {dtype}, not {str(shown)!r}; "
             f"give a {dtype.kind}{hint}"
-        )
-    return ParameterValue(dtype, canonical)
+        ) from error
+
+
+def _is_midnight_of(source: DataType, dtype: DataType) -> bool:
+    """Whether it is a day, which stands for the midnight that it starts with."""
+    return source.kind == "date" and dtype.is_datetime
 
 
 _EXAMPLES = {
@@ -246,77 +266,3 @@ _EXAMPLES = {
     "decimal": "0.05",
     "double": "0.05",
 }
-
-
-def _canonical(text: str, dtype: DataType, time_zone: str, source: DataType | None) -> str | None:
-    text = text if dtype.kind == "string" else text.strip()
-    if source is not None and source.is_datetime:
-        # A moment is no number and no text of its own accord; a day is the midnight it starts with.
-        if source != dtype and not (source.kind == "date" and dtype.is_datetime):
-            return None
-        if source == dtype:
-            return text
-    match dtype.kind:
-        case "string":
-            return text
-        case "boolean":
-            return text.lower() if text.lower() in ("true", "false") else None
-        case "date":
-            return _date(text)
-        case "timestamp" | "timestamp_ntz":
-            return _timestamp(text, dtype, time_zone)
-        case "float" | "double":
-            return _float(text)
-        case "decimal":
-            return _decimal(text, dtype)
-        case kind if kind in _INTEGRAL_BITS:
-            limit = 1 << (_INTEGRAL_BITS[kind] - 1)
-            fits = _INTEGER.fullmatch(text) and -limit <= int(text) < limit
-            return str(int(text)) if fits else None
-    return None
-
-
-def _float(text: str) -> str | None:
-    try:
-        number = float(text.replace("_", "!"))
-    except ValueError:
-        return None
-    finite = math.isfinite(number) or text.lower().lstrip("+-") in ("nan", "inf", "infinity")
-    return repr(number) if finite else None
-
-
-def _decimal(text: str, dtype: DataType) -> str | None:
-    try:
-        number = Decimal(text)
-        if not number.is_finite():
-            return None
-        exact = number.quantize(Decimal(1).scaleb(-dtype.scale)) if number else Decimal(0)
-    except InvalidOperation:
-        return None
-    digits = dtype.precision - dtype.scale
-    if exact != number or abs(number) >= Decimal(10) ** digits:
-        return None
-    return format(number.quantize(Decimal(1).scaleb(-dtype.scale)), "f")
-
-
-def _date(text: str) -> str | None:
-    from planner.coercion import date_text
-
-    return date_text(text)
-
-
-def _timestamp(text: str, dtype: DataType, time_zone: str) -> str | None:
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if dtype.kind == "timestamp_ntz":
-        return None if moment.tzinfo else moment.isoformat(" ", timespec="microseconds")
-    return _utc_text(moment, time_zone)
-
-
-def _utc_text(moment: datetime.datetime, time_zone: str) -> str:
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=zoneinfo.ZoneInfo(time_zone))
-    utc = moment.astimezone(datetime.UTC).replace(tzinfo=None)
-    return utc.isoformat(" ", timespec="microseconds")

@@ -70,10 +70,13 @@ def describe_error(error: BaseException, source: Source | None = None) -> str:
         error: What was raised.
         source: The query that it is about, if any.
     """
-    from planner.errors import SqlError, StagecoachError
+    from planner.errors import PlacedError, StagecoachError
 
+    if type(error).__name__ == "FrontMatterError":
+        found = [(p.message, p.line, p.column) for p in getattr(error, "problems", ())]
+        return "\n".join(_block(text, source, line, column) for text, line, column in found)
     line, column = None, None
-    if isinstance(error, SqlError):
+    if isinstance(error, PlacedError):
         message, line, column = error.message, error.line, error.column
     elif isinstance(error, StagecoachError):
         message = clean_message(str(error))
@@ -90,6 +93,10 @@ def describe_error(error: BaseException, source: Source | None = None) -> str:
             f"internal error ({type(error).__name__}): {first[0] if first else 'no message'}\n"
             "this is a bug in Stagecoach; run again with --debug and report what it prints"
         )
+    return _block(message, source, line, column)
+
+
+def _block(message: str, source: Source | None, line: int | None, column: int | None) -> str:
     head, *rest = message.splitlines() or [""]
     lines = [f"error: {head}"]
     lines += [f"  {text}" for text in rest]

@@ -13,9 +13,9 @@ from zoneinfo import ZoneInfo
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore
 from planner.errors import ParameterError
-from planner.expressions import Literal, LiteralValue
+from planner.expressions import Literal
+from planner.literal_text import parse_literal
 from planner.stages import ParameterSpec, StageGraph
-from planner.types import DataType
 
 _CLOCK_FORMAT = "%Y-%m-%d %H:%M:%S.%f"
 
@@ -47,34 +47,19 @@ def bind_parameters(
         elif spec.name.startswith("@"):
             bound[spec.name] = _clock_value(spec, store, root_run_id, graph.time_zone)
         elif spec.default is not None:
-            bound[spec.name] = literal_from_text(spec.dtype, spec.default)
+            bound[spec.name] = _default_value(graph, spec, spec.default)
         else:
             raise ParameterError(f"query '{graph.query}': parameter '{spec.name}' has no value")
     return bound
 
 
-def literal_from_text(dtype: DataType, text: str) -> Literal:
-    """The literal whose canonical value is written as `text`.
-
-    Raises:
-        ParameterError: The text is no value of the type.
-    """
+def _default_value(graph: StageGraph, spec: ParameterSpec, text: str) -> Literal:
     try:
-        return Literal(dtype, _value(dtype, text))
+        return parse_literal(text, spec.dtype)  # canonical: a timestamp in it is UTC
     except ValueError as error:
-        raise ParameterError(f"'{text}' is no {dtype}") from error
-
-
-def _value(dtype: DataType, text: str) -> LiteralValue:
-    if dtype.is_integral:
-        return int(text)
-    if dtype.is_floating:
-        return float(text)
-    if dtype.kind == "boolean":
-        if text.lower() not in ("true", "false"):
-            raise ValueError(text)
-        return text.lower() == "true"
-    return text
+        raise ParameterError(
+            f"query '{graph.query}': the default of parameter '{spec.name}': {error}"
+        ) from error
 
 
 def _clock_value(

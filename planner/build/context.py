@@ -11,9 +11,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from planner.catalog import Catalog, TableInfo
-from planner.expressions import (
-    Column,
-)
+from planner.expressions import Column, Expression
 from planner.logical import (
     LogicalPlan,
 )
@@ -40,6 +38,8 @@ class BuildContext:
         self.catalog = catalog
         self.parameters = parameters
         self.tables: dict[str, TableInfo] = {}
+        self.time_windows: set[int] = set()
+        self.sessions: set[Expression] = set()
         self._plan_query = plan_query
         self._ids = itertools.count()
 
@@ -58,6 +58,7 @@ class BuildContext:
             plan_subquery=lambda query, scope: self.query(query, scope, ctes),
             parameters=self.parameters,
             parent=outer,
+            time_windows=self.time_windows,
         )
 
     def output_scope(self, plan: LogicalPlan, outer: Scope | None, ctes: Ctes) -> Scope:

@@ -22,11 +22,15 @@ from planner.expressions import (
     Call,
     Column,
     Expression,
+    Lambda,
     Literal,
+    SubqueryExpression,
     WindowCall,
     contains,
+    substitute,
 )
 from planner.functions import make_call
+from planner.functions.macros.members import get_field
 from planner.logical import Expand, Generate, LogicalPlan
 from planner.scalars import build_scalar
 from planner.scalars.handlers import Names
@@ -115,10 +119,11 @@ def lateral_view(
         UnsupportedSqlError: For what is no generator.
     """
     call = node.this
-    if not isinstance(call, exp.Anonymous) or not is_generator(call):
-        raise UnsupportedSqlError(f"LATERAL {call.key.upper()} is not staged")
-    generator, outer = build_generator(call, scope)
-    _require_plain(generator)
+    with located(call):
+        if not isinstance(call, exp.Anonymous) or not is_generator(call):
+            raise UnsupportedSqlError(f"LATERAL {call.key.upper()} is not staged")
+        generator, outer = build_generator(call, scope)
+        _require_plain(generator)
     plan, made = generate(context, plan, generator, outer or bool(node.args.get("outer")))
     alias = node.args.get("alias")
     names = [c.name for c in alias.args.get("columns") or []] if alias is not None else []
@@ -137,6 +142,36 @@ def _named(made: tuple[Column, ...], names: list[str], what: str) -> tuple[Colum
         raise AnalysisError(f"'{what.lower()}' makes {len(made)} columns, {len(names)} are named")
     pairs = zip(made, names or [c.name for c in made], strict=True)
     return tuple(replace(c, name=n) for c, n in pairs)
+
+
+def generated_where(plan: LogicalPlan, condition: Expression) -> LogicalPlan:
+    """The rows of LEFT JOIN with a generator: rows without a generated row that fits stay.
+
+    The array is filtered before its items become rows.
+
+    Args:
+        plan: A `Generate`.
+        condition: What a generated row must fulfil, over the columns of the plan.
+
+    Raises:
+        UnsupportedSqlError: For a generator or a condition that has no such form.
+    """
+    known = ("explode", "inline")
+    if not isinstance(plan, Generate) or plan.outer or plan.generator.function not in known:
+        raise UnsupportedSqlError("LEFT JOIN LATERAL of this table function on a condition")
+    if contains(condition, Lambda) or contains(condition, SubqueryExpression):
+        raise UnsupportedSqlError("LEFT JOIN LATERAL of a table function on such a condition")
+    (items,) = plan.generator.args
+    if items.dtype.kind != "array":
+        raise UnsupportedSqlError("LEFT JOIN LATERAL of a map on a condition")
+    item = Column(-1, "item", items.dtype.fields[0].dtype)
+    values: dict[int, Expression] = {c.id: item.ref for c in plan.outputs}
+    if plan.generator.function == "inline":
+        pairs = zip(plan.outputs, item.dtype.fields, strict=True)
+        values = {c.id: get_field(item.ref, f.name) for c, f in pairs}
+    body = Lambda(BOOLEAN, (item,), substitute(condition, values))
+    kept = make_call("filter", items, body)
+    return replace(plan, generator=make_call(plan.generator.function, kept), outer=True)
 
 
 # ---------------------------------------------------------------- the select list

@@ -20,7 +20,8 @@ from planner.build.grouping_sets import (
     refuse_grouping,
 )
 from planner.build.places import located
-from planner.build.sorting import ordinal
+from planner.build.sorting import is_ordinal, ordinal
+from planner.build.time_windows import merge_sessions, session_of
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import (
     AggregateCall,
@@ -62,16 +63,21 @@ def plan_aggregate(
             if isinstance(part, AggregateCall) and part not in calls:
                 calls[part] = context.column(part.function, part.dtype)
     replaced = keys.replaced | {e: c.ref for e, c in calls.items()}
-    aggregate = Aggregate(keys.plan, keys.groups, tuple((c, e) for e, c in calls.items()))
+    for call in calls:
+        if keys.session is not None and keys.session.id in call.column_ids:
+            raise UnsupportedSqlError("an aggregate of the session that it groups by")
+    aggregates = (*((c, e) for e, c in calls.items()), *keys.aggregates)
+    aggregate = Aggregate(keys.plan, keys.groups, aggregates)
     rewritten = [_replace(e, replaced) for e in expressions]
     for after in rewritten:
-        refuse_grouping(after, keys.sets)
+        with located(calling(node, ("grouping", "grouping_id"))):
+            refuse_grouping(after, keys.sets)
         stray = (after.column_ids & plan.column_ids) - aggregate.column_ids
         if stray:
             name = next(c.name for c in plan.columns if c.id in stray)
-            if contains(after, SubqueryExpression):
-                raise UnsupportedSqlError(f"a subquery over '{name}', which is not in GROUP BY")
             with located(_named(node, name)):
+                if contains(after, SubqueryExpression):
+                    raise UnsupportedSqlError(f"a subquery over '{name}', which is not in GROUP BY")
                 raise AnalysisError(f"column '{name}' is neither aggregated nor in GROUP BY")
     return aggregate, rewritten
 
@@ -97,6 +103,12 @@ def _named(node: exp.Select, name: str) -> exp.Expr:
     return next((c for c in columns if c.name.lower() == name.lower()), node)
 
 
+def calling(node: exp.Select, names: tuple[str, ...]) -> exp.Expr:
+    """Where a SELECT calls one of these functions, for messages."""
+    calls = (c for c in node.find_all(exp.Anonymous) if c.name.lower() in names)
+    return next(calls, node)
+
+
 @dataclass(frozen=True)
 class _Grouping:
     """What an aggregate groups by.
@@ -106,12 +118,16 @@ class _Grouping:
         groups: Its groups.
         replaced: What stands for the keys above it.
         sets: The grouping sets, if there are several.
+        session: The session window among the keys, before sessions that meet are one.
+        aggregates: What the value of that session needs.
     """
 
     plan: LogicalPlan
     groups: tuple[NamedExpression, ...]
     replaced: dict[Expression, Expression]
     sets: GroupingSets | None = None
+    session: ColumnRef | None = None
+    aggregates: tuple[tuple[Column, AggregateCall], ...] = ()
 
 
 def _grouping(
@@ -127,11 +143,22 @@ def _grouping(
         raise UnsupportedSqlError("TOTALS is not SQL of Spark")
     sets = grouping_sets(group, lambda item: _key(item, scope, items))
     if sets is not None:
+        if session_of(scope, sets.keys) is not None:  # Spark merges those of one key only
+            raise UnsupportedSqlError("sessions in GROUPING SETS")
         expanded, groups, replaced = expand_sets(context, plan, sets)
         return _Grouping(expanded, groups, replaced, sets)
     keys, hidden = _group_keys(group, scope, items)
     named = tuple((context.column(_label(e), e.dtype), e) for e in (*keys, *hidden))
-    return _Grouping(plan, named, {e: c.ref for c, e in named[: len(keys)]})
+    above: dict[Expression, Expression] = {e: c.ref for c, e in named[: len(keys)]}
+    context.time_windows.update(
+        c.id for c, e in named if isinstance(e, ColumnRef) and e.id in context.time_windows
+    )
+    session = session_of(scope, tuple(e for _, e in named))
+    if session is None:
+        return _Grouping(plan, named, above)
+    merged, groups, end, value = merge_sessions(context, plan, named, session)
+    context.sessions.add(value)
+    return _Grouping(merged, groups, {**above, session: value}, None, session, (end,))
 
 
 def _group_keys(
@@ -159,7 +186,12 @@ def _group_keys(
 
 
 def _key(item: exp.Expr, scope: Scope, items: list[tuple[str, Expression]]) -> Expression:
-    if isinstance(item, exp.Literal) and not item.is_string:
+    with located(item):
+        return _checked_key(item, scope, items)
+
+
+def _checked_key(item: exp.Expr, scope: Scope, items: list[tuple[str, Expression]]) -> Expression:
+    if is_ordinal(item):
         key = ordinal(item, [e for _, e in items], "GROUP BY")
     else:
         key = build_scalar(item, scope)

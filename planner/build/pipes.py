@@ -107,7 +107,8 @@ class _Pipe:
         plan, scope = rows
         predicate = condition_of(node.this, scope, "WHERE")
         if contains(predicate, AggregateCall):
-            raise AnalysisError("an aggregate in |> WHERE; use |> AGGREGATE before it")
+            with located(node.this):
+                raise AnalysisError("an aggregate in |> WHERE; use |> AGGREGATE before it")
         return Filter(plan, predicate), scope
 
     def _row_wise(self, rows: Rows, node: exp.Select, what: str) -> LogicalPlan:
@@ -117,9 +118,10 @@ class _Pipe:
                 continue
             built = self._is_aggregate(call)
             if built:
-                raise AnalysisError(
-                    f"the aggregate '{call.name.lower()}' in |> {what}; use |> AGGREGATE"
-                )
+                with located(call):
+                    raise AnalysisError(
+                        f"the aggregate '{call.name.lower()}' in |> {what}; use |> AGGREGATE"
+                    )
         return self.select(rows, node)
 
     @staticmethod
@@ -155,7 +157,8 @@ class _Pipe:
             hits = [i for i, c in enumerate(before) if c.name.lower() == name]
             if len(hits) != 1:
                 what = "is ambiguous" if hits else "is not there"
-                raise AnalysisError(f"column '{assignment.this.name}' of |> SET {what}")
+                with located(assignment.this):
+                    raise AnalysisError(f"column '{assignment.this.name}' of |> SET {what}")
             value = exp.alias_(assignment.expression.copy(), assignment.this.copy())
             node = exp.Select(expressions=[exp.Star(), value])
             plan = self._row_wise(rows, node, "SET")
@@ -171,11 +174,12 @@ class _Pipe:
         before = self._columns(rows)
         gone: set[int] = set()
         for name in step.expressions:
-            found = scope.column(exp.column(name.copy()))
-            if not isinstance(found, ColumnRef) or found.id not in {c.id for c in before}:
-                raise AnalysisError(f"column '{name.name}' of |> DROP is not there")
-            if found.id in gone:
-                raise AnalysisError(f"|> DROP names '{name.name}' twice")
+            with located(name):
+                found = scope.column(exp.column(name.copy()))
+                if not isinstance(found, ColumnRef) or found.id not in {c.id for c in before}:
+                    raise AnalysisError(f"column '{name.name}' of |> DROP is not there")
+                if found.id in gone:
+                    raise AnalysisError(f"|> DROP names '{name.name}' twice")
             gone.add(found.id)
         relations = [
             replace(r, columns=tuple(c for c in r.columns if c.id not in gone))
@@ -187,7 +191,8 @@ class _Pipe:
         plan, scope = rows
         keys = sort_keys(node, scope, list(self._columns(rows)))
         if any(contains(k.expr, AggregateCall) or contains(k.expr, WindowCall) for k in keys):
-            raise AnalysisError("an aggregate or window function in |> ORDER BY")
+            with located(node.args.get("order")):
+                raise AnalysisError("an aggregate or window function in |> ORDER BY")
         return Sort(plan, tuple(keys)), scope
 
     def _aggregated(self, rows: Rows, step: PipeStep) -> Rows:
@@ -195,10 +200,11 @@ class _Pipe:
         keys = step.this.expressions if step.this is not None else []
         for key in keys:
             inner = key.unalias()
-            if isinstance(inner, exp.Rollup | exp.Cube | exp.GroupingSets):
-                raise UnsupportedSqlError("|> AGGREGATE over grouping sets")
-            if isinstance(inner, exp.Literal) and not inner.is_string:
-                raise UnsupportedSqlError("|> AGGREGATE … GROUP BY a position")
+            with located(key):
+                if isinstance(inner, exp.Rollup | exp.Cube | exp.GroupingSets):
+                    raise UnsupportedSqlError("|> AGGREGATE over grouping sets")
+                if isinstance(inner, exp.Literal) and not inner.is_string:
+                    raise UnsupportedSqlError("|> AGGREGATE … GROUP BY a position")
         group = exp.Group(expressions=[key.unalias().copy() for key in keys])
         items = [*(key.copy() for key in keys), *(item.copy() for item in step.expressions)]
         if not items:
@@ -211,7 +217,8 @@ class _Pipe:
     def _combined(self, rows: Rows, node: exp.SetOperation) -> Rows:
         left = self.select(rows, exp.Select(expressions=[exp.Star()]))
         right = self._context.query(node.expression, self._outer, self._ctes)
-        plan = combined(self._context, node.key, (left, right), bool(node.args.get("distinct")))
+        with located(node.expression):
+            plan = combined(self._context, node.key, (left, right), bool(node.args.get("distinct")))
         return self._unnamed(plan)
 
 

@@ -40,12 +40,17 @@ from planner.names import column_name
 from planner.scalars import build_scalar
 from planner.scope import Relation, Scope
 from planner.tree import transform_up, walk
-from planner.types import BIGINT, NULL, STRING, DataType, common_type
+from planner.types import BIGINT, BOOLEAN, NULL, STRING, DataType, common_type
 
 Rows = tuple[LogicalPlan, Scope]
 
 # Aggregates that are NULL for no rows, as a value of PIVOT without rows is.
 _NULL_FOR_NOTHING = frozenset(("sum", "min", "max", "avg", "bool_and", "bool_or"))
+# Aggregates that pass over rows of NULLs, so that a filter is as good.
+_SKIPPING = _NULL_FOR_NOTHING | {
+    "count", "collect_list", "collect_set", "max_by", "min_by", "listagg", "median", "percentile",
+    "stddev_samp", "stddev_pop", "var_samp", "var_pop", "mode",
+}  # fmt: skip
 
 
 def plan_pivot(
@@ -58,14 +63,16 @@ def plan_pivot(
         UnsupportedSqlError: For forms that Spark's SQL does not have.
     """
     plan, scope = rows
-    if len(node.args.get("fields") or []) != 1 or node.args.get("group"):
-        raise UnsupportedSqlError("PIVOT over several columns, or with GROUP BY")
     with located(node):
+        if len(node.args.get("fields") or []) != 1 or node.args.get("group"):
+            raise UnsupportedSqlError("PIVOT over several columns, or with GROUP BY")
         if node.args.get("unpivot"):
             plan, kept, made = _unpivoted(context, plan, scope, node)
         else:
             plan, kept, made = _pivoted(context, plan, scope, node)
-    return plan, context.scope(_relations(scope, kept, made, node), outer, ctes)
+        with located(node.args.get("alias")):
+            relations = _relations(scope, kept, made, node)
+    return plan, context.scope(relations, outer, ctes)
 
 
 def _relations(
@@ -107,17 +114,20 @@ def _pivoted(
         raise UnsupportedSqlError("PIVOT without a list of values")
     target = field.this
     columns = [
-        scope.column(c) for c in (target.expressions if isinstance(target, exp.Tuple) else [target])
+        _column(c, scope)
+        for c in (target.expressions if isinstance(target, exp.Tuple) else [target])
     ]
     aggregates = [_aggregate(item, scope) for item in node.expressions]
     read = frozenset().union(*(e.column_ids for e in (*columns, *(e for _, e in aggregates))))
     kept = tuple(c for c in _shown(scope) if c.id not in read)
     outputs: list[NamedExpression] = []
+    rows_of = _where if all(_fits_pivot_first(e.dtype) for _, e in aggregates) else _only_filtered
     for item in field.expressions:
-        label, condition = _value(item, columns, scope)
+        with located(item):
+            label, condition = _value(item, columns, scope)
         for name, expr in aggregates:
             full = label if len(aggregates) == 1 else f"{label}_{name}"
-            outputs.append((context.column(full, expr.dtype), _where(expr, condition)))
+            outputs.append((context.column(full, expr.dtype), rows_of(expr, condition)))
     calls = _calls(context, [e for _, e in outputs])
     groups = tuple((context.column(c.name, c.dtype), c.ref) for c in kept)
     grouped = Aggregate(plan, groups, tuple((c, call) for call, c in calls.items()))
@@ -129,7 +139,19 @@ def _pivoted(
     return Project(grouped, (*back, *items)), kept, tuple(c for c, _ in items)
 
 
+def _column(node: exp.Expr, scope: Scope) -> Expression:
+    with located(node):
+        if not isinstance(node, exp.Column):
+            raise AnalysisError(f"PIVOT and UNPIVOT take columns, not '{node.sql()}'")
+        return scope.column(node)
+
+
 def _aggregate(item: exp.Expr, scope: Scope) -> tuple[str, Expression]:
+    with located(item):
+        return _checked_aggregate(item, scope)
+
+
+def _checked_aggregate(item: exp.Expr, scope: Scope) -> tuple[str, Expression]:
     expr = build_scalar(item, scope)
     outside = transform_up(
         expr, lambda e: Literal(e.dtype, None) if isinstance(e, AggregateCall) else e
@@ -176,6 +198,29 @@ def _text(value: Expression) -> str:
     return str(value.value)
 
 
+def _fits_pivot_first(dtype: DataType) -> bool:
+    """Whether Spark groups by the pivot column too, and then spreads the values of this type."""
+    return dtype.is_numeric or dtype == BOOLEAN
+
+
+def _only_filtered(expr: Expression, condition: Expression) -> Expression:
+    """An aggregate whose arguments Spark makes NULL in the rows of other values.
+
+    Raises:
+        UnsupportedSqlError: For an aggregate that does not pass over NULLs.
+    """
+
+    def visit(node: Expression) -> Expression:
+        if not isinstance(node, AggregateCall):
+            return node
+        if node.function not in _SKIPPING:
+            raise UnsupportedSqlError(f"'{node.function}' in PIVOT beside a {expr.dtype}")
+        both = [condition, *([node.where] if node.where is not None else [])]
+        return replace(node, where=conjoin(both))
+
+    return transform_up(expr, visit)
+
+
 def _where(expr: Expression, condition: Expression) -> Expression:
     """An aggregate over the rows of one value; NULL where there are none."""
 
@@ -216,11 +261,10 @@ def _unpivoted(
     for item in field.expressions:
         inner = item.this if isinstance(item, exp.PivotAlias | exp.Alias) else item
         parts = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
-        if not all(isinstance(part, exp.Column) for part in parts):
-            raise AnalysisError("UNPIVOT takes columns, no expressions")
         if len(parts) != len(value_names):
-            raise AnalysisError(f"UNPIVOT of {len(parts)} columns into {len(value_names)}")
-        rows.append([scope.column(part) for part in parts])
+            with located(item):
+                raise AnalysisError(f"UNPIVOT of {len(parts)} columns into {len(value_names)}")
+        rows.append([_column(part, scope) for part in parts])
         labels.append(item.alias if inner is not item else "_".join(p.name for p in parts))
     types = [_common([row[i].dtype for row in rows]) for i in range(len(value_names))]
     read = {e.id for row in rows for e in row if isinstance(e, ColumnRef)}

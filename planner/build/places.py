@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def located(node: exp.Expr) -> Iterator[None]:
-    """Errors of the body that have no place yet get that of the node."""
+def located(node: exp.Expr | None) -> Iterator[None]:
+    """Errors of the body that have no place yet get that of the node.
+
+    So the innermost place wins; a node without tokens of its own, or no node, leaves the error to
+    the `located` around it.
+    """
     try:
         yield
     except SqlError as error:
-        line, column = position(node)
+        line, column = position(node) if node is not None else (None, None)
         if error.line is not None or line is None:
             raise
         raise type(error)(error.message, line=line, column=column) from error

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from planner.build.context import BuildContext, Ctes
 from planner.build.pipes import plan_pipe
+from planner.build.places import located
 from planner.build.select import plan_select
 from planner.build.set_operations import plan_set_operation
 from planner.build.sorting import order_and_limit
@@ -16,7 +17,6 @@ from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.logical import (
     LogicalPlan,
 )
-from planner.parse import position
 from planner.scope import Scope
 from planner.spark_syntax import PipeQuery
 
@@ -27,9 +27,16 @@ def plan_query(
     """The plan of a query.
 
     Raises:
-        UnsupportedSqlError: For a form that is not staged.
+        AnalysisError: For a mistake in it, with line and column.
+        UnsupportedSqlError: For a form that is not staged, with line and column.
     """
-    ctes = with_ctes(node, ctes, outer)
+    with located(node):
+        return _planned(context, node, outer, with_ctes(node, ctes, outer))
+
+
+def _planned(
+    context: BuildContext, node: exp.Query, outer: Scope | None, ctes: Ctes
+) -> LogicalPlan:
     if isinstance(node, exp.Subquery):
         if node.args.get("order") or node.args.get("limit") or node.args.get("offset"):
             plan = context.query(node.this, outer, ctes)
@@ -50,15 +57,14 @@ def with_ctes(node: exp.Query, ctes: Ctes, outer: Scope | None) -> Ctes:
     if clause is None:
         return ctes
     if clause.args.get("recursive"):
-        raise UnsupportedSqlError("recursive CTEs are not staged")
+        with located(clause):
+            raise UnsupportedSqlError("recursive CTEs are not staged")
     seen: set[str] = set()
     for cte in clause.expressions:
         name = cte.alias.lower()
         if name in seen:
-            line, column = position(cte)
-            raise AnalysisError(
-                f"WITH defines '{cte.alias}' more than once", line=line, column=column
-            )
+            with located(cte.args["alias"]):
+                raise AnalysisError(f"WITH defines '{cte.alias}' more than once")
         seen.add(name)
         ctes = {**ctes, name: (cte, ctes, outer)}
     return ctes

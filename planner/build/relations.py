@@ -12,18 +12,29 @@ from sqlglot import exp
 
 from planner.build.conditions import condition_of
 from planner.build.context import BuildContext, Ctes
-from planner.build.generators import build_generator, generate, is_generator, lateral_view
+from planner.build.generators import (
+    build_generator,
+    generate,
+    generated_where,
+    is_generator,
+    lateral_view,
+)
 from planner.build.pivot import plan_pivot
+from planner.build.places import located
 from planner.build.values import plan_range, plan_values
 from planner.coercion import comparable
 from planner.errors import AnalysisError, CatalogError, UnsupportedSqlError
 from planner.expressions import (
     TRUE,
+    AggregateCall,
     Column,
+    ColumnRef,
     Expression,
     conjoin,
+    contains,
 )
 from planner.functions import make_call
+from planner.functions.nested_rules import has_kind
 from planner.logical import (
     Filter,
     Join,
@@ -33,8 +44,8 @@ from planner.logical import (
     Project,
     Scan,
 )
-from planner.parse import position
 from planner.scope import Relation, Scope
+from planner.tree import walk
 
 
 def plan_from(
@@ -71,6 +82,13 @@ def _item(
     context: BuildContext, node: exp.Expr, outer: Scope | None, ctes: Ctes
 ) -> tuple[LogicalPlan, Scope]:
     """An item of FROM with the joins that stand in its parentheses."""
+    with located(node):
+        return _planned_item(context, node, outer, ctes)
+
+
+def _planned_item(
+    context: BuildContext, node: exp.Expr, outer: Scope | None, ctes: Ctes
+) -> tuple[LogicalPlan, Scope]:
     if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query):
         plan, scope = _item(context, node.this, outer, ctes)
         if node.alias:
@@ -111,7 +129,9 @@ def merged_columns(scope: Scope) -> list[tuple[Column, Expression]]:
 def _relation(
     context: BuildContext, node: exp.Expr, outer: Scope | None, ctes: Ctes
 ) -> tuple[LogicalPlan, Relation]:
-    for part in ("laterals", "sample", "when", "version"):
+    if node.args.get("sample"):
+        raise UnsupportedSqlError("TABLESAMPLE: which rows it takes is up to Spark")
+    for part in ("laterals", "when", "version"):
         if node.args.get(part):
             raise UnsupportedSqlError(f"{part.removesuffix('s').upper()} in FROM is not staged")
     if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
@@ -151,12 +171,10 @@ def _aliased(plan: LogicalPlan, node: exp.Expr) -> tuple[LogicalPlan, Relation]:
     columns = plan.columns
     if names:
         if len(names) != len(columns):
-            line, column = position(node)
-            raise AnalysisError(
-                f"alias '{node.alias}' names {len(names)} of {len(columns)} columns",
-                line=line,
-                column=column,
-            )
+            with located(alias):
+                raise AnalysisError(
+                    f"alias '{node.alias}' names {len(names)} of {len(columns)} columns"
+                )
         columns = tuple(replace(c, name=n) for c, n in zip(columns, names, strict=True))
     if node.alias or not isinstance(node, exp.Table) or isinstance(node.this, exp.Func):
         return plan, Relation(node.alias or "", columns)
@@ -170,11 +188,8 @@ def _scan(context: BuildContext, name: str, node: exp.Table, ctes: Ctes) -> Logi
         known = [*context.catalog.table_names(), *(c[0].alias for c in ctes.values())]
         near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=3)
         hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
-        line, column = position(node)
         raise AnalysisError(
-            f"table '{name}' is not in the catalog{hint} (tables: {', '.join(known) or 'none'})",
-            line=line,
-            column=column,
+            f"table '{name}' is not in the catalog{hint} (tables: {', '.join(known) or 'none'})"
         )
     if not info.columns:
         raise CatalogError(f"table '{name}' has no columns")
@@ -191,7 +206,24 @@ def joined(
     outer: Scope | None,
     ctes: Ctes,
 ) -> tuple[LogicalPlan, Scope]:
-    """The rows of a join, and the names of both sides."""
+    """The rows of a join, and the names of both sides.
+
+    Raises:
+        AnalysisError: For names and conditions that do not fit, with line and column.
+        UnsupportedSqlError: For joins that are not staged.
+    """
+    with located(node):
+        return _joined(context, left, scope, node, outer, ctes)
+
+
+def _joined(
+    context: BuildContext,
+    left: LogicalPlan,
+    scope: Scope,
+    node: exp.Join,
+    outer: Scope | None,
+    ctes: Ctes,
+) -> tuple[LogicalPlan, Scope]:
     kind = _join_kind(node)
     if node.this.args.get("pivots"):
         raise UnsupportedSqlError("PIVOT or UNPIVOT of a join")  # of all of it, in Spark
@@ -201,18 +233,26 @@ def joined(
     shown = theirs.relations if kind not in ("semi", "anti") else ()
     combined = context.scope((*scope.relations, *theirs.relations), outer, ctes)
     combined.merged = {**theirs.merged, **scope.merged}
-    using = [c.name for c in node.args.get("using") or []]
+    using = list(node.args.get("using") or [])
     if str(node.args.get("method") or "").upper() == "NATURAL":
         names = {c.name.lower() for r in theirs.relations for c in r.columns}
-        using = [c.name for r in scope.relations for c in r.columns if c.name.lower() in names]
+        using = [
+            exp.to_identifier(c.name)
+            for r in scope.relations
+            for c in r.columns
+            if c.name.lower() in names
+        ]
     condition: Expression = TRUE
     merged = {**(theirs.merged if shown else {}), **scope.merged}
     if using:
         pairs = [_using(name, scope, theirs, kind) for name in using]
         condition = conjoin([p[0] for p in pairs])
-        merged |= {n.lower(): p[1] for n, p in zip(using, pairs, strict=True)}
+        merged |= {n.name.lower(): p[1] for n, p in zip(using, pairs, strict=True)}
     elif node.args.get("on") is not None:
         condition = condition_of(node.args["on"], combined, "ON")
+        if contains(condition, AggregateCall):
+            with located(node.args["on"]):
+                raise AnalysisError("an aggregate in ON; compute it in a subquery")
     if kind == "cross" and condition != TRUE:
         kind = "inner"
     result = context.scope((*scope.relations, *shown), outer, ctes)
@@ -234,12 +274,16 @@ def _generated_join(
     is_true = on is None or (isinstance(on, exp.Boolean) and on.this is True)
     if kind not in ("inner", "cross", "left") or node.args.get("using") or view.args.get("view"):
         raise UnsupportedSqlError(f"a {kind.upper()} JOIN with LATERAL of a table function")
-    if kind == "left":
-        if not is_true:
-            raise UnsupportedSqlError("LEFT JOIN LATERAL of a table function on a condition")
+    if kind == "left" and is_true:
         view = view.copy()
         view.set("outer", True)
     plan, scope = viewed(context, *left, view, outer, ctes)
+    read = (part for e in plan.expressions for part in walk(e))
+    if any(isinstance(part, ColumnRef) and has_kind(part.dtype, "map") for part in read):
+        raise UnsupportedSqlError("LATERAL over a column of maps, which Spark refuses")
+    if kind == "left" and on is not None and not is_true:
+        with located(on):
+            return generated_where(plan, condition_of(on, scope, "ON")), scope
     if on is not None and not is_true:
         plan = Filter(plan, condition_of(on, scope, "ON"))
     return plan, scope
@@ -266,10 +310,13 @@ def _right_side(
     return plan, context.scope((relation,), outer, ctes)
 
 
-def _using(name: str, scope: Scope, theirs: Scope, kind: JoinKind) -> tuple[Expression, Expression]:
-    reference = exp.column(name)
-    left, right = scope.column(reference), theirs.column(reference)
-    condition = make_call("eq", *comparable(left, right))
+def _using(
+    name: exp.Identifier, scope: Scope, theirs: Scope, kind: JoinKind
+) -> tuple[Expression, Expression]:
+    reference = exp.column(name.name)
+    with located(name):
+        left, right = scope.column(reference), theirs.column(reference)
+        condition = make_call("eq", *comparable(left, right))
     if kind == "full":
         return condition, make_call("coalesce", left, right)
     return condition, right if kind == "right" else left

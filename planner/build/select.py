@@ -12,15 +12,19 @@ from sqlglot import exp
 from planner.build.conditions import condition_of
 from planner.build.context import BuildContext, Ctes
 from planner.build.generators import generated_columns, generator_items, plan_generators
-from planner.build.grouping import outer_aggregates, plan_aggregate
+from planner.build.grouping import calling, outer_aggregates, plan_aggregate
+from planner.build.grouping_sets import refuse_grouping
 from planner.build.places import located
 from planner.build.relations import plan_from
+from planner.build.replacing import exchanged
 from planner.build.sorting import limited, sort_keys
 from planner.build.stars import is_star, star_items
+from planner.build.time_windows import plan_time_windows
 from planner.build.windows import check_place, misplaced, plan_windows, qualify_condition
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import (
     AggregateCall,
+    ColumnRef,
     Expression,
     Literal,
     SortKey,
@@ -72,7 +76,8 @@ def plan_select(
     """The plan of a SELECT."""
     for part, value in node.args.items():
         if value and part not in _SELECT_PARTS:
-            raise UnsupportedSqlError(f"{part.strip('_').upper()} is not staged yet")
+            with located(value if isinstance(value, exp.Expr) else None):
+                raise UnsupportedSqlError(f"{part.strip('_').upper()} is not staged yet")
     plan, scope = plan_from(context, node, outer, ctes)
     return select_from(context, node, plan, scope)
 
@@ -90,6 +95,7 @@ def select_from(
             with located(where.this):
                 raise AnalysisError("an aggregate in WHERE; use HAVING")
         plan = Filter(plan, predicate)
+    plan = plan_time_windows(context, plan, node, scope)
     scope.windows = named_windows(node)
     items = _items(node, scope)
     scope.windows = None
@@ -106,6 +112,10 @@ def select_from(
         sort_exprs = rewritten[len(items) + len(having) :]
         keys = [replace(k, expr=e) for k, e in zip(keys, sort_exprs, strict=False)]
         qualify = rewritten[len(rewritten) - len(qualify) :]
+    else:
+        for expr in expressions:
+            with located(calling(node, ("grouping", "grouping_id"))):
+                refuse_grouping(expr, None)
     for predicate in having:
         plan = Filter(plan, predicate)
     if any(contains(e, WindowCall) for e in expressions):
@@ -132,7 +142,9 @@ def _items(node: exp.Select, scope: Scope) -> list[tuple[str, Expression]]:
         if is_star(item):
             items.extend(star_items(item, scope))
             continue
-        if (generated := generator_items(item, scope)) is not None:
+        with located(item):
+            generated = generator_items(item, scope)
+        if generated is not None:
             items.extend(generated)
             if isinstance(item, exp.Alias | exp.Aliases):
                 scope.aliases = {**{n.lower(): e for n, e in generated}, **scope.aliases}
@@ -149,7 +161,7 @@ def _items(node: exp.Select, scope: Scope) -> list[tuple[str, Expression]]:
 def _having_and_keys(
     node: exp.Select, scope: Scope, items: list[tuple[str, Expression]]
 ) -> tuple[list[Expression], list[SortKey]]:
-    outputs = {name.lower(): expr for name, expr in reversed(items)}
+    outputs = {**scope.made, **{name.lower(): expr for name, expr in reversed(items)}}
     late = replace(scope, aliases=outputs, aliases_first=True)
     having: list[Expression] = []
     if (clause := node.args.get("having")) is not None:
@@ -165,27 +177,51 @@ def _finish_select(
     keys: list[SortKey],
 ) -> LogicalPlan:
     outputs: list[NamedExpression] = [(context.column(n, e.dtype), e) for n, e in items]
+    windows = context.time_windows
+    windows |= {
+        c.id
+        for c, e in outputs
+        if e in context.sessions or (isinstance(e, ColumnRef) and e.id in windows)
+    }
     by_expr = {e: c for c, e in reversed(outputs)}
+    is_distinct = node.args.get("distinct") is not None
+    shown = {e: c.ref for c, e in reversed(outputs)}
     hidden: list[NamedExpression] = []
     resolved: list[SortKey] = []
     for key in keys:
         column = by_expr.get(key.expr)
         if column is None and not isinstance(key.expr, Literal):
             column = context.column("sort_key", key.expr.dtype)
-            hidden.append((column, key.expr))
+            hidden.append((column, exchanged(key.expr, shown) if is_distinct else key.expr))
             by_expr[key.expr] = column
         if column is not None:
             resolved.append(replace(key, expr=column.ref))
-    plan = Project(plan, (*outputs, *hidden))
-    if node.args.get("distinct") is not None:
-        if node.args["distinct"].args.get("on"):
-            raise UnsupportedSqlError("DISTINCT ON")
+    if is_distinct:
+        _check_distinct(node, outputs, hidden)
+        plan = distinct(Project(plan, tuple(outputs)))
         if hidden:
-            raise AnalysisError("ORDER BY of a DISTINCT query must use its select items")
-        plan = distinct(plan)
+            plan = Project(plan, (*((c, c.ref) for c, _ in outputs), *hidden))
+    else:
+        plan = Project(plan, (*outputs, *hidden))
     if resolved:
         plan = Sort(plan, tuple(resolved))
     plan = limited(node, plan, context.scope((), None, {}))
     if hidden:
         plan = Project(plan, tuple((c, c.ref) for c, _ in outputs))
     return plan
+
+
+def _check_distinct(
+    node: exp.Select, outputs: list[NamedExpression], hidden: list[NamedExpression]
+) -> None:
+    if node.args["distinct"].args.get("on"):
+        with located(node.args["distinct"]):
+            raise UnsupportedSqlError("DISTINCT ON")
+    for column, _ in outputs:
+        if "map<" in str(column.dtype):
+            with located(node):
+                raise AnalysisError(f"DISTINCT over column '{column.name}', which holds a map")
+    selected = {c.id for c, _ in outputs}
+    if any(expr.column_ids - selected for _, expr in hidden):
+        with located(node.args.get("order")):
+            raise AnalysisError("ORDER BY of a DISTINCT query must use its select items")

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.build.context import BuildContext, Ctes
+from planner.build.places import located
 from planner.build.sorting import order_and_limit
 from planner.coercion import comparison_type
-from planner.errors import AnalysisError, SqlError, UnsupportedSqlError
+from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import (
     AggregateCall,
     Column,
@@ -31,7 +32,6 @@ from planner.logical import (
     Union,
     distinct,
 )
-from planner.parse import position
 from planner.scope import Scope
 from planner.types import BIGINT, INT, DataType
 
@@ -51,18 +51,14 @@ def plan_set_operation(
         UnsupportedSqlError: For forms that Spark's SQL does not have, such as BY NAME.
     """
     if node.args.get("by_name") or node.args.get("on"):
-        raise UnsupportedSqlError(f"{node.key.upper()} BY NAME is not SQL of Spark")
+        with located(node.expression):
+            raise UnsupportedSqlError(f"{node.key.upper()} BY NAME is not SQL of Spark")
     sides = (
         context.query(node.this, outer, ctes),
         context.query(node.expression, outer, ctes),
     )
-    try:
+    with located(node.expression):
         plan = combined(context, node.key, sides, bool(node.args.get("distinct")))
-    except SqlError as error:
-        if error.line is None:
-            line, column = position(node.expression)
-            raise type(error)(error.message, line=line, column=column) from error
-        raise
     return order_and_limit(context, node, plan, context.output_scope(plan, outer, ctes))
 
 

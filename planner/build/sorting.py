@@ -29,6 +29,7 @@ from planner.logical import (
     Sort,
 )
 from planner.scalars import build_scalar
+from planner.scalars.ordered_sets import directed
 from planner.scope import Scope
 from planner.types import INT, NULL
 
@@ -50,10 +51,17 @@ def sort_keys(node: exp.Query, scope: Scope, outputs: list[Expression]) -> list[
     keys = _clause_keys(node.args.get("order"), scope, outputs)
     clauses = [part for part in ("sort", "distribute", "cluster") if node.args.get(part)]
     if (keys and clauses) or (len(clauses) > 1 and "cluster" in clauses):
-        raise AnalysisError("ORDER BY, SORT BY, DISTRIBUTE BY and CLUSTER BY exclude each other")
+        with located(node.args[clauses[-1]]):
+            raise AnalysisError(
+                "ORDER BY, SORT BY, DISTRIBUTE BY and CLUSTER BY exclude each other"
+            )
     for part in clauses:
+        if part == "distribute":
+            for item in node.args[part].expressions:  # values of any type, maps too
+                build_scalar(item.this if isinstance(item, exp.Ordered) else item, scope)
+            continue
         found = _clause_keys(node.args[part], scope, outputs)
-        if part != "distribute" and node.args.get("limit") is not None:
+        if node.args.get("limit") is not None:
             keys = found
     return keys
 
@@ -67,15 +75,12 @@ def _clause_keys(clause: exp.Expr | None, scope: Scope, outputs: list[Expression
             exprs = [_sorted_by(target, scope, outputs)]
         if _is_all(target) and len(items) == 1:
             exprs = outputs
-        ascending = not item.args.get("desc")
-        nulls_first = item.args.get("nulls_first")
-        first = ascending if nulls_first is None else bool(nulls_first)
-        keys.extend(SortKey(expr, ascending, first) for expr in exprs)
+        keys.extend(directed(item, expr) for expr in exprs)
     return keys
 
 
 def _sorted_by(target: exp.Expr, scope: Scope, outputs: list[Expression]) -> Expression:
-    if isinstance(target, exp.Literal) and not target.is_string:
+    if is_ordinal(target):
         return ordinal(target, outputs, "ORDER BY")
     if _is_all(target):
         return Literal(NULL, None)
@@ -97,7 +102,8 @@ def order_and_limit(
     hidden: list[NamedExpression] = []
     for position_, key in enumerate(keys):
         if contains(key.expr, AggregateCall):
-            raise AnalysisError("an aggregate in ORDER BY of a set operation or nested query")
+            with located(node.args.get("order")):
+                raise AnalysisError("an aggregate in ORDER BY of a set operation or nested query")
         if not isinstance(key.expr, ColumnRef):
             column = context.column("sort_key", key.expr.dtype)
             hidden.append((column, key.expr))
@@ -120,7 +126,8 @@ def limited(node: exp.Query, plan: LogicalPlan, scope: Scope | None = None) -> L
     if limit is None and offset is None:
         return plan
     if limit is not None and not isinstance(limit, exp.Limit):
-        raise UnsupportedSqlError(f"{limit.key.upper()} is not staged")
+        with located(limit):
+            raise UnsupportedSqlError(f"{limit.key.upper()} is not staged")
     count = None if limit is None else _whole(limit.expression, "LIMIT", scope)
     skip = 0 if offset is None else _whole(offset.expression, "OFFSET", scope)
     if count is None and not skip:
@@ -128,15 +135,25 @@ def limited(node: exp.Query, plan: LogicalPlan, scope: Scope | None = None) -> L
     return Limit(plan, count, skip or 0)
 
 
-def ordinal(node: exp.Literal, outputs: list[Expression], clause: str) -> Expression:
+def is_ordinal(node: exp.Expr) -> bool:
+    """Whether Spark takes a key for the position of a select item: an int, with a sign or not."""
+    inner = node.this if isinstance(node, exp.Neg) else node
+    if not isinstance(inner, exp.Literal) or inner.is_string:
+        return False
+    return str(inner.this).isdigit() and int(inner.this) < 1 << 31
+
+
+def ordinal(node: exp.Expr, outputs: list[Expression], clause: str) -> Expression:
     """The select item at a position.
 
     Raises:
         AnalysisError: If there is none, or GROUP BY names an aggregate.
     """
-    position_ = int(node.this) if str(node.this).isdigit() else 0
+    position_ = -int(node.this.this) if isinstance(node, exp.Neg) else int(node.this)
     if not 1 <= position_ <= len(outputs):
-        raise AnalysisError(f"{clause} position {node.this} is not in the select list")
+        raise AnalysisError(
+            f"{clause} position {position_} is not in the select list of {len(outputs)} items"
+        )
     expr = outputs[position_ - 1]
     if clause == "GROUP BY" and contains(expr, AggregateCall):
         raise AnalysisError(f"GROUP BY position {position_} is an aggregate")
@@ -145,7 +162,12 @@ def ordinal(node: exp.Literal, outputs: list[Expression], clause: str) -> Expres
 
 def _whole(node: exp.Expr, clause: str, scope: Scope | None) -> int | None:
     """The bound that a constant expression gives; None for ALL."""
-    if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
+    with located(node):
+        return _bound(node, clause, scope)
+
+
+def _bound(node: exp.Expr, clause: str, scope: Scope | None) -> int | None:
+    if is_ordinal(node) and not isinstance(node, exp.Neg):
         return int(node.this)
     if _is_all(node):
         return None

@@ -37,9 +37,9 @@ def star_items(item: exp.Expr, scope: Scope) -> Items:
         UnsupportedSqlError: For what Spark's SQL has not, such as REPLACE.
     """
     star = _star_of(item)
-    if any(star.args.get(k) for k in ("replace", "rename", "ilike")):
-        raise UnsupportedSqlError("* with REPLACE or RENAME is not SQL of Spark")
     with located(item):
+        if any(star.args.get(k) for k in ("replace", "rename", "ilike")):
+            raise UnsupportedSqlError("* with REPLACE or RENAME is not SQL of Spark")
         if isinstance(item, exp.Dot):
             raise UnsupportedSqlError(f"'{item.sql()}'")
         parts = [p.name for p in item.parts[:-1]] if isinstance(item, exp.Column) else []
@@ -84,16 +84,22 @@ def _without(items: Items, dropped: list[exp.Expr], parts: list[str], scope: Sco
     """The items but those that EXCEPT names."""
     gone: list[Expression] = []
     for node in dropped:
-        column = node if isinstance(node, exp.Column) else exp.Column(this=node)
-        if not isinstance(column.this, exp.Identifier):
-            raise UnsupportedSqlError(f"EXCEPT of '{node.sql()}'")
-        found = _named_item(items, column) if parts and not column.table else scope.column(column)
-        if not isinstance(found, ColumnRef) and not any(found == e for _, e in items):
-            raise UnsupportedSqlError(f"EXCEPT of '{node.sql()}', a member of a struct")
-        if found in gone:
-            raise AnalysisError(f"EXCEPT names '{node.sql()}' twice")
+        with located(node):
+            found = _dropped(node, items, parts, scope)
+            if found in gone:
+                raise AnalysisError(f"EXCEPT names '{node.sql()}' twice")
         gone.append(found)
     return [(name, e) for name, e in items if e not in gone]
+
+
+def _dropped(node: exp.Expr, items: Items, parts: list[str], scope: Scope) -> Expression:
+    column = node if isinstance(node, exp.Column) else exp.Column(this=node.copy())
+    if not isinstance(column.this, exp.Identifier):
+        raise UnsupportedSqlError(f"EXCEPT of '{node.sql()}'")
+    found = _named_item(items, column) if parts and not column.table else scope.column(column)
+    if not isinstance(found, ColumnRef) and not any(found == e for _, e in items):
+        raise UnsupportedSqlError(f"EXCEPT of '{node.sql()}', a member of a struct")
+    return found
 
 
 def _named_item(items: Items, column: exp.Column) -> Expression:

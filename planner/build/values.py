@@ -15,6 +15,7 @@ from planner.errors import AnalysisError, UnsupportedSqlError, wrong_count
 from planner.expressions import AggregateCall, Expression, SubqueryExpression, WindowCall, contains
 from planner.logical import LogicalPlan, Range, Values
 from planner.scalars import build_scalar
+from planner.scope import Scope
 from planner.types import BIGINT, NULL, DataType, common_type
 
 _BIGINTS = range(-(2**63), 2**63)
@@ -30,9 +31,8 @@ def plan_values(context: BuildContext, node: exp.Values, ctes: Ctes) -> LogicalP
     scope = context.scope((), None, ctes)
     rows: list[tuple[Expression, ...]] = []
     for row in node.expressions:
-        items = row.expressions if isinstance(row, exp.Tuple) else [row]
         with located(row):
-            built = tuple(build_scalar(_bare(item, node), scope) for item in items)
+            built = tuple(build_scalar(item, scope) for item in _row_items(row, node))
             if rows and len(built) != len(rows[0]):
                 raise AnalysisError(
                     f"row {len(rows) + 1} of VALUES has {len(built)} items, "
@@ -41,7 +41,8 @@ def plan_values(context: BuildContext, node: exp.Values, ctes: Ctes) -> LogicalP
             for item in built:
                 _require_constant(item)
         rows.append(built)
-    types = tuple(_type(column, i) for i, column in enumerate(zip(*rows, strict=True)))
+    with located(node):
+        types = tuple(_type(column, i) for i, column in enumerate(zip(*rows, strict=True)))
     outputs = tuple(context.column(f"col{i + 1}", t) for i, t in enumerate(types))
     cast = tuple(tuple(cast_literal(e, t) for e, t in zip(row, types, strict=True)) for row in rows)
     return Values(cast, outputs)
@@ -51,12 +52,21 @@ def _bare(item: exp.Expr, node: exp.Values) -> exp.Expr:
     """The item; sqlglot takes the alias of `VALUES 1, 2 AS t(a)` for one of the last item."""
     if isinstance(item, exp.Alias) and item.find_ancestor(exp.Values) is node:
         return item.this
-    call = item if isinstance(item, exp.Anonymous) else None
-    if call is not None and call.name.lower() in ("struct", "named_struct"):
-        raise UnsupportedSqlError("VALUES of structs, which Spark reads as rows")
-    if isinstance(item, exp.Tuple):
-        raise UnsupportedSqlError("VALUES of structs, which Spark reads as rows")
     return item
+
+
+def _row_items(row: exp.Expr, node: exp.Values) -> list[exp.Expr]:
+    """The items of a row; one struct alone is a row to Spark."""
+    items = row.expressions if isinstance(row, exp.Tuple) else [row]
+    items = [_bare(item, node) for item in items]
+    if len(items) > 1:
+        return items
+    only = items[0].unnest()
+    if isinstance(only, exp.Tuple):
+        return only.expressions
+    if isinstance(only, exp.Anonymous) and only.name.lower() == "struct":
+        return [item.this if isinstance(item, exp.Alias) else item for item in only.expressions]
+    return items
 
 
 def _require_constant(item: Expression) -> None:
@@ -89,14 +99,20 @@ def plan_range(context: BuildContext, node: exp.Anonymous, ctes: Ctes) -> Logica
     scope = context.scope((), None, ctes)
     numbers = []
     for argument in node.expressions:
-        if isinstance(argument, exp.PropertyEQ | exp.Kwarg):
-            raise UnsupportedSqlError("named arguments of 'range'")
-        number = whole_number(build_scalar(argument, scope), "an argument of 'range'")
-        if number is None or number not in _BIGINTS:
-            raise UnsupportedSqlError("'range' of an expression whose value is not known yet")
-        numbers.append(number)
+        with located(argument):
+            numbers.append(_range_argument(argument, scope))
     start, stop = (0, numbers[0]) if count == 1 else (numbers[0], numbers[1])
     step = numbers[2] if count > 2 else 1
     if step == 0:
-        raise AnalysisError("the step of 'range' is 0")
+        with located(node.expressions[2]):
+            raise AnalysisError("the step of 'range' is 0")
     return Range((context.column("id", BIGINT),), start, stop, step)
+
+
+def _range_argument(argument: exp.Expr, scope: Scope) -> int:
+    if isinstance(argument, exp.PropertyEQ | exp.Kwarg):
+        raise UnsupportedSqlError("named arguments of 'range'")
+    number = whole_number(build_scalar(argument, scope), "an argument of 'range'")
+    if number is None or number not in _BIGINTS:
+        raise UnsupportedSqlError("'range' of an expression whose value is not known yet")
+    return number

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from planner.build.conditions import condition_of
 from planner.build.context import BuildContext
+from planner.build.places import located
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import (
     AggregateCall,
@@ -93,7 +94,7 @@ def check_place(expr: Expression, node: exp.Expr) -> None:
 
 def misplaced(node: exp.Expr, where: str) -> AnalysisError:
     """The error for a window function where none may stand."""
-    line, column = position(node)
+    line, column = position(next(node.find_all(exp.Window), node))
     return AnalysisError(f"a window function {where}", line=line, column=column)
 
 
@@ -116,7 +117,8 @@ def qualify_condition(node: exp.Select, scope: Scope, items: Items) -> list[Expr
     for named in clause.find_all(exp.Column):
         alias = outputs.get(named.name.lower())
         if alias is not None and not named.table and _hides(scope, named, alias):
-            raise UnsupportedSqlError(f"'{named.name}' in QUALIFY is a column and an alias")
+            with located(named):
+                raise UnsupportedSqlError(f"'{named.name}' in QUALIFY is a column and an alias")
     condition = condition_of(clause.this, late, "QUALIFY")
     if not any(contains(e, WindowCall) for e in (condition, *outputs.values())):
         line, column = position(clause)
@@ -124,7 +126,8 @@ def qualify_condition(node: exp.Select, scope: Scope, items: Items) -> list[Expr
         raise AnalysisError(text, line=line, column=column)
     selected: dict[Expression, Expression] = {e: Column(-1, n, e.dtype).ref for n, e in items}
     if contains(_replace(condition, selected), AggregateCall):
-        raise UnsupportedSqlError("an aggregate in QUALIFY that is not selected")
+        with located(clause):
+            raise UnsupportedSqlError("an aggregate in QUALIFY that is not selected")
     return [condition]
 
 

@@ -11,6 +11,7 @@ from planner.scalars import (
     operators,
     ordered_sets,
     subqueries,
+    time_windows,
     times,
 )
 from planner.scalars.handlers import Names as Names
@@ -27,5 +28,6 @@ __all__ = [
     "operators",
     "ordered_sets",
     "subqueries",
+    "time_windows",
     "times",
 ]

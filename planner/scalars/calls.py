@@ -10,6 +10,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.aggregates import AGGREGATE_ALIASES, AGGREGATES, make_aggregate
+from planner.coercion import as_boolean, require_castable, require_orderable
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import AggregateCall, Expression, Literal, cast, contains
 from planner.functions import MACROS, make_call
@@ -40,6 +41,7 @@ def _call(node: exp.Anonymous, names: Names) -> Expression:
         return _aggregate(aggregate, node, names)
     args = tuple(build_scalar(a, names) for a in node.expressions)
     if name in _CASTS and len(args) == 1:
+        require_castable(args[0].dtype, parse_type(name))
         return cast(args[0], parse_type(name))
     if name in MACROS:
         return MACROS[name](args)
@@ -64,6 +66,8 @@ def _aggregate(name: str, node: exp.Anonymous, names: Names) -> Expression:
         if name != "count" or distinct:
             raise UnsupportedSqlError(f"{name}({'DISTINCT ' if distinct else ''}*)")
         plain = []
+    elif name == "count" and not plain:
+        raise AnalysisError("count needs an argument, such as *")
     args = tuple(build_scalar(o, names) for o in plain)
     if name in ("first", "last", "any_value") and len(args) == 2:
         ignore_nulls, args = _flag(name, args[1]), args[:1]
@@ -85,11 +89,27 @@ def aggregate_call(name: str, args: tuple[Expression, ...], distinct: bool) -> A
     """
     if any(contains(a, AggregateCall) for a in args):
         raise AnalysisError(f"an aggregate inside the aggregate '{name}'")
+    args = checked_arguments(name, args)
     if name == "count" and len(args) == 1 and isinstance(args[0], Literal) and not distinct:
         args = () if args[0].value is not None else args
     if name == "count_if":
         return make_aggregate("count", (), where=args[0])
     return make_aggregate(name, args, distinct=distinct)
+
+
+def checked_arguments(name: str, args: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    """Arguments of an aggregate; texts become booleans where Spark reads them as such.
+
+    Raises:
+        AnalysisError: For values without an order, and for what is no boolean.
+    """
+    if name in ("min", "max") and args:
+        require_orderable(args[0].dtype, f"{name} of")
+    if name in ("min_by", "max_by") and len(args) > 1:
+        require_orderable(args[1].dtype, f"{name} by")
+    if name in ("bool_and", "bool_or", "count_if") and len(args) == 1:
+        return (as_boolean(args[0]),)
+    return args
 
 
 @handles(exp.IgnoreNulls, exp.RespectNulls)

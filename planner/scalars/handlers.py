@@ -36,6 +36,14 @@ class Names(Protocol):
         """The value of a window function."""
         ...
 
+    def time_window(self, name: str) -> Expression:
+        """The time window of the row: `window` or `session_window`."""
+        ...
+
+    def is_time_window(self, value: Expression) -> bool:
+        """Whether a value is the column of a time window."""
+        ...
+
 
 Handler = Callable[[Any, Names], Expression]
 

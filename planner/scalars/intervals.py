@@ -70,7 +70,7 @@ def _interval(node: exp.Interval, names: Names) -> Expression:
     text = str(value.this)
     unit = node.args.get("unit")
     if unit is None:
-        return _scaled(_from_words(text), sign)
+        return _scaled(words_as_interval(text), sign)
     if isinstance(unit, exp.IntervalSpan):
         first, last = unit.this.name.lower(), unit.expression.name.lower()
         return _scaled(_from_span(text, first, last), sign)
@@ -91,8 +91,12 @@ def _of_unit(text: str, unit: str) -> Literal:
     return duration_literal(interval_of(field, field), sign * (amount + fraction))
 
 
-def _from_words(text: str) -> Literal:
-    """The interval of a text such as `1 day 2 hours`, which may start with `interval`."""
+def words_as_interval(text: str) -> Literal:
+    """The interval of a text such as `1 day 2 hours`, which may start with `interval`.
+
+    Raises:
+        UnsupportedSqlError: For another text, and for months and days side by side.
+    """
     rest = re.sub(r"^\s*interval\s+", "", text, flags=re.I)
     result: Literal | None = None
     position = 0

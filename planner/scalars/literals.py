@@ -15,6 +15,7 @@ from planner.coercion import (
     decimal_literal_type,
     integer_literal_type,
     is_special_time,
+    require_castable,
 )
 from planner.errors import UnsupportedSqlError
 from planner.expressions import (
@@ -78,6 +79,7 @@ def _cast(node: exp.Cast, names: Names) -> Expression:
     dtype = parse_type(node.to.sql(dialect=StagecoachSpark).lower())
     if dtype.is_datetime and is_special_time(arg):
         raise UnsupportedSqlError(f"the {dtype} '{getattr(arg, 'value', '')}'")
+    require_castable(arg.dtype, dtype)
     safe = isinstance(node, exp.TryCast)
     if arg == Literal(STRING, arg.value if isinstance(arg, Literal) else None) and dtype == DATE:
         return _date_literal(arg, safe)

@@ -174,7 +174,7 @@ def _higher_order(name: str, operands: list[exp.Expr], names: Names) -> Expressi
         if not isinstance(operand, exp.Lambda):
             args.append(given[number])
             continue
-        if types is None or any(n not in given for n in range(min(number, 2)) if n < 1):
+        if types is None or number == 0 or 0 not in given:
             raise AnalysisError(f"function '{name}' takes no lambda as argument {number + 1}")
         args.append(_lambda(operand, types(given, number), names, indexed=name in _INDEXED))
     return make_call(name, *args)

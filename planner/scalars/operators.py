@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from planner.errors import UnsupportedSqlError
+from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import (
     Expression,
     Literal,
@@ -28,6 +28,7 @@ from planner.spark_syntax import UnsignedRightShift
 from planner.types import (
     BOOLEAN,
     NULL,
+    STRING,
 )
 
 
@@ -160,7 +161,10 @@ def _named_call(name: str, *args: Expression) -> Expression:
 def _escape(node: exp.Escape, names: Names) -> Expression:
     if not isinstance(node.this, exp.Like | exp.ILike):
         raise UnsupportedSqlError("ESCAPE without LIKE")
-    return _like_escaped(node.this, names, build_scalar(node.expression, names))
+    escape = build_scalar(node.expression, names)
+    if isinstance(escape, Literal) and len(str(escape.value)) != 1 and escape.dtype == STRING:
+        raise AnalysisError(f"ESCAPE takes one character, not '{escape.value}'")
+    return _like_escaped(node.this, names, escape)
 
 
 @handles(exp.Overlay)

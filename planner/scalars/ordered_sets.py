@@ -10,8 +10,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.aggregates import AGGREGATE_ALIASES, make_aggregate
+from planner.coercion import is_orderable
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import AggregateCall, Expression, SortKey
+from planner.parse import position
 from planner.scalars.handlers import Names, build_scalar, handles
 
 _OVER_THE_KEY = ("percentile_cont", "percentile_disc", "mode")
@@ -30,6 +32,9 @@ def directed(item: exp.Expr, expr: Expression) -> SortKey:
     """
     ascending = not item.args.get("desc")
     nulls_first = item.args.get("nulls_first")
+    if not is_orderable(expr.dtype):
+        line, column = position(item)
+        raise AnalysisError(f"cannot sort by {expr.dtype}", line=line, column=column)
     return SortKey(expr, ascending, ascending if nulls_first is None else bool(nulls_first))
 
 

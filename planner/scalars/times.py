@@ -147,9 +147,6 @@ def _at_time_zone(node: exp.AtTimeZone, names: Names) -> Expression:
 
 
 _UNSTAGED = {
-    "window": "a group of time windows",
-    "session_window": "a group of sessions",
-    "window_time": "the time of a window",
     "time_bucket": "time_bucket",
     **dict.fromkeys(
         (

@@ -13,7 +13,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from planner.aggregates import AGGREGATE_ALIASES, AGGREGATES, make_aggregate
-from planner.coercion import cast_literal
+from planner.coercion import cast_literal, require_orderable
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import (
     AggregateCall,
@@ -28,6 +28,7 @@ from planner.expressions import (
 )
 from planner.functions import make_call
 from planner.parse import position
+from planner.scalars.calls import checked_arguments
 from planner.scalars.handlers import Names, build_scalar, builds
 from planner.scalars.intervals import DAY_MICROS
 from planner.scalars.ordered_sets import sort_key
@@ -74,6 +75,8 @@ def window_call(node: exp.Window, names: Names, named: NamedWindows) -> WindowCa
         for key in (build_scalar(p, names) for p in window.args.get("partition_by") or [])
         if not isinstance(key, Literal)
     )
+    for key in partition:
+        require_orderable(key.dtype, "PARTITION BY")
     order = _order(window, names)
     known = WINDOW_FUNCTIONS.get(function.name)
     if known is not None and known.ordered and not order:
@@ -136,12 +139,13 @@ def _function(node: exp.Expr, names: Names) -> _Function:
 
 def _typed(name: str, args: tuple[Expression, ...]) -> _Function:
     if name in WINDOW_FUNCTIONS:
-        dtype, args = window_function(name, args)
+        dtype, args = window_function(name, checked_arguments(name, args))
         if name in ("lag", "lead"):
             args = (*args[:2], _default(name, args[2], dtype))
         return _Function(name, args, dtype)
+    args = checked_arguments(name, args)
     if name == "count_if" and len(args) == 1:
-        call = make_aggregate("count", (), where=_boolean("count_if", args[0]))
+        call = make_aggregate("count", (), where=args[0])
     elif name in AGGREGATES and AGGREGATES[name].spark is None:
         if name == "count" and len(args) == 1 and isinstance(args[0], Literal):
             args = () if args[0].value is not None else args
@@ -168,7 +172,9 @@ def _flag(name: str, node: Expression) -> bool:
 def _condition(node: exp.Expr, names: Names) -> Expression:
     condition = _boolean("FILTER", build_scalar(node, names))
     if contains(condition, WindowCall):
-        raise AnalysisError("a window function is not allowed in FILTER")
+        line, column = position(node)
+        text = "a window function is not allowed in FILTER"
+        raise AnalysisError(text, line=line, column=column)
     return condition
 
 

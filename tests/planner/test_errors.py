@@ -117,12 +117,12 @@ def test_wrong_sql_is_refused_with_what_to_do(kind: type[SqlError], sql: str, te
 
 UNSTAGED = {
     "SELECT histogram_numeric(id, 5) FROM orders": "function 'histogram_numeric' is not known to the planner",
-    "SELECT id FROM orders TABLESAMPLE (10 PERCENT)": "SAMPLE in FROM is not staged",
+    "SELECT id FROM orders TABLESAMPLE (10 PERCENT)": "TABLESAMPLE",
     "WITH RECURSIVE r AS (SELECT 1 AS n) SELECT * FROM r": "recursive CTEs are not staged",
     "SELECT id FROM orders UNION BY NAME SELECT id FROM customers": "UNION BY NAME is not SQL of Spark",
     "SELECT frobnicate(id) FROM orders": "function 'frobnicate' is not known to the planner",
     "SELECT count(DISTINCT *) FROM orders": "count(DISTINCT *)",
-    "SELECT id FROM orders WHERE id IN (SELECT id FROM customers TABLESAMPLE (5 ROWS))": "SAMPLE in FROM is not staged",
+    "SELECT id FROM orders WHERE id IN (SELECT id FROM customers TABLESAMPLE (5 ROWS))": "TABLESAMPLE",
     "SELECT INTERVAL 1 MONTH AS i FROM orders": "interval",
 }
 

@@ -51,7 +51,7 @@ def test_plan_is_the_golden_one(name: str, phase: str, golden: Golden) -> None:
 
 def test_every_golden_file_belongs_to_a_query(updates_golden: bool) -> None:
     wanted = {f"{name}.{phase}.txt" for name in NAMES for phase in PHASES} | {*OTHERS}
-    orphans = [f for f in GOLDEN.iterdir() if f.name not in wanted]
+    orphans = [f for f in GOLDEN.iterdir() if f.is_file() and f.name not in wanted]
     if updates_golden:
         for file in orphans:
             file.unlink()

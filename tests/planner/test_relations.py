@@ -68,5 +68,5 @@ def test_a_pipe_keeps_the_name_of_its_table() -> None:
     assert [f.name for f in graph.result] == ["n", "day"]
     assert not graph.ordered
     assert planned("FROM orders |> ORDER BY id |> LIMIT 2").ordered
-    with pytest.raises(AnalysisError, match="line 2, column 4"):
+    with pytest.raises(AnalysisError, match="line 2, column 9"):
         plan_query("FROM orders\n|> DROP nope", SALES)

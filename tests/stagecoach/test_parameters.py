@@ -14,6 +14,7 @@ from stagecoach.parameters import (
     parse_value,
     resolve_parameters,
 )
+from stagecoach.reporting import Source, describe_error
 
 
 def test_assignments_keep_equal_signs_of_the_value() -> None:
@@ -160,3 +161,27 @@ def test_unknown_parameter_names_the_nearest() -> None:
         check_known({"dat": "1"}, {"date", "size"})
     with pytest.raises(ParameterError, match=r"\(the SQL has: none\)"):
         check_known({"x": "1"}, set())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "query 'late': parameter 'day' has no value; give it with --param day=…"),
+        ({"day": "soon"}, "query 'late': parameter 'day' must be of type date, not 'soon'"),
+    ],
+)
+def test_an_error_names_the_query_and_the_place_of_its_use(
+    given: dict[str, str], message: str
+) -> None:
+    sql = "SELECT *\nFROM orders\nWHERE id > 1 AND\n  o_orderdate < :day"
+    with pytest.raises(ParameterError) as caught:
+        resolve_parameters(["day"], given, types={"day": "date"}, sql=sql, query="late")
+    assert caught.value.message.startswith(message)
+    assert (caught.value.line, caught.value.column) == (4, 17)
+    shown = describe_error(caught.value, Source("late.sql", sql)).splitlines()
+    assert shown[1:] == [
+        "  --> late.sql:4:17",
+        "   |",
+        " 4 |   o_orderdate < :day",
+        "   |                 ^",
+    ]

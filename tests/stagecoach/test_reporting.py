@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assets.front_matter import FrontMatterError
+from assets.front_matter import FrontMatterError, parse_front_matter
 from infra.engines.errors import QueryFailedError
 from infra.errors import ConfigError, StorageError, TaskFailedError
 from planner.errors import (
@@ -82,7 +82,7 @@ def test_bug_is_named_as_one_without_a_traceback() -> None:
         (OptionError("x"), 2),
         (CatalogError("x"), 2),
         (ConfigError("x"), 2),
-        (FrontMatterError("x"), 2),
+        (FrontMatterError([]), 2),
         (StorageError("x"), 1),
         (TaskFailedError("s", 1, "x"), 1),
         (StagecoachError("x"), 1),
@@ -92,3 +92,13 @@ def test_bug_is_named_as_one_without_a_traceback() -> None:
 )
 def test_exit_codes(error: BaseException, code: int) -> None:
     assert exit_code(error) == code
+
+
+def test_each_mistake_in_front_matter_is_a_block_with_its_place() -> None:
+    sql = "-- ownrs: []\n-- pool: a b\nSELECT 1"
+    with pytest.raises(FrontMatterError) as caught:
+        parse_front_matter(sql)
+    text = describe_error(caught.value, Source("q.sql", sql))
+    assert text.count("error: ") == 2
+    assert "error: unknown key 'ownrs'; did you mean 'owners'?\n  --> q.sql:1:4\n" in text
+    assert " 2 | -- pool: a b\n   |          ^" in text

@@ -1,3 +1,2 @@
 -- power, sqrt, exp and logarithms
--- rounded: 1, 2, 3, 4
 SELECT id, power(k, 2) AS a, sqrt(k) AS b, exp(k) AS c, ln(k + 1) AS d FROM e
