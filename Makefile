@@ -14,7 +14,7 @@ PYTEST_ARGS ?=
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-fast check format golden bench bench-overhead sql-support screenshots lock clean distclean
+.PHONY: help install demo ui test test-fast check format golden bench bench-overhead sql-support query-schema screenshots lock clean distclean
 
 ##@ Start
 
@@ -64,6 +64,9 @@ bench-overhead: install ## What Dagster, Spark and storage cost for a stage that
 
 sql-support: install ## Write docs/sql-support.md from the registries
 	$(BIN)/python docs/sql_support.py
+
+query-schema: install ## Write docs/query-file.schema.json from the models of front matter
+	$(BIN)/stagecoach check --schema > docs/query-file.schema.json
 
 screenshots: install ## Take the pictures in docs/ anew (needs Chromium)
 	$(BIN)/python docs/screenshots.py

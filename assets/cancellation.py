@@ -15,6 +15,46 @@ CancelCallback = Callable[[], None]
 logger = logging.getLogger(__name__)
 
 
+CANCEL_AGAIN_SECONDS = 0.25
+
+
+class TimeLimit:
+    """Whether a step took longer than it may.
+
+    Args:
+        seconds: How long that is; None for as long as it takes.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self.exceeded = False
+
+    @contextmanager
+    def over(self, callback: CancelCallback) -> Iterator[None]:
+        """Call `callback`, again and again, when the block runs for longer than the limit."""
+        if self.seconds is None:
+            yield
+            return
+        done = threading.Event()
+        watcher = threading.Thread(
+            target=self._watch, args=(self.seconds, done, callback), name="time-limit", daemon=True
+        )
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+
+    def _watch(self, seconds: float, done: threading.Event, callback: CancelCallback) -> None:
+        if done.wait(seconds):
+            return
+        self.exceeded = True
+        while not done.is_set():
+            # The step may be between two jobs, where there is nothing to cancel yet.
+            _call("over its time limit", callback)
+            done.wait(CANCEL_AGAIN_SECONDS)
+
+
 class CancelRegistry:
     """Cancel callbacks of the runs of this process, by run id."""
 

@@ -11,16 +11,24 @@ materialized, with the reason, and everything else works.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import dagster as dg
 
+from assets.automation import automation_sensor
+from assets.base_tables import ListsFiles, base_table_sensor
+from assets.checks import build_checks
+from assets.compiled_plans import CompiledPlans
+from assets.dependencies import order_queries
 from assets.executor import AssetJob, stagecoach_threads
 from assets.factory import ENGINE_RESOURCE, build_assets, build_job
-from assets.parameters import declared_parameters
+from assets.pinned_plans import PinnedPlans
+from assets.planning import PlannedProject, PlanQuery, plan_project, planner_of
+from assets.policy import execution_policy
 from assets.project import Project, ProjectError, Query, find_clashes, load_project
 from assets.resources import EngineResource
+from assets.schedules import build_schedule
 from assets.specs import (
     PlannedQuery,
     build_stage_specs,
@@ -32,15 +40,12 @@ from assets.translator import StageTranslator
 from infra.catalog.catalog import load_catalog
 from infra.errors import StorageError
 from infra.settings import EngineSettings
-from planner import plan_query
-from planner.catalog import Catalog, TableInfo
-from planner.errors import CatalogError, StagecoachError
+from planner.catalog import Catalog, MappingCatalog, TableInfo
+from planner.errors import CatalogError
 from planner.options import PlannerOptions
-from planner.stages import StageGraph
+from planner.stages import Stage
 
 logger = logging.getLogger(__name__)
-
-PlanQuery = Callable[[Query, Catalog], StageGraph]
 
 
 def build_definitions(
@@ -48,10 +53,12 @@ def build_definitions(
     queries: Project | Path | str,
     catalog: Path | str,
     storage: Path | str | None = None,
+    plans: Path | str | None = None,
     translator: StageTranslator | None = None,
     options: PlannerOptions | None = None,
     engine: "EngineResource | dg.ResourceDefinition | None" = None,
     plan: PlanQuery | None = None,
+    schedules_run: bool = True,
     missing_data_hint: str = "",
 ) -> dg.Definitions:
     """Everything that Dagster needs to know of a project.
@@ -60,14 +67,19 @@ def build_definitions(
         queries: The project, or the folder of its `*.sql` files.
         catalog: The catalog file (`catalog.yaml`).
         storage: Root of shuffles and results, a folder or URL; the settings' own if not given.
+        plans: Folder of compiled plans; a query whose plan is there and is of its present text is
+            not planned, and its tables are not looked at.
         translator: How stages look in Dagster; override a method of `StageTranslator` to change it.
         options: Knobs of the planner.
         engine: What runs stages; by default an `EngineResource` for this catalog and storage.
-        plan: How a query gets its plan; plans it anew by default.
+        plan: How a query gets its plan. By default a plan is kept in the storage and used until
+            the query, the columns of its tables or their magnitude change.
+        schedules_run: Whether schedules and automation run before anybody has turned them on.
         missing_data_hint: What to do where a table's data cannot be had, for the message.
 
     Raises:
-        ProjectError: Names clash, or SQL or front matter has mistakes; all are listed.
+        ProjectError: Names clash, queries read one another in a circle, or SQL or front matter has
+            mistakes; all are listed.
         CatalogError: The catalog file itself cannot be used.
     """
     translator = translator or StageTranslator()
@@ -75,80 +87,114 @@ def build_definitions(
         catalog=str(catalog), storage_root=str(storage) if storage is not None else ""
     )
     settings = engine.engine_settings() if isinstance(engine, EngineResource) else EngineSettings()
+    options = options or PlannerOptions(time_zone=settings.time_zone)
     tables = load_catalog(catalog, settings.storage_options)
     project = queries if isinstance(queries, Project) else load_project(queries)
     if clashes := find_clashes(project.queries, tables.table_names()):
         raise ProjectError("\n  ".join([f"{len(clashes)} name clash(es):", *clashes]))
-    plans, blocked = _plan_all(
-        project, tables, plan or _planner(options or PlannerOptions(time_zone=settings.time_zone))
-    )
-    if blocked:
-        hint = f" {missing_data_hint}" if missing_data_hint else ""
-        names = ", ".join(query.name for query, _ in blocked)
-        logger.error("no stages for %s: %s.%s", names, blocked[0][1].rstrip("."), hint)
-        blocked = [(query, f"{reason.rstrip('.')}.{hint}") for query, reason in blocked]
-    return _definitions(plans, blocked, tables, translator, engine)
+    if plan is None:
+        plan = PinnedPlans(planner_of(options), settings.open_store(), options)
+    if plans is not None:
+        plan = CompiledPlans(plan, Path(plans))
+    planned = plan_project(order_queries(project.queries), tables, plan)
+    if planned.mistakes:
+        head = f"{len(planned.mistakes)} mistake(s) in queries:"
+        raise ProjectError("\n  ".join([head, *planned.mistakes]))
+    if planned.blocked:
+        names = ", ".join(query.name for query, _ in planned.blocked)
+        reason = planned.blocked[0][1].rstrip(".")
+        logger.error("no stages for %s: %s. %s", names, reason, missing_data_hint)
+    # With compiled plans no table is looked at, not even for how many rows it has.
+    catalog_now = tables if plans is None else MappingCatalog(())
+    build = _Builder(planned, catalog_now, tables, translator, engine, missing_data_hint)
+    return build.definitions(schedules_run=schedules_run)
 
 
-def _planner(options: PlannerOptions) -> PlanQuery:
-    def plan(query: Query, catalog: Catalog) -> StageGraph:
-        parameters = declared_parameters(query.front_matter, options.time_zone)
-        return plan_query(query.sql, catalog, options, name=query.name, parameters=parameters)
+class _Builder:
+    """Definitions of one planned project."""
 
-    return plan
+    def __init__(
+        self,
+        planned: PlannedProject,
+        catalog: Catalog,
+        listing: ListsFiles,
+        translator: StageTranslator,
+        engine: "EngineResource | dg.ResourceDefinition",
+        hint: str,
+    ) -> None:
+        self._planned = planned
+        self._catalog = catalog
+        self._listing = listing
+        self._translator = translator
+        self._engine = engine
+        self._hint = hint
+        self._makers = {item.query.table.lower(): item for item in planned.queries}
 
-
-def _plan_all(
-    project: Project, catalog: Catalog, plan: PlanQuery
-) -> tuple[list[PlannedQuery], list[tuple[Query, str]]]:
-    """The plans, and the queries that have none because of their tables' data, with the reason."""
-    plans: list[PlannedQuery] = []
-    blocked: list[tuple[Query, str]] = []
-    mistakes: list[str] = []
-    for query in project.queries:
-        try:
-            plans.append(PlannedQuery(query=query, graph=plan(query, catalog)))
-        except (CatalogError, StorageError) as error:
-            blocked.append((query, str(error)))
-        except StagecoachError as error:
-            mistakes.append(f"{query.source}: {error}")
-    if mistakes:
-        raise ProjectError("\n  ".join([f"{len(mistakes)} query(ies) with mistakes:", *mistakes]))
-    return plans, blocked
-
-
-def _definitions(
-    plans: Sequence[PlannedQuery],
-    blocked: Sequence[tuple[Query, str]],
-    catalog: Catalog,
-    translator: StageTranslator,
-    engine: "EngineResource | dg.ResourceDefinition",
-) -> dg.Definitions:
-    stages = [(planned, build_stage_specs(planned, translator)) for planned in plans]
-    tables = build_table_specs(
-        [_with_statistics(t, catalog) for t in read_tables(plans)], translator
-    )
-    missing = [(query, _blocked_spec(query, reason)) for query, reason in blocked]
-    check_keys(
-        [
-            *((spec.key, item.query.source) for item, specs in stages for _, spec in specs),
-            *((spec.key, "a table of the catalog") for spec in tables),
-            *((spec.key, query.source) for query, spec in missing),
+    def definitions(self, *, schedules_run: bool) -> dg.Definitions:
+        """All of them."""
+        specs = [
+            (item, build_stage_specs(item, self._translator, self._makers))
+            for item in self._planned.queries
         ]
-    )
-    assets: list[dg.AssetsDefinition] = []
-    jobs: list[AssetJob] = []
-    for planned, specs in stages:
-        made = build_assets(planned, specs)
-        assets += made
-        jobs.append(build_job(planned, made))
-    return dg.Definitions(
-        assets=[*assets, *tables, *(spec for _, spec in missing)],
-        jobs=jobs,
-        resources={ENGINE_RESOURCE: engine},
-        # Also for runs that "Materialize" starts in the UI, which belong to no job of ours.
-        executor=stagecoach_threads,
-    )
+        tables = build_table_specs(
+            [_with_statistics(t, self._catalog) for t in read_tables(self._planned.queries)],
+            self._translator,
+        )
+        missing = [
+            (query, _blocked_spec(query, r, self._hint)) for query, r in self._planned.blocked
+        ]
+        check_keys(
+            [
+                *((spec.key, item.query.source) for item, found in specs for _, spec in found),
+                *((spec.key, "a table of the catalog") for spec in tables),
+                *((spec.key, query.source) for query, spec in missing),
+            ]
+        )
+        assets: list[dg.AssetsDefinition] = []
+        checks: list[dg.AssetChecksDefinition] = []
+        jobs: list[AssetJob] = []
+        schedules: list[dg.ScheduleDefinition] = []
+        for item, found in specs:
+            made = build_assets(item, found, execution_policy(item.query.front_matter))
+            planned_checks = self._planned.checks.get(item.query.name, ())
+            own = build_checks(item.query, found[-1][1].key, planned_checks)
+            job = build_job(item, made, [own] if own else [])
+            assets += made
+            checks += [own] if own else []
+            jobs.append(job)
+            status = dg.DefaultScheduleStatus.RUNNING if schedules_run else _STOPPED
+            if (schedule := build_schedule(item.query, job, status=status)) is not None:
+                schedules.append(schedule)
+        return dg.Definitions(
+            assets=[*assets, *tables, *(spec for _, spec in missing)],
+            asset_checks=checks,
+            jobs=jobs,
+            schedules=schedules,
+            sensors=self._sensors(specs, running=schedules_run),
+            resources={ENGINE_RESOURCE: self._engine},
+            # Also for runs that "Materialize" starts in the UI, which belong to no job of ours.
+            executor=stagecoach_threads,
+        )
+
+    def _sensors(
+        self,
+        specs: Sequence[tuple[PlannedQuery, Sequence[tuple[Stage, dg.AssetSpec]]]],
+        *,
+        running: bool,
+    ) -> list[dg.SensorDefinition]:
+        automated = [s for _, found in specs for _, s in found if s.automation_condition]
+        if not automated:
+            return []
+        status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
+        read = {dep.asset_key for spec in automated for dep in spec.deps}
+        names = [table.name for table in read_tables(self._planned.queries)]
+        keys = {name: self._translator.get_table_key(name) for name in names}
+        base = {name: key for name, key in keys.items() if key in read}
+        triggers = [base_table_sensor(base, self._listing, status=status)] if base else []
+        return [automation_sensor([s.key for s in automated], status=status), *triggers]
+
+
+_STOPPED = dg.DefaultScheduleStatus.STOPPED
 
 
 def _with_statistics(table: TableInfo, catalog: Catalog) -> TableInfo:
@@ -159,10 +205,11 @@ def _with_statistics(table: TableInfo, catalog: Catalog) -> TableInfo:
         return table
 
 
-def _blocked_spec(query: Query, reason: str) -> dg.AssetSpec:
+def _blocked_spec(query: Query, reason: str, hint: str) -> dg.AssetSpec:
+    reason = " ".join([f"{reason.rstrip('.')}.", *([hint] if hint else [])])
     return dg.AssetSpec(
         key=dg.AssetKey([query.name]),
-        group_name=query.name,
+        group_name=query.front_matter.group or query.name,
         owners=query.front_matter.owners,
         tags=query.front_matter.tags,
         description=f"⚠ not planned: {reason}\n\n{query.front_matter.description}".strip(),

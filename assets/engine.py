@@ -7,16 +7,36 @@ protocol is here so that tests and other runtimes can put something else behind 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import pyarrow as pa
 
 from assets.metadata import StageMetadata
+from infra.tables.target import PublishTarget
 from planner.stages import Stage, StageGraph
+
+# It imports pyspark, which loading a code location need not wait for.
+if TYPE_CHECKING:
+    from infra.tables.publish import Published
 
 Progress = Callable[[int, int], None]
 
 
 def _ignore(finished: int, total: int) -> None:
     """Nobody listens."""
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """A run whose stages a run of only part of a query may read.
+
+    Args:
+        root_run_id: The first of the runs that it re-executes; itself if it is the first.
+        fresh: Whether it reused nothing.
+    """
+
+    root_run_id: str
+    fresh: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +49,10 @@ class StageRequest:
         run_id: The run.
         root_run_id: The first of the runs that this one re-executes; itself if it is the first.
         parameters: Parameter values as text, by name; the run's own before the query's defaults.
+        fresh: Whether the run reuses nothing that other runs have computed.
+        outside: Stages that the run reads and does not run; empty for a run of the whole query.
+        earlier: Runs that made those last, newest first. Where they are not there for the tables as
+            they are now, the run reads the tables as one of these did.
         progress: Told how many of how many tasks are done, now and then.
     """
 
@@ -37,12 +61,20 @@ class StageRequest:
     run_id: str
     root_run_id: str
     parameters: Mapping[str, str] = field(default_factory=dict)
+    fresh: bool = False
+    outside: tuple[int, ...] = ()
+    earlier: tuple[EarlierRun, ...] = ()
     progress: Progress = field(default=_ignore, compare=False, repr=False)
 
     @property
     def stage(self) -> Stage:
         """The stage."""
         return self.graph.stages[self.stage_id]
+
+    @property
+    def name(self) -> str:
+        """The stage as messages name it."""
+        return f"{self.graph.query}/stage_{self.stage_id}"
 
 
 class StageRunner(Protocol):
@@ -58,6 +90,63 @@ class StageRunner(Protocol):
 
     def cancel_stage(self, request: StageRequest) -> None:
         """Interrupt the stage's jobs, from another thread; may be called again."""
+        ...
+
+
+@dataclass(frozen=True)
+class FailureLog:
+    """What the tasks of a failed stage said.
+
+    Args:
+        uri: Where all of it is.
+        lines: Its lines, those of the first task that failed on top.
+    """
+
+    uri: str
+    lines: tuple[str, ...]
+
+
+@runtime_checkable
+class HasFailureLog(Protocol):
+    """A runner that keeps the logs of failed stages."""
+
+    def failure_log(self, request: StageRequest) -> FailureLog | None:
+        """The log of the stage's last failure, or None if its tasks left none."""
+        ...
+
+
+@runtime_checkable
+class HasRows(Protocol):
+    """A runner that runs a whole query and returns what it finds."""
+
+    def first_rows(self, request: StageRequest, limit: int) -> pa.Table:
+        """Run all stages of the query and return the first rows of its result.
+
+        Args:
+            request: Of its head stage.
+            limit: Most rows.
+        """
+        ...
+
+
+@runtime_checkable
+class Publishes(Protocol):
+    """A runner that publishes results as tables."""
+
+    def publish(self, request: StageRequest, target: PublishTarget) -> "Published":
+        """Publish what the head stage came to in the run.
+
+        Args:
+            request: Of the head stage, which has run.
+            target: The table.
+
+        Raises:
+            PublishError: The result does not fit the target.
+        """
+        ...
+
+    def table_uri(self, table: str) -> str:
+        """Folder of a published table."""
         ...
 
 
@@ -119,3 +208,9 @@ class ListeningRunner:
     def cancel_stage(self, request: StageRequest) -> None:
         """Interrupt the stage's jobs; see `StageRunner`."""
         self._runner.cancel_stage(request)
+
+    def failure_log(self, request: StageRequest) -> FailureLog | None:
+        """The log of the stage's last failure, if the runner keeps it."""
+        if isinstance(self._runner, HasFailureLog):
+            return self._runner.failure_log(request)
+        return None

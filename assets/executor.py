@@ -48,7 +48,7 @@ from dagster._core.execution.retries import RetryMode
 from dagster._core.executor.base import Executor
 from dagster._utils.error import serializable_error_info_from_exc_info
 
-from assets.cancellation import cancel_registry
+from assets.cancellation import CANCEL_AGAIN_SECONDS, cancel_registry
 
 __all__ = [
     "AssetJob",
@@ -61,7 +61,6 @@ __all__ = [
 EXECUTOR_NAME = "stagecoach_threads"
 DEFAULT_MAX_CONCURRENT = 8
 POLL_SECONDS = 0.05
-CANCEL_AGAIN_SECONDS = 0.25
 CANCEL_GRACE_SECONDS = 10.0
 
 _Message = tuple[str, DagsterEvent | BaseException | None]

@@ -4,16 +4,19 @@ In: numbers of a stage that ran, column types. Out: Dagster metadata, typed and 
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 
+from planner.explain.lineage import in_order
+from planner.lineage import ColumnLineage, Lineage, Source, TableColumn
 from planner.stages import Engine
 from planner.types import Field
 
 NAMESPACE = "stagecoach"
+_MARKDOWN = ("decisions", "plan_warning")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +26,7 @@ class StageMetadata:
     Args:
         rows: Rows of the output.
         bytes: Bytes of the output's files.
+        bytes_read: Stored bytes that its tasks read.
         tasks: Tasks that made it.
         partitions: Partitions of the output.
         skew: Bytes of its largest partition, divided by the median of all; 1 is even.
@@ -31,13 +35,22 @@ class StageMetadata:
         fallback_reason: Why another engine ran it than the plan says.
         deferred: Why it left its work to the head stage.
         reused: Whether the output was there already and nothing ran.
+        saved_bytes: Bytes that its tasks would have read and written, where it was reused.
+        saved_seconds: What it took when it was computed, where it was reused.
         fingerprint: Hash of everything that the output depends on; the data version.
         uri: Where the output is.
         columns: The result's columns, where only the run could tell them.
+        estimated_rows: Rows that the planner expected.
+        estimate_factor: How many times that is too high (above 1) or too low (below 1).
+        estimate_warning: That it is far off; None where it is not.
+        decisions: Markdown: why this engine, this many tasks, these files.
+        table_versions: Versions of the published tables that it read, by name.
+        plan_warning: Markdown: which tables the plan no longer fits, and what to do.
     """
 
     rows: int | None = None
     bytes: int | None = None
+    bytes_read: int | None = None
     tasks: int | None = None
     partitions: int | None = None
     skew: float | None = None
@@ -46,9 +59,17 @@ class StageMetadata:
     fallback_reason: str | None = None
     deferred: str | None = None
     reused: bool | None = None
+    saved_bytes: int | None = None
+    saved_seconds: float | None = None
     fingerprint: str | None = None
     uri: str | None = None
     columns: tuple[Field, ...] = ()
+    estimated_rows: int | None = None
+    estimate_factor: float | None = None
+    estimate_warning: str | None = None
+    decisions: str | None = None
+    table_versions: Mapping[str, int] | None = None
+    plan_warning: str | None = None
 
     def to_dagster(self) -> dict[str, dg.MetadataValue[Any]]:
         """The metadata as Dagster takes it, with Dagster's own keys for rows and place."""
@@ -56,7 +77,10 @@ class StageMetadata:
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
             if value is not None and item.name != "columns":
-                values[f"{NAMESPACE}/{item.name}"] = _value(value)
+                markdown = item.name in _MARKDOWN
+                values[f"{NAMESPACE}/{item.name}"] = (
+                    dg.MetadataValue.md(value) if markdown else _value(value)
+                )
         if self.rows is not None:
             values["dagster/row_count"] = dg.MetadataValue.int(self.rows)
         if self.columns:
@@ -81,7 +105,10 @@ def _value(value: object) -> dg.MetadataValue[Any]:
         case int():
             return dg.MetadataValue.int(value)
         case float():
-            return dg.MetadataValue.float(round(value, 3))
+            # Three decimals of what is large, three digits of a small factor.
+            return dg.MetadataValue.float(round(value, 3) or float(f"{value:.3g}"))
+        case Mapping():
+            return dg.MetadataValue.json(dict(value))
     return dg.MetadataValue.text(str(value))
 
 
@@ -90,13 +117,52 @@ def column_schema(columns: tuple[Field, ...]) -> dg.TableSchema:
 
     Duplicate names, which a SELECT may have and a Dagster table may not, get their position.
     """
-    names: list[str] = []
-    for position, column in enumerate(columns):
-        name = column.name or f"column {position}"
-        names.append(name if name not in names else f"{name} ({position})")
     return dg.TableSchema(
         columns=[
             dg.TableColumn(name=name, type=str(column.dtype))
-            for name, column in zip(names, columns, strict=True)
+            for name, column in zip(column_names(columns), columns, strict=True)
         ]
+    )
+
+
+def column_names(columns: Sequence[Field | ColumnLineage]) -> Sequence[str]:
+    """The names that columns have in Dagster, each once."""
+    names: dict[str, None] = {}
+    for position, column in enumerate(columns):
+        name = column.name or f"column {position}"
+        while name in names:
+            name = f"{name} ({position})"
+        names[name] = None
+    return list(names)
+
+
+def column_lineage(
+    columns: Sequence[Field | ColumnLineage],
+    lineage: Lineage,
+    stage_columns: Callable[[int], tuple[dg.AssetKey, Sequence[str]]],
+    table_key: Callable[[str], dg.AssetKey],
+) -> dg.TableColumnLineage | None:
+    """Which columns of upstream assets the values of each column come from; None if unknown.
+
+    Args:
+        columns: The columns with the names of the asset's `column_schema`.
+        lineage: Where they come from, in the same order.
+        stage_columns: The asset of a stage, and the names that its columns have in Dagster.
+        table_key: The asset of a table: a base table, or the head of the query that makes it.
+    """
+    if lineage.unknown is not None:
+        return None
+
+    def dep(source: Source) -> dg.TableColumnDep:
+        if isinstance(source, TableColumn):
+            return dg.TableColumnDep(table_key(source.table), source.column)
+        key, names = stage_columns(source.stage_id)
+        return dg.TableColumnDep(key, names[source.position])
+
+    return dg.TableColumnLineage(
+        {
+            # Each once: a translator may give two stages one key, which is refused later.
+            name: list(dict.fromkeys(dep(source) for source in in_order(column.values)))
+            for name, column in zip(column_names(columns), lineage.columns, strict=True)
+        }
     )

@@ -5,14 +5,13 @@ Values are bound as literals, never spliced into SQL. A run carries them as tags
 launchpad, the command line, schedules and sensors can all set them.
 """
 
-import datetime
-import decimal
-import zoneinfo
 from collections.abc import Mapping
 
 from assets.front_matter import FrontMatter
 from planner.errors import ParameterError
-from planner.expressions import Literal, LiteralValue
+from planner.expressions import Literal
+from planner.literal_text import parse_literal, to_text
+from planner.parse import parameter_places
 from planner.stages import ParameterSpec, StageGraph
 from planner.types import DataType, parse_type
 
@@ -25,15 +24,40 @@ def declared_parameters(
 ) -> tuple[ParameterSpec, ...]:
     """The parameters that the front matter declares, as the planner takes them.
 
+    Those of the partition (`partition_parameters`) come last.
+
     Raises:
         ParameterError: A default does not fit its type.
     """
     specs: list[ParameterSpec] = []
-    for name, default in front_matter.parameters.items():
-        dtype = parse_type(front_matter.parameter_types[name])
-        text = None if default is None else to_text(parse_value(name, default, dtype, time_zone))
+    for name, parameter in front_matter.parameters.items():
+        dtype, text = parse_type(parameter.type), parameter.default
+        if text is not None:
+            text = to_text(parse_value(name, text, dtype, time_zone))
         specs.append(ParameterSpec(name, dtype, text))
-    return tuple(specs)
+    return (*specs, *partition_parameters(front_matter))
+
+
+def partition_parameters(front_matter: FrontMatter) -> tuple[ParameterSpec, ...]:
+    """The parameters that a run binds to its partition; none for a query without partitions."""
+    if front_matter.partitions is None:
+        return ()
+    types = front_matter.partitions.parameter_types
+    return tuple(ParameterSpec(name, parse_type(dtype)) for name, dtype in types.items())
+
+
+def query_parameters(
+    sql: str, front_matter: FrontMatter, time_zone: str = "UTC"
+) -> tuple[ParameterSpec, ...]:
+    """The declared parameters and, of those of the partition, the ones that the SQL uses.
+
+    So a run need not have a value for a parameter of the partition that decides about nothing.
+    """
+    declared = declared_parameters(front_matter, time_zone)
+    if front_matter.partitions is None:
+        return declared
+    used = parameter_places(sql)
+    return tuple(p for p in declared if p.name in used or p.name in front_matter.parameters)
 
 
 def parameter_tags(values: Mapping[str, str]) -> dict[str, str]:
@@ -69,14 +93,22 @@ def bind_parameters(graph: StageGraph, values: Mapping[str, str]) -> dict[str, L
         )
     for name, spec in wanted.items():
         if name not in values and spec.default is None:
-            raise ParameterError(
-                f"query '{graph.query}': parameter '{name}' has no value; "
-                f"set the run tag {TAG_PREFIX}{name}"
+            raise _of_query(
+                graph, name, f"parameter '{name}' has no value; set the run tag {TAG_PREFIX}{name}"
             )
-    return {
-        name: parse_value(name, text, wanted[name].dtype, graph.time_zone)
-        for name, text in values.items()
-    }
+    found: dict[str, Literal] = {}
+    for name, text in values.items():
+        try:
+            found[name] = parse_value(name, text, wanted[name].dtype, graph.time_zone)
+        except ParameterError as error:
+            raise _of_query(graph, name, error.message) from error
+    return found
+
+
+def _of_query(graph: StageGraph, name: str, message: str) -> ParameterError:
+    """The error with the query and the place where it uses the parameter."""
+    line, column = parameter_places(graph.sql).get(name, (None, None))
+    return ParameterError(f"query '{graph.query}': {message}", line=line, column=column)
 
 
 def parse_value(name: str, text: str, dtype: DataType, time_zone: str) -> Literal:
@@ -92,17 +124,11 @@ def parse_value(name: str, text: str, dtype: DataType, time_zone: str) -> Litera
         ParameterError: The text is no value of the type.
     """
     try:
-        return Literal(dtype=dtype, value=_parse(text, dtype, time_zone))
-    except (ValueError, ArithmeticError) as error:
+        return parse_literal(text, dtype, time_zone)
+    except ValueError as error:
         raise ParameterError(
             f"parameter '{name}' cannot be '{text}'; it must be of type {dtype}"
         ) from error
-
-
-def to_text(literal: Literal) -> str:
-    """The canonical text of a literal's value, in which timestamps are UTC."""
-    value = literal.value
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def with_zone(graph: StageGraph, values: Mapping[str, str]) -> dict[str, str]:
@@ -112,49 +138,3 @@ def with_zone(graph: StageGraph, values: Mapping[str, str]) -> dict[str, str]:
     """
     zoned = {p.name for p in graph.parameters if p.dtype.kind == "timestamp"}
     return {k: f"{v}+00:00" if k in zoned else v for k, v in values.items()}
-
-
-def _parse(text: str, dtype: DataType, time_zone: str) -> LiteralValue:
-    """The canonical value (see `planner.expressions.Literal`) that the text spells."""
-    if dtype.kind == "string":
-        return text
-    text = text.strip()
-    if dtype.kind == "boolean":
-        if text.lower() not in ("true", "false"):
-            raise ValueError("neither true nor false")
-        return text.lower() == "true"
-    if dtype.is_integral:
-        number = int(text)
-        bits = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}[dtype.kind]
-        if not -(1 << bits) <= number < 1 << bits:
-            raise ValueError("out of range")
-        return number
-    if dtype.is_floating:
-        return float(text)
-    if dtype.is_decimal:
-        return _decimal(text, dtype)
-    if dtype.kind == "date":
-        return datetime.date.fromisoformat(text).isoformat()
-    if dtype.is_datetime:
-        return _timestamp(text, dtype, time_zone)
-    raise ValueError(f"no parameter can be of type {dtype}")
-
-
-def _decimal(text: str, dtype: DataType) -> str:
-    with decimal.localcontext(decimal.Context(prec=dtype.precision, traps=[decimal.Inexact])):
-        number = decimal.Decimal(text).quantize(decimal.Decimal(1).scaleb(-dtype.scale))
-    if not number.is_finite():
-        raise ValueError("not finite")
-    return format(number, "f")
-
-
-def _timestamp(text: str, dtype: DataType, time_zone: str) -> str:
-    moment = datetime.datetime.fromisoformat(text)
-    if dtype.kind == "timestamp":
-        # Canonical texts are UTC without saying so; a value that names a zone is converted.
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=zoneinfo.ZoneInfo(time_zone))
-        moment = moment.astimezone(datetime.UTC)
-    elif moment.tzinfo is not None:
-        raise ValueError("names a zone")
-    return moment.replace(tzinfo=None).isoformat(" ", "microseconds")

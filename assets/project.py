@@ -3,23 +3,14 @@
 Nothing is planned and no table is looked at here.
 """
 
-import keyword
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from assets.front_matter import FrontMatter, FrontMatterError, parse_front_matter
+from assets.front_matter import FrontMatter, FrontMatterError, Problem, parse_front_matter
+from assets.names import JOB_PREFIX as JOB_PREFIX
+from assets.names import name_problem as name_problem
 from planner.errors import StagecoachError
-
-JOB_PREFIX = "run_"
-MAX_NAME_LENGTH = 100
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-# Names that Dagster refuses for an op (`dagster._core.definitions.utils.DISALLOWED_NAMES`).
-_RESERVED = frozenset(
-    {"context", "conf", "config", "meta", "arg_dict", "dict", "input_arg_dict", "output_arg_dict"}
-    | {"int", "str", "float", "bool", "input", "output", "type"}
-)
 
 
 class ProjectError(StagecoachError):
@@ -46,6 +37,11 @@ class Query:
     def source(self) -> str:
         """Where the query comes from, for messages."""
         return str(self.path) if self.path else f"query '{self.name}'"
+
+    @property
+    def table(self) -> str:
+        """Name of the table that its result is published as."""
+        return self.front_matter.output_table(self.name)
 
     @property
     def job_name(self) -> str:
@@ -87,64 +83,110 @@ def load_project(folder: Path | str, *, tables: Iterable[str] = ()) -> Project:
     root = Path(folder)
     if not root.is_dir():
         raise ProjectError(f"{root} is not a folder; put the queries there as <name>.sql files")
-    problems: list[str] = []
-    queries: list[Query] = []
-    for path in sorted(root.rglob("*.sql")):
-        try:
-            sql = path.read_text(encoding="utf-8")
-            front_matter = parse_front_matter(sql)
-        except (OSError, UnicodeDecodeError, FrontMatterError) as error:
-            problems.append(f"{path}: {error}")
-            continue
-        queries.append(Query(name=path.stem, sql=sql, path=path, front_matter=front_matter))
-    problems += find_clashes(queries, tables)
+    queries, broken, problems = read_queries(sorted(root.rglob("*.sql")))
+    problems += name_clashes([*queries, *broken], tables)
     if problems:
-        raise ProjectError("\n  ".join([f"{len(problems)} problem(s) in {root}:", *problems]))
+        head = f"{len(problems)} problem(s) in {root}:"
+        raise ProjectError("\n  ".join([head, *map(str, problems)]))
     return Project(folder=root, queries=tuple(sorted(queries, key=lambda q: q.name)))
 
 
+def read_queries(paths: Iterable[Path]) -> tuple[list[Query], list[Query], list[Problem]]:
+    """The queries of files, those whose front matter is wrong (without it), and all problems."""
+    queries: list[Query] = []
+    broken: list[Query] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            # utf-8-sig: editors on Windows put a byte order mark first, which is no SQL.
+            sql = path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            problems.append(Problem(str(path), 1, 1, f"{error}; save the file as UTF-8"))
+        except OSError as error:
+            problems.append(Problem(str(path), 1, 1, f"cannot be read: {error.strerror or error}"))
+        else:
+            query = Query(name=path.stem, sql=sql, path=path)
+            try:
+                front_matter = parse_front_matter(sql, path)
+            except FrontMatterError as error:
+                problems += error.problems
+                broken.append(query)
+            else:
+                queries.append(replace(query, front_matter=front_matter))
+    return queries, broken, problems
+
+
 def find_clashes(queries: Iterable[Query], tables: Iterable[str] = ()) -> list[str]:
-    """What keeps these queries from being assets of one code location, each with its source.
+    """What keeps these queries from being assets of one code location, each with its source."""
+    return [str(problem) for problem in name_clashes(queries, tables)]
+
+
+def name_clashes(queries: Iterable[Query], tables: Iterable[str] = ()) -> list[Problem]:
+    """What keeps these queries from being assets of one code location, each with its place.
 
     Case does not matter to Spark, so names that differ only in case clash.
     """
-    clashes: list[str] = []
-    seen: dict[str, Query] = {}
-    table_names = {table.lower(): table for table in tables}
     ordered = list(queries)
+    seen: dict[str, Query] = {}
+    clashes: list[Problem] = []
+    table_names = {table.lower(): table for table in tables}
     for query in ordered:
-        if problem := name_problem(query.name):
-            clashes.append(f"{query.source}: {problem}")
         key = query.name.lower()
+        if problem := name_problem(query.name):
+            clashes.append(_clash(query, f"{problem}; rename the file"))
         if key in seen:
             clashes.append(
-                f"{query.source}: the name '{query.name}' is also that of {seen[key].source}"
+                _clash(
+                    query,
+                    f"the name '{query.name}' is also that of {seen[key].source}; "
+                    "rename one of them",
+                )
             )
         if key in table_names:
             clashes.append(
-                f"{query.source}: the name '{query.name}' is also that of the table "
-                f"'{table_names[key]}'; rename the query"
+                _clash(
+                    query,
+                    f"the name '{query.name}' is also that of the table '{table_names[key]}'; "
+                    "rename the query",
+                )
             )
         seen.setdefault(key, query)
     for query in ordered:
         job_of = query.name.lower().removeprefix(JOB_PREFIX)
         if job_of != query.name.lower() and job_of in seen:
             clashes.append(
-                f"{query.source}: the name '{query.name}' is also that of the job of "
-                f"{seen[job_of].source}; rename one of them"
+                _clash(
+                    query,
+                    f"the name '{query.name}' is also that of the job of {seen[job_of].source}; "
+                    "rename one of them",
+                )
             )
-    return clashes
+    return [*clashes, *_output_clashes(ordered, seen, table_names)]
 
 
-def name_problem(name: str) -> str | None:
-    """Why `name` cannot be that of a query, or None where it can."""
-    advice = "use letters, digits and single underscores, a letter first"
-    if not _NAME.fullmatch(name):
-        return f"'{name}' cannot be the name of an asset; {advice}"
-    if "__" in name:
-        return f"'{name}' holds '__', which Dagster puts between a query and its stage; {advice}"
-    if name in _RESERVED or keyword.iskeyword(name):
-        return f"'{name}' is a reserved word in Dagster; choose another name"
-    if len(name) > MAX_NAME_LENGTH:
-        return f"'{name}' has {len(name)} characters; at most {MAX_NAME_LENGTH} are allowed"
-    return None
+def _output_clashes(
+    queries: Iterable[Query], by_name: Mapping[str, Query], tables: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Output tables that bear the name of something else; those of the queries' own are unique."""
+    made: dict[str, Query] = {}
+    for query in queries:
+        table = query.front_matter.output.table
+        if table is None or table.lower() == query.name.lower():
+            continue
+        key = table.lower()
+        other = made.setdefault(key, query)
+        what = ""
+        if key in tables:
+            what = f"a table of the catalog, '{tables[key]}'"
+        elif key in by_name:
+            what = f"the query {by_name[key].source}"
+        elif other is not query:
+            what = f"the output of {other.source}"
+        if what:
+            message = f"the output table '{table}' bears the name of {what}; choose another"
+            place = query.front_matter.places.problem(("output", "table"), message)
+            yield Problem(query.source, place.line, place.column, message)
+
+
+def _clash(query: Query, message: str) -> Problem:
+    return Problem(query.source, 1, 1, message)

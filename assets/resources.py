@@ -4,31 +4,39 @@ In: settings (a file, `STAGECOACH_*` variables, the resource's own values) and a
 `StageRunner`. Spark starts with the first stage, once a process.
 """
 
-import statistics
+import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import dagster as dg
+import pyarrow as pa
 from pydantic import Field, PrivateAttr
 
-from assets.engine import StageRequest
+from assets.engine import EarlierRun, FailureLog, StageRequest
 from assets.metadata import StageMetadata
 from assets.parameters import bind_parameters
-from infra.catalog.catalog import FileCatalog, load_catalog
+from infra.catalog.catalog import load_catalog
+from infra.catalog.statistics import FooterCache
 from infra.settings import EngineSettings, load_settings
-from infra.storage.layout import shuffle_prefix
+from infra.storage.layout import table_prefix
 from infra.storage.object_store import ObjectStore
-from planner.stages import Engine
+from infra.tables.catalog import PlannedTable, PublishedCatalog, TableCatalog
+from infra.tables.target import PublishTarget
+from planner.stages import StageGraph
 
 # The runtime imports pyspark, which loading a code location need not wait for.
 if TYPE_CHECKING:
     from infra.runtime.jobs import JobProgress
-    from infra.runtime.stage import StageContext, StageResult
+    from infra.runtime.stage import StageContext
+    from infra.tables.publish import Published
 
 MAX_RUNS_KEPT = 8
+
+logger = logging.getLogger(__name__)
 
 
 class StageEngine:
@@ -43,7 +51,7 @@ class StageEngine:
     def __init__(
         self,
         settings: EngineSettings,
-        catalog: FileCatalog,
+        catalog: TableCatalog,
         *,
         fresh: bool = False,
     ) -> None:
@@ -51,6 +59,7 @@ class StageEngine:
         self._catalog = catalog
         self._fresh = fresh
         self._store = settings.open_store()
+        self._footers = FooterCache()
         self._lock = threading.Lock()
         self._runs: OrderedDict[tuple[str, str], _Run] = OrderedDict()
 
@@ -60,18 +69,65 @@ class StageEngine:
         Raises:
             StagecoachError: It failed; `retryable` says whether a retry can help.
         """
+        from assets.stage_metadata import stage_metadata
         from infra.runtime.stage import run_stage
 
         run = self._run_of(request)
         with run.told(request):
             result = run_stage(request.stage_id, run.context)
-        return to_metadata(result, self._store)
+        told = stage_metadata(result, request.graph, run.context.snapshot, self._store)
+        if told.plan_warning is not None:
+            logger.warning("%s: %s", request.name, told.plan_warning)
+        return told
 
     def cancel_stage(self, request: StageRequest) -> None:
         """Interrupt the stage's Spark jobs, from another thread; may be called again."""
         from infra.runtime.jobs import cancel_stage
 
         cancel_stage(request.run_id, request.stage_id)
+
+    def first_rows(self, request: StageRequest, limit: int) -> pa.Table:
+        """Run all stages of a query, one after the other; see `HasRows`."""
+        from infra.runtime.result_rows import first_rows
+
+        for stage in request.graph.stages:
+            self.run_stage(replace(request, stage_id=stage.stage_id))
+        return first_rows(self._store, request.graph, request.root_run_id, limit)
+
+    def publish(self, request: StageRequest, target: PublishTarget) -> "Published":
+        """Publish what the head stage came to; see `Publishes`."""
+        from infra.runtime.commits import committed_result
+        from infra.tables.publish import publish_stage
+
+        context = self._run_of(request).context
+        return publish_stage(context, committed_result(context), target)
+
+    def table_uri(self, table: str) -> str:
+        """Folder of a published table."""
+        return self._store.uri(table_prefix(table))
+
+    def store(self) -> ObjectStore:
+        """The storage root."""
+        return self._store
+
+    def failure_log(self, request: StageRequest) -> FailureLog | None:
+        """What the tasks of the stage said when it last failed in this run."""
+        from infra.runtime.stage_log import read_stage_log
+
+        found = read_stage_log(self._store, request.run_id, request.stage_id)
+        return None if found is None else FailureLog(found.uri, found.lines)
+
+    def _catalog_of(self, graph: StageGraph) -> TableCatalog:
+        """The base tables and, as published tables, all others that the query reads."""
+        base = {name.lower() for name in self._catalog.table_names()}
+        planned = [
+            PlannedTable(name=name, columns=columns)
+            for name, columns in graph.tables
+            if name.lower() not in base
+        ]
+        if not planned:
+            return self._catalog
+        return PublishedCatalog(self._catalog, self._store, planned, cache=self._footers)
 
     def _run_of(self, request: StageRequest) -> "_Run":
         """One for all stages of a run: snapshot and fingerprints are computed once."""
@@ -84,20 +140,32 @@ class StageEngine:
             return self._runs[key]
 
     def _start_run(self, request: StageRequest) -> "_Run":
+        from infra.runtime.commits import is_committed
         from infra.runtime.stage import StageContext
 
         run = _Run()
-        run.context = StageContext(
-            graph=request.graph,
-            run_id=request.run_id,
-            root_run_id=request.root_run_id,
-            settings=self._settings,
-            store=self._store,
-            catalog=self._catalog,
-            parameters=bind_parameters(request.graph, request.parameters),
-            progress=run.on_progress,
-            fresh=self._fresh,
+        roots = (EarlierRun(request.root_run_id, self._fresh or request.fresh), *request.earlier)
+        contexts = (
+            StageContext(
+                graph=request.graph,
+                run_id=request.run_id,
+                root_run_id=root.root_run_id,
+                settings=self._settings,
+                store=self._store,
+                catalog=self._catalog_of(request.graph),
+                parameters=bind_parameters(request.graph, request.parameters),
+                progress=run.on_progress,
+                fresh=root.fresh,
+            )
+            for root in roots
         )
+        run.context = first = next(contexts)
+        if not all(is_committed(first, stage) for stage in request.outside):
+            for context in contexts:
+                if all(is_committed(context, stage) for stage in request.outside):
+                    logger.info("run %s reads what %s read", request.run_id, context.root_run_id)
+                    run.context = context
+                    break
         return run
 
 
@@ -125,41 +193,6 @@ class _Run:
         """Called from a watching thread of the job."""
         if request := self._requests.get(progress.tag):
             request.progress(progress.completed, progress.total)
-
-
-def to_metadata(result: "StageResult", store: ObjectStore) -> StageMetadata:
-    """What the result of a stage tells."""
-    manifest = result.manifest
-    engine: Engine | None = None
-    if result.engine in ("duckdb", "spark"):
-        engine = "duckdb" if result.engine == "duckdb" else "spark"
-    if manifest is None:
-        return StageMetadata(
-            fingerprint=result.fingerprint, seconds=result.seconds, deferred=result.deferred
-        )
-    return StageMetadata(
-        rows=manifest.num_rows,
-        bytes=manifest.num_bytes,
-        tasks=len(manifest.files),
-        partitions=manifest.num_partitions,
-        skew=skew(manifest.partition_bytes),
-        seconds=result.seconds,
-        engine=engine,
-        fallback_reason=result.fallback_reason,
-        reused=result.reused,
-        fingerprint=result.fingerprint,
-        uri=store.uri(shuffle_prefix(result.fingerprint)),
-        columns=result.columns,
-    )
-
-
-def skew(partition_bytes: Sequence[int]) -> float | None:
-    """Bytes of the largest partition divided by the median of those that have any; None for none.
-
-    Empty partitions are left out: few distinct keys are not skew.
-    """
-    sizes = [size for size in partition_bytes if size]
-    return max(sizes) / statistics.median(sizes) if sizes else None
 
 
 class EngineResource(dg.ConfigurableResource[StageEngine]):
@@ -194,12 +227,15 @@ class EngineResource(dg.ConfigurableResource[StageEngine]):
 
     def run_stage(self, request: StageRequest) -> StageMetadata:
         """Run a stage; see `StageRunner`."""
+        return self._started().run_stage(request)
+
+    def _started(self) -> StageEngine:
         with self._lock:
             if self._engine is None:
                 settings = self.engine_settings()
                 catalog = load_catalog(self.catalog, settings.storage_options)
                 self._engine = StageEngine(settings, catalog)
-        return self._engine.run_stage(request)
+            return self._engine
 
     def cancel_stage(self, request: StageRequest) -> None:
         """Interrupt a stage's Spark jobs; see `StageRunner`."""
@@ -207,3 +243,27 @@ class EngineResource(dg.ConfigurableResource[StageEngine]):
             engine = self._engine
         if engine is not None:
             engine.cancel_stage(request)
+
+    def store(self) -> ObjectStore:
+        """The storage root; see `HasStore`."""
+        with self._lock:
+            engine = self._engine
+        return self.engine_settings().open_store() if engine is None else engine.store()
+
+    def publish(self, request: StageRequest, target: PublishTarget) -> "Published":
+        """Publish a result; see `Publishes`."""
+        return self._started().publish(request, target)
+
+    def table_uri(self, table: str) -> str:
+        """Folder of a published table."""
+        return self._started().table_uri(table)
+
+    def first_rows(self, request: StageRequest, limit: int) -> pa.Table:
+        """Run a whole query; see `HasRows`."""
+        return self._started().first_rows(request, limit)
+
+    def failure_log(self, request: StageRequest) -> FailureLog | None:
+        """What the tasks of a failed stage said; see `HasFailureLog`."""
+        with self._lock:
+            engine = self._engine
+        return None if engine is None else engine.failure_log(request)

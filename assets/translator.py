@@ -4,17 +4,21 @@ In: a stage with its graph and query. Out: keys, groups, tags, metadata and text
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
 
-from assets.metadata import NAMESPACE, column_schema
+from assets.metadata import NAMESPACE, column_lineage, column_names, column_schema
 from assets.parameters import RUN_BOUND_PREFIX
 from assets.project import Query
 from planner.catalog import TableInfo
 from planner.explain.display import exchange_text, render_graph
+from planner.explain.lineage import lineage_markdown
 from planner.explain.plan_text import plan_lines
+from planner.lineage import graph_lineage, stage_lineage
 from planner.sql.fragment import render_fragment
 from planner.stages import Stage, StageGraph
 
@@ -29,11 +33,14 @@ class StageProps:
         query: The query with its front matter.
         graph: Its plan.
         stage: The stage at hand.
+        makers: Head stages of the queries that make tables which this one reads, by the table's
+            name in lower case; any other table is a base table.
     """
 
     query: Query
     graph: StageGraph
     stage: Stage
+    makers: "Mapping[str, StageProps]" = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def is_head(self) -> bool:
@@ -50,13 +57,23 @@ class StageTranslator:
             return dg.AssetKey([props.query.name])
         return dg.AssetKey([props.query.name, f"stage_{props.stage.stage_id}"])
 
+    def get_asset_spec(self, props: StageProps, spec: dg.AssetSpec) -> dg.AssetSpec:
+        """The last word on a stage's asset, whose key must stay; see `get_asset_key`."""
+        del props
+        return spec
+
+    def get_table_spec(self, table: TableInfo, spec: dg.AssetSpec) -> dg.AssetSpec | None:
+        """The last word on a base table's asset; None where other definitions make it."""
+        del table
+        return spec
+
     def get_table_key(self, table: str) -> dg.AssetKey:
         """`[table]`, or a component for each part of a qualified name."""
         return dg.AssetKey(table.split("."))
 
     def get_group_name(self, props: StageProps) -> str | None:
-        """The name of the query."""
-        return props.query.name
+        """The group in the query's front matter, by default the name of the query."""
+        return props.query.front_matter.group or props.query.name
 
     def get_owners(self, props: StageProps) -> Sequence[str]:
         """The owners in the query's front matter."""
@@ -100,9 +117,13 @@ class StageTranslator:
             f"{NAMESPACE}/estimated_rows": stage.estimated_rows,
             f"{NAMESPACE}/estimated_bytes": stage.estimated_bytes,
         }
+        if (lineage := self.get_column_lineage(props)) is not None:
+            metadata["dagster/column_lineage"] = lineage
         if props.is_head:
             plan = _fenced("text", render_graph(graph))
             metadata[f"{NAMESPACE}/plan"] = dg.MetadataValue.md(plan)
+            table = lineage_markdown(graph_lineage(graph).result)
+            metadata[f"{NAMESPACE}/lineage"] = dg.MetadataValue.md(_clipped(table))
         if props.is_head and graph.parameters:
             metadata[f"{NAMESPACE}/parameters"] = {
                 p.name: {"type": str(p.dtype), "default": p.default}
@@ -111,16 +132,40 @@ class StageTranslator:
             }
         return metadata
 
+    def get_column_lineage(self, props: StageProps) -> dg.TableColumnLineage | None:
+        """The columns of upstream assets that values come from; None if unknown.
+
+        These are stages of the query, the heads of the queries that make its tables, base tables.
+        """
+        stages = props.graph.stages
+
+        def stage_columns(stage_id: int) -> tuple[dg.AssetKey, Sequence[str]]:
+            stage = stages[stage_id]
+            upstream = StageProps(query=props.query, graph=props.graph, stage=stage)
+            return self.get_asset_key(upstream), column_names(stage.schema)
+
+        def table_key(table: str) -> dg.AssetKey:
+            maker = props.makers.get(table.lower())
+            return self.get_table_key(table) if maker is None else self.get_asset_key(maker)
+
+        lineage = stage_lineage(props.graph, props.stage)
+        named = props.graph.result if props.is_head else props.stage.schema
+        return column_lineage(
+            named or lineage.columns, lineage, cache(stage_columns), cache(table_key)
+        )
+
     def get_table_description(self, table: TableInfo) -> str:
         """One line: what the table is, and its rows."""
         rows = f", {table.stats.num_rows:,} rows" if table.stats else ""
         return f"Base table `{table.name}`: {len(table.columns)} columns{rows}"
 
 
+def _clipped(text: str) -> str:
+    return text if len(text) <= MAX_SQL_CHARACTERS else f"{text[:MAX_SQL_CHARACTERS]}\n…"
+
+
 def _fenced(language: str, text: str) -> str:
-    body = text.strip()
-    if len(body) > MAX_SQL_CHARACTERS:
-        body = f"{body[:MAX_SQL_CHARACTERS]}\n…"
+    body = _clipped(text.strip())
     # A fence longer than any in the text, so that the text cannot close it.
     fence = "```"
     while fence in body:

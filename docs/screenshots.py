@@ -28,7 +28,7 @@ from typing import Any
 from playwright.sync_api import Page, TimeoutError, sync_playwright
 
 import stagecoach
-from stagecoach.analysis_html import analysis_page
+from assets.report.page import analysis_page
 from stagecoach.commands.ui import dagster_command, prepare_home
 from stagecoach.tpch import generate, write_catalog
 

@@ -33,6 +33,7 @@ class EngineSettings:
         storage_options: How to reach it; see `StorageOptions`.
         master: Spark master of a session that this process starts; ignored with `remote`.
         remote: Spark Connect URL (`sc://host:port`), or None for classic Spark.
+        connect_seconds: How long to wait for that server while it does not listen yet.
         time_zone: Session time zone that queries are planned with, an IANA name.
         parallelism: Task slots to plan for; 0 asks Spark (`defaultParallelism`).
         memory_bytes: Memory limit of DuckDB in one task, which spills above it; 0 shares 60 % of
@@ -44,13 +45,16 @@ class EngineSettings:
         target_task_bytes: Input above which a stage gets more tasks than slots.
         min_task_bytes: Input below which a stage gets one task; 0 always splits.
         progress_seconds: Time between two looks at the progress of a Spark job.
+        claim_seconds: A stage that another run computes just now is waited for while that run
+            shows a sign of life at least so often; 0 computes it once more.
         spark_conf: Further Spark configuration, by name.
     """
 
-    storage_root: str = ".stagecoach"
+    storage_root: str = ".stagecoach/storage"
     storage_options: StorageOptions = field(default_factory=StorageOptions)
     master: str = "local[*]"
     remote: str | None = None
+    connect_seconds: float = 60.0
     time_zone: str = "UTC"
     parallelism: int = 0
     memory_bytes: int = 0
@@ -61,13 +65,25 @@ class EngineSettings:
     target_task_bytes: int = 1024 * _MB
     min_task_bytes: int = 4 * _MB
     progress_seconds: float = 0.2
+    claim_seconds: float = 10.0
     spark_conf: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("parallelism", "memory_bytes", "max_spill_bytes", "min_task_bytes"):
+        for name in (
+            "parallelism",
+            "memory_bytes",
+            "max_spill_bytes",
+            "min_task_bytes",
+            "claim_seconds",
+        ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"setting {name} is {getattr(self, name)}; it must be 0 or more")
-        for name in ("writer_memory_bytes", "target_task_bytes", "progress_seconds"):
+        for name in (
+            "writer_memory_bytes",
+            "target_task_bytes",
+            "progress_seconds",
+            "connect_seconds",
+        ):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"setting {name} is {getattr(self, name)}; it must be above 0")
         if self.codec not in get_args(Codec):

@@ -2,6 +2,35 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING
+
+from stagecoach import import_check as import_check  # first: it tells whose packages follow
 from stagecoach.result import Result as Result
 from stagecoach.session import Session as Session
 from stagecoach.session import connect as connect
+
+if TYPE_CHECKING:
+    from assets.components import StagecoachProject as StagecoachProject
+    from assets.definitions import build_definitions as build_definitions
+    from assets.translator import StageProps as StageProps
+    from assets.translator import StageTranslator as StageTranslator
+
+
+# Dagster takes seconds to import, and sessions start without it.
+_LAZY = {
+    "StageProps": "assets.translator",
+    "StageTranslator": "assets.translator",
+    "StagecoachProject": "assets.components",
+    "build_definitions": "assets.definitions",
+}
+
+
+def __getattr__(name: str) -> object:
+    if (module := _LAZY.get(name)) is None:
+        raise AttributeError(f"module 'stagecoach' has no attribute '{name}'")
+    return getattr(importlib.import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

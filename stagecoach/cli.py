@@ -12,10 +12,12 @@ import traceback
 
 import click
 
+from stagecoach.commands.check import check
 from stagecoach.commands.compile import compile_
 from stagecoach.commands.demo import demo
 from stagecoach.commands.explain import explain
 from stagecoach.commands.gc import gc
+from stagecoach.commands.new import new
 from stagecoach.commands.query import query
 from stagecoach.commands.tables import tables
 from stagecoach.commands.ui import ui
@@ -61,7 +63,7 @@ def cli() -> None:
     """
 
 
-for _command in (demo, query, explain, compile_, tables, ui, gc):
+for _command in (demo, new, check, query, explain, compile_, tables, ui, gc):
     cli.add_command(_command)
 
 

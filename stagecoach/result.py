@@ -56,19 +56,9 @@ class Result:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, in the result's order."""
-        import pyarrow as pa
+        from infra.runtime.result_rows import result_batches
 
-        from infra.shuffle.reader import read_partitions
-
-        schema = self.schema
-        manifest = self.manifest(len(self.stages) - 1)
-        _, batches = read_partitions(self.store, manifest, 0, manifest.num_partitions)
-        for batch in batches:
-            columns = [
-                column if column.type == wanted.type else column.cast(wanted.type)
-                for column, wanted in zip(batch.columns, schema, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        yield from result_batches(self.store, self.manifest(len(self.stages) - 1), self._columns)
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as an Arrow table."""

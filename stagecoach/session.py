@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,9 +23,10 @@ from stagecoach.result import Result
 if TYPE_CHECKING:
     from assets.engine import RunListener
     from assets.front_matter import FrontMatter
-    from infra.catalog.catalog import FileCatalog
     from infra.settings import EngineSettings
     from infra.storage.object_store import ObjectStore
+    from infra.tables.catalog import TableCatalog
+    from infra.tables.stored import StoredCatalog
     from planner.options import PlannerOptions, PlanPhase
     from planner.planning import PlanPhases
     from planner.stages import ParameterSpec, StageGraph
@@ -107,16 +108,18 @@ def _option_text(value: object) -> str:
 class Session:
     """Queries over one catalog, with one Spark session for all of them.
 
+    Tables that a project has published in the storage root can be read beside those of the catalog.
+
     Args:
-        catalog: The tables.
+        catalog: The base tables.
         settings: The knobs of a run.
         options: The knobs of the planner.
     """
 
     def __init__(
-        self, *, catalog: FileCatalog, settings: EngineSettings, options: PlannerOptions
+        self, *, catalog: TableCatalog, settings: EngineSettings, options: PlannerOptions
     ) -> None:
-        self.catalog = catalog
+        self.base_catalog = catalog
         self.settings = settings
         self.options = options
         self._storage_checked = False
@@ -136,6 +139,13 @@ class Session:
     def store(self) -> ObjectStore:
         """Where shuffles and runs are kept."""
         return self.settings.open_store()
+
+    @cached_property
+    def catalog(self) -> StoredCatalog:
+        """The base tables and the published ones."""
+        from infra.tables.stored import StoredCatalog
+
+        return StoredCatalog(self.base_catalog, self.store)
 
     def check_storage(self) -> None:
         """Write and remove a small object, once: a bad root is found before Spark starts.
@@ -213,11 +223,12 @@ class Session:
         Raises:
             SqlError: A mistake in the SQL.
         """
+        from assets.dependencies import tables_read
         from assets.front_matter import parse_front_matter
         from planner.planning import plan_phases
 
-        specs = _specs(self._parameters(sql, params or {}, parse_front_matter(sql)))
-        name = self._free_name(name)
+        specs = _specs(self._parameters(sql, params or {}, parse_front_matter(sql), name))
+        name = self._free_name(name, tables_read(sql))
         return plan_phases(sql, self.catalog, self.options, name=name, parameters=specs)
 
     def explain(
@@ -312,13 +323,14 @@ class Session:
         name: str = "query",
     ) -> PlannedRun:
         """Plan a query and check its parameters; nothing is run."""
+        from assets.dependencies import tables_read
         from assets.front_matter import parse_front_matter
         from planner import plan_query
         from planner.errors import UnsupportedSqlError
 
-        values = self._parameters(sql, params or {}, parse_front_matter(sql))
+        values = self._parameters(sql, params or {}, parse_front_matter(sql), name)
         specs = _specs(values)
-        name = self._free_name(name)
+        name = self._free_name(name, tables_read(sql))
         try:
             graph = plan_query(sql, self.catalog, self.options, name=name, parameters=specs)
         except UnsupportedSqlError as error:
@@ -342,16 +354,24 @@ class Session:
             GraphFormatError: The file is no plan that this version can run.
             ParameterError: A parameter is missing, unknown or of the wrong type.
         """
-        from stagecoach.compiled import missing_values, read_plan
-        from stagecoach.parameters import check_known, resolve_parameters
+        from assets.plan_files import read_plan
+        from stagecoach.parameters import check_known, missing_values, resolve_parameters
 
         graph = read_plan(Path(path)).graph
-        graph = replace(graph, query=self._free_name(graph.query))
+        read = [table for table, _ in graph.tables]
+        graph = replace(graph, query=self._free_name(graph.query, read))
         given = params or {}
         types = {p.name: str(p.dtype) for p in graph.parameters if not p.name.startswith("@")}
         check_known(given, types)
         missing_values(graph, given)
-        values = resolve_parameters(list(given), given, types=types, time_zone=graph.time_zone)
+        values = resolve_parameters(
+            list(given),
+            given,
+            types=types,
+            time_zone=graph.time_zone,
+            sql=graph.sql,
+            query=graph.query,
+        )
         return PlannedRun(graph=graph, parameters=values)
 
     def run(
@@ -373,7 +393,7 @@ class Session:
         from stagecoach.progress import StageProgress
 
         listener: RunListener = progress or StageProgress()
-        engine = StageEngine(self.settings, self.catalog, fresh=fresh)
+        engine = StageEngine(self.settings, self.base_catalog, fresh=fresh)
         outcome = run_graph(
             planned.graph,
             runner=engine,
@@ -393,9 +413,14 @@ class Session:
         stages = tuple(outcome.stages[s.stage_id] for s in planned.graph.stages)
         return Result(graph=planned.graph, run_id=outcome.run_id, stages=stages, store=self.store)
 
-    def _free_name(self, name: str) -> str:
-        """The name, changed where a table has it: query and table would be the same asset."""
-        taken = {table.lower() for table in self.catalog.table_names()}
+    def _free_name(self, name: str, read: Iterable[str]) -> str:
+        """The name, changed where a table has it: query and table would be the same asset.
+
+        Args:
+            name: What the query is called.
+            read: Names of the tables that it reads, published ones among them.
+        """
+        taken = {table.lower() for table in [*self.base_catalog.table_names(), *read]}
         while name.lower() in taken:
             name = f"{name}_query"
         return name
@@ -409,28 +434,31 @@ class Session:
             module.stop_sessions()
 
     def _parameters(
-        self, sql: str, given: Mapping[str, ParameterInput], declared: FrontMatter
+        self, sql: str, given: Mapping[str, ParameterInput], declared: FrontMatter, name: str
     ) -> dict[str, ParameterValue]:
-        from stagecoach.parameters import check_known, resolve_parameters
+        from planner.errors import ParameterError
+        from stagecoach.parameters import at_its_use, check_known, resolve_parameters
 
         used = used_parameters(sql)
         if used is None:
             # No query that we can parse: whoever reads it next says what is wrong with it.
-            used = tuple(dict.fromkeys([*given, *declared.parameters]))
-        check_known(given, set(used) | set(declared.parameters))
+            used = tuple(dict.fromkeys([*given, *declared.parameter_types]))
+        try:
+            check_known(given, set(used) | set(declared.parameter_types))
+        except ParameterError as error:
+            raise ParameterError(f"query '{name}': {error.message}") from error
         values = resolve_parameters(
             used,
             given,
             types=declared.parameter_types,
-            defaults=declared.parameters,
+            defaults=declared.parameter_defaults,
             time_zone=self.options.time_zone,
+            sql=sql,
+            query=name,
         )
-        if empty := [name for name, value in values.items() if value.text is None]:
-            from planner.errors import ParameterError
-
-            raise ParameterError(
-                f"parameter '{empty[0]}' is NULL, which cannot be bound; write NULL in the SQL"
-            )
+        if empty := [p for p, value in values.items() if value.text is None]:
+            wrong = f"parameter '{empty[0]}' is NULL, which cannot be bound; write NULL in the SQL"
+            raise at_its_use(ParameterError(wrong), empty[0], sql, name)
         return values
 
 

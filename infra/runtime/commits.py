@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from infra.errors import ShuffleReadError
-from infra.runtime.context import StageContext
+from infra.runtime.context import StageContext, StageResult
 from infra.runtime.pointers import StagePointer, pin, read_pointer
 from infra.shuffle.manifest import Manifest, ManifestError, invalidate_manifest, load_manifest
 from infra.shuffle.reader import verify_files
@@ -40,6 +40,35 @@ def input_pointer(context: StageContext, stage_id: int) -> StagePointer:
         engine=manifest.engine,
     )
     return pin(context.store, context.root_run_id, stage_id, pointer)
+
+
+def is_committed(context: StageContext, stage_id: int) -> bool:
+    """Whether a stage's output is there for the run: from itself or from an earlier one."""
+    try:
+        pinned_manifest(context, stage_id, input_pointer(context, stage_id))
+    except ManifestError:
+        return False
+    except StagecoachError as error:  # a table of an earlier run's snapshot that is gone
+        log.debug("%s: %s", context.stage_name(stage_id), error)
+        return False
+    return True
+
+
+def committed_result(context: StageContext) -> StageResult:
+    """What the head stage of a run came to, from what is in storage.
+
+    Raises:
+        ManifestError: It has not run, or its output is gone.
+    """
+    stage_id = context.graph.head.stage_id
+    pointer = input_pointer(context, stage_id)
+    return StageResult(
+        stage_id=stage_id,
+        fingerprint=pointer.fingerprint,
+        manifest=pinned_manifest(context, stage_id, pointer),
+        engine=pointer.engine,
+        columns=pointer.fields,
+    )
 
 
 def pinned_manifest(context: StageContext, stage_id: int, pointer: StagePointer) -> Manifest:

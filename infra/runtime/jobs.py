@@ -1,7 +1,8 @@
 """Spark jobs by name: in, a tag; out, progress while the job runs, and a way to interrupt it.
 
 A tag is set on the thread that runs the job, so stages that run side by side in one process do not
-see each other's. Interrupting goes by the same tag, from any thread.
+see each other's. Interrupting goes by the same tag, from any thread. A job on a Spark Connect
+server outlives the thread that waits for it, so whatever ends that wait ends the job as well.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from infra.runtime.spark_session import is_connect
+from infra.runtime.spark_session import forget_session, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +42,16 @@ ProgressListener = Callable[[JobProgress], None]
 _lock = threading.Lock()
 _running: dict[str, SparkSession] = {}
 _canceled: set[str] = set()
+_waiting: dict[str, threading.Event] = {}
+
+# What Spark Connect says where the server was started anew, or does not answer.
+_LOST_SERVER = (
+    "SESSION_CHANGED",
+    "SESSION_NOT_FOUND",
+    "SESSION_CLOSED",
+    "NO_ACTIVE_SESSION",
+    "UNAVAILABLE",
+)
 
 
 def job_tag(run_id: str, stage_id: int) -> str:
@@ -49,18 +60,31 @@ def job_tag(run_id: str, stage_id: int) -> str:
 
 
 def cancel_stage(run_id: str, stage_id: int) -> bool:
-    """Interrupt a stage's Spark job; return whether this process runs one."""
+    """Interrupt a stage's Spark job, or its wait for one; return whether there is any here."""
     tag = job_tag(run_id, stage_id)
     with _lock:
+        if (waiting := _waiting.get(tag)) is not None:
+            waiting.set()
+            return True
         spark = _running.get(tag)
         if spark is None:
             return False
         _canceled.add(tag)
-    if is_connect(spark):
-        spark.interruptTag(tag)
-    else:
-        spark.sparkContext.cancelJobGroup(tag)
+    _interrupt(spark, tag)
     return True
+
+
+@contextmanager
+def cancellable(tag: str) -> Iterator[threading.Event]:
+    """Yield an event that `cancel_stage` sets, for the time before the stage has a job."""
+    canceled = threading.Event()
+    with _lock:
+        _waiting[tag] = canceled
+    try:
+        yield canceled
+    finally:
+        with _lock:
+            _waiting.pop(tag, None)
 
 
 def was_canceled(tag: str) -> bool:
@@ -101,6 +125,10 @@ def tagged_job(
                 watcher = threading.Thread(target=_watch, args=arguments, daemon=True)
                 watcher.start()
         yield
+    except BaseException as error:
+        if is_connect(spark):
+            _abandon(spark, tag, error)
+        raise
     finally:
         done.set()
         if watcher is not None:
@@ -108,6 +136,25 @@ def tagged_job(
         _untag(spark, tag)
         with _lock:
             _running.pop(tag, None)
+
+
+def _interrupt(spark: SparkSession, tag: str) -> None:
+    if is_connect(spark):
+        spark.interruptTag(tag)
+    else:
+        spark.sparkContext.cancelJobGroup(tag)
+
+
+def _abandon(spark: SparkSession, tag: str, error: BaseException) -> None:
+    """Leave no job behind on a server that nobody waits for, and no session of a lost server."""
+    text = f"{error} {error.__cause__}"
+    if any(word in text for word in _LOST_SERVER):
+        log.warning("the Spark Connect server is lost; the next stage connects anew")
+        forget_session(spark)
+    elif not isinstance(error, Exception):
+        # A signal in this thread (an interrupted step of Dagster's multiprocess executor); other
+        # errors come from the job, which has ended.
+        _interrupt(spark, tag)
 
 
 def _untag(spark: SparkSession, tag: str) -> None:

@@ -1,13 +1,14 @@
 """The Spark session: in, engine settings; out, one session a process, classic or Connect.
 
 Classic Spark starts in this process, bound to the loopback address when its master is local. A
-Connect server is somebody else's process, so our packages are shipped to it as a zip file.
+Connect server is somebody else's process, so our packages are shipped to it as a zip file, unless
+it says (as the warm server of `stagecoach ui` does) that its Python workers import the same code.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
-import hashlib
 import logging
 import os
 import sys
@@ -25,6 +26,14 @@ from pyspark.sql import functions as sf
 import infra
 import planner
 from infra.errors import ConfigError
+from infra.runtime.connect_server import (
+    CODE_CONF,
+    SLOTS_CONF,
+    await_server,
+    code_digest,
+    code_files,
+    is_up,
+)
 from infra.runtime.java import ensure_java
 from infra.settings import EngineSettings
 
@@ -33,7 +42,8 @@ log = logging.getLogger(__name__)
 _lock = threading.Lock()
 _sessions: dict[str, SparkSession] = {}
 _slots: dict[str, int] = {}
-
+# Connect sessions on a server whose workers import our code by themselves, by session id.
+_with_code: set[str] = set()
 
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -51,7 +61,7 @@ def get_session(settings: EngineSettings) -> SparkSession:
             for name in _NOISY_LOGGERS:
                 # They print every error with its JVM stack as JSON, also those that we handle.
                 PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
-            session = _connect(settings.remote) if settings.remote else _start(settings)
+            session = _connect(settings) if settings.remote else _start(settings)
             _sessions[address] = session
             _slots.pop(address, None)
         return session
@@ -60,11 +70,30 @@ def get_session(settings: EngineSettings) -> SparkSession:
 def stop_sessions() -> None:
     """Stop every session that `get_session` started."""
     with _lock:
-        for session in _sessions.values():
-            if is_alive(session):
+        for address, session in _sessions.items():
+            if is_connect(session):
+                _release(session, address)
+            elif is_alive(session):
                 session.stop()
         _sessions.clear()
         _slots.clear()
+        _with_code.clear()
+
+
+def forget_session(session: SparkSession) -> None:
+    """Have the next `get_session` connect anew: the server of this session is gone.
+
+    Args:
+        session: Any Connect session on that server, isolated ones too; classic ones are kept.
+    """
+    if not is_connect(session):
+        return
+    with _lock:
+        for address, known in list(_sessions.items()):
+            if is_connect(known):
+                del _sessions[address]
+                _slots.pop(address, None)
+                _with_code.discard(_session_id(known))
 
 
 def task_slots(settings: EngineSettings) -> int:
@@ -75,9 +104,7 @@ def task_slots(settings: EngineSettings) -> int:
     address = settings.remote or settings.master
     if address not in _slots:
         if is_connect(session):
-            # Connect has no SparkContext, but divides a range by the same number.
-            parts = session.range(1 << 12).select(sf.spark_partition_id()).distinct()
-            _slots[address] = parts.count()
+            _slots[address] = _connect_slots(session)
         else:
             _slots[address] = session.sparkContext.defaultParallelism
     return _slots[address]
@@ -96,7 +123,8 @@ def isolated_session(spark: SparkSession, time_zone: str) -> Iterator[SparkSessi
     try:
         session.conf.set("spark.sql.session.timeZone", time_zone)
         session.conf.set("spark.sql.ansi.enabled", "true")
-        if remote:
+        if remote and _session_id(spark) not in _with_code:
+            _isolate(session)
             ship_code(session)
         yield session
     finally:
@@ -125,25 +153,55 @@ def ship_code(session: SparkSession) -> None:
 @functools.cache
 def code_zip() -> Path:
     """A zip file of the packages that executors import, named by its content."""
-    sources: list[tuple[str, bytes]] = []
-    for package in (planner, infra):
-        folder = Path(package.__path__[0])
-        for path in sorted(folder.rglob("*.py")):
-            sources.append((f"{folder.name}/{path.relative_to(folder)}", path.read_bytes()))
-    digest = hashlib.sha256(b"".join(n.encode() + b"\0" + c for n, c in sources)).hexdigest()
-    target = Path(tempfile.mkdtemp(prefix="stagecoach-")) / f"stagecoach_code_{digest[:16]}.zip"
+    name = f"stagecoach_code_{code_digest()[:16]}.zip"
+    target = Path(tempfile.mkdtemp(prefix="stagecoach-")) / name
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in sources:
-            archive.writestr(name, content)
+        for file, content in code_files():
+            archive.writestr(file, content)
     return target
 
 
-def _connect(url: str) -> SparkSession:
+def _connect(settings: EngineSettings) -> SparkSession:
+    url = settings.remote or ""
     log.info("connecting to Spark at %s", url.split(";", 1)[0])
+    await_server(url, settings.connect_seconds)
     session = SparkSession.builder.remote(url).getOrCreate()
     session.conf.set("spark.sql.ansi.enabled", "true")
-    ship_code(session)
+    if session.conf.get(CODE_CONF, "") == code_digest():
+        _with_code.add(_session_id(session))
+    else:
+        _isolate(session)
+        ship_code(session)
+    atexit.register(_release, session, url)
     return session
+
+
+def _isolate(session: SparkSession) -> None:
+    """Give the session Python workers of its own: what it ships is for no other."""
+    # Servers that are not ours have it so anyway; ours has not, where the code of a client differs.
+    session.conf.set("spark.sql.artifact.isolation.enabled", "true")
+
+
+def _release(session: SparkSession, url: str) -> None:
+    """Do not leave a session of this process on the server until it times out."""
+    if not is_alive(session):
+        return
+    if not is_up(url):
+        # pyspark would try for ten minutes to tell a server that has ended before this process.
+        session.release_session_on_close = False  # type: ignore[attr-defined]  # Connect's only
+    session.stop()
+
+
+def _session_id(session: SparkSession) -> str:
+    return str(getattr(session, "session_id", ""))
+
+
+def _connect_slots(session: SparkSession) -> int:
+    told = session.conf.get(SLOTS_CONF, "") or ""
+    if told.isdigit():
+        return int(told)
+    # Connect has no SparkContext, but divides a range by the same number.
+    return session.range(1 << 12).select(sf.spark_partition_id()).distinct().count()
 
 
 def _start(settings: EngineSettings) -> SparkSession:

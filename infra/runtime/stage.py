@@ -3,7 +3,7 @@
 Any process can do it: all it needs is the graph, the run, the parameters and the storage root.
 
     snapshot, upstream manifests ─▶ fingerprint ─▶ committed already? ─▶ done
-                                                     │ no
+                                                     │ no: claim it, or wait
                         tasks ─▶ one Spark job ─▶ manifest (the commit) ─▶ pointer of the run
 
 When DuckDB refuses a fragment or raises on its data, Spark runs it over the same inputs. When Spark
@@ -18,10 +18,12 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from infra.engines.errors import QueryError, QueryFailedError
 from infra.errors import ShuffleReadError
+from infra.runtime.claims import sole_computation
 from infra.runtime.commits import (
     forget_lost_inputs,
     input_pointer,
@@ -108,13 +110,17 @@ def _run_inner(
         return _defer(context, stage, fingerprint, reason)
     if (found := usable_manifest(context, stage, fingerprint)) is not None:
         return _finish(context, stage, found, reused=True)
-    try:
-        output = _run_fragment(context, stage, inputs, fingerprint)
-    except QueryFailedError as error:
-        first_line = str(error).splitlines()[0]
-        reason = f"stage_{stage.stage_id} fails by itself, on Spark too: {first_line}"
-        return _defer(context, stage, fingerprint, reason)
-    return _commit(context, stage, fingerprint, output)
+    look = partial(usable_manifest, context, stage, fingerprint)
+    with sole_computation(context, stage, fingerprint, look) as found:
+        if found is not None:
+            return _finish(context, stage, found, reused=True)
+        try:
+            output = _run_fragment(context, stage, inputs, fingerprint)
+        except QueryFailedError as error:
+            first_line = str(error).splitlines()[0]
+            reason = f"stage_{stage.stage_id} fails by itself, on Spark too: {first_line}"
+            return _defer(context, stage, fingerprint, reason)
+        return _commit(context, stage, fingerprint, output)
 
 
 def _run_head(
@@ -129,22 +135,34 @@ def _run_head(
     # The check runs beside the stage; if it has ended with bad news, the stage need not start.
     if check.done() and (mismatch := check.result().mismatch):
         return _run_whole_query(context, stage, check.result(), mismatch)
-    found = usable_manifest(context, stage, fingerprint)
-    if found is None and stage.sql is not None:
-        output = run_query(_attempt(context, stage, {}, fingerprint), check.result().fields)
-        return _commit(context, stage, fingerprint, output, check.result())
-    if found is None:
-        try:
-            output = _run_fragment(context, stage, inputs, fingerprint)
-        except QueryFailedError as error:
-            first_line = str(error).splitlines()[0]
-            return _run_whole_query(context, stage, check.result(), first_line)
-        if (mismatch := check.result().mismatch) is None:
-            return _commit(context, stage, fingerprint, output, check.result())
-        return _run_whole_query(context, stage, check.result(), mismatch)
+    look = partial(usable_manifest, context, stage, fingerprint)
+    if (found := look()) is None:
+        with sole_computation(context, stage, fingerprint, look) as found:
+            if found is None:
+                return _compute_head(context, stage, inputs, check)
     if mismatch := check.result().mismatch:
         return _run_whole_query(context, stage, check.result(), mismatch)
     return _finish(context, stage, found, reused=True, check=check.result())
+
+
+def _compute_head(
+    context: StageContext,
+    stage: Stage,
+    inputs: Mapping[int, StagePointer],
+    check: Future[SchemaCheck],
+) -> StageResult:
+    fingerprint = context.fingerprints[stage.stage_id]
+    if stage.sql is not None:
+        output = run_query(_attempt(context, stage, {}, fingerprint), check.result().fields)
+        return _commit(context, stage, fingerprint, output, check.result())
+    try:
+        output = _run_fragment(context, stage, inputs, fingerprint)
+    except QueryFailedError as error:
+        first_line = str(error).splitlines()[0]
+        return _run_whole_query(context, stage, check.result(), first_line)
+    if (mismatch := check.result().mismatch) is None:
+        return _commit(context, stage, fingerprint, output, check.result())
+    return _run_whole_query(context, stage, check.result(), mismatch)
 
 
 def _run_whole_query(

@@ -31,6 +31,7 @@ from infra.engines.inputs import (
     watched,
 )
 from infra.engines.parquet import read_parquet_batches
+from infra.runtime.stage_log import captured_lines, error_lines
 from infra.runtime.task_spec import (
     InputSpec,
     ScanInput,
@@ -80,12 +81,14 @@ def run_task(spec: TaskSpec, attempt: int = 0) -> TaskReport:
     meter = _Meter(rows_in=[_known_rows(i) for i in spec.inputs])
     file: MapFile | None = None
     failure: TaskFailure | None = None
-    try:
-        file = _run(spec, token, meter)
-    except Exception as error:
-        log.debug("%s, task %d failed", spec.stage_name, spec.task_index, exc_info=True)
-        failure = TaskFailure.of(error)
-    return _report(spec, token, meter, file, failure)
+    with captured_lines() as lines:
+        try:
+            file = _run(spec, token, meter)
+        except Exception as error:
+            log.debug("%s, task %d failed", spec.stage_name, spec.task_index, exc_info=True)
+            lines.extend(error_lines(error))
+            failure = TaskFailure.of(error)
+    return _report(spec, token, meter, file, failure, tuple(lines))
 
 
 def write_batches(
@@ -107,6 +110,7 @@ def write_batches(
     file: MapFile | None = None
     failure: TaskFailure | None = None
     upstream: list[BaseException] = []
+    lines: tuple[str, ...] = ()
     try:
         store = store_from_dict(spec.settings.store)
         with open_writer(
@@ -120,8 +124,9 @@ def write_batches(
     except Exception as error:
         if upstream:
             raise
+        lines = tuple(error_lines(error))
         failure = TaskFailure.of(error)
-    return _report(spec, token, meter, file, failure)
+    return _report(spec, token, meter, file, failure, lines)
 
 
 def read_input(spec: TaskSpec, part: int) -> Iterator[pa.RecordBatch]:
@@ -242,6 +247,7 @@ def _report(
     meter: _Meter,
     file: MapFile | None,
     failure: TaskFailure | None,
+    lines: tuple[str, ...] = (),
 ) -> TaskReport:
     total = time.perf_counter() - meter.started
     return TaskReport(
@@ -259,6 +265,7 @@ def _report(
         peak_memory_bytes=peak_memory_bytes(),
         host=socket.gethostname(),
         pid=os.getpid(),
+        log=lines,
     )
 
 

@@ -189,6 +189,7 @@ class TaskReport:
         peak_memory_bytes: Highest resident memory that this worker process ever had.
         host: Machine that ran it.
         pid: Process that ran it.
+        log: What it logged, and the traceback of its failure.
     """
 
     task_index: int
@@ -205,6 +206,7 @@ class TaskReport:
     peak_memory_bytes: int = 0
     host: str = ""
     pid: int = 0
+    log: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `from_dict`."""
@@ -218,7 +220,7 @@ class TaskReport:
     def from_dict(cls, values: Mapping[str, Any]) -> TaskReport:
         """The report that `to_dict` described."""
         changed = dict(values)
-        for name in ("rows_in", "bytes_in"):
+        for name in ("rows_in", "bytes_in", "log"):
             changed[name] = tuple(values[name])
         if values["file"] is not None:
             changed["file"] = MapFile.from_dict(values["file"])

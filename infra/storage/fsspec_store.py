@@ -186,6 +186,19 @@ class FsspecStore:
         for path, details in sorted(found.items()):
             yield path[len(self._root) + 1 :], details
 
+    def folders(self, prefix: str) -> Sequence[str]:
+        """Return the names of the folders right below `prefix`, sorted."""
+        start = self._path(prefix) if prefix else self._root
+        self._fs.invalidate_cache()
+        try:
+            found = self._fs.ls(start, detail=True)
+        except FileNotFoundError:
+            return []
+        except Exception as error:
+            raise self._explain("list", prefix, error) from error
+        paths = (item["name"].rstrip("/") for item in found if item["type"] == "directory")
+        return sorted(path.rsplit("/", 1)[-1] for path in paths)
+
     @property
     def filesystem(self) -> Any:
         """The fsspec file system, for readers of files that are no part of a storage root."""

@@ -6,6 +6,7 @@ each is checked against a whitelist, so a hostile query or partition name is an 
     shuffle/<hex>/<fingerprint>/<task>-<attempt>.arrow   data of one attempt of one task
     shuffle/<hex>/<fingerprint>/index-<checksum>.arrow   columnar index of one commit
     shuffle/<hex>/<fingerprint>/manifest.json            the commit
+    shuffle/<hex>/<fingerprint>/claim.json               who computes it just now
     runs/<run>/snapshot.json                             the table snapshot of a run
     runs/<run>/stages/<stage>.json                       the manifest that the run pinned
     runs/<run>/page.html                                 how the run went, for people
@@ -95,6 +96,11 @@ def shuffle_file(fingerprint: str, name: str) -> str:
 def manifest(fingerprint: str) -> str:
     """Return the key of a stage's manifest."""
     return f"{shuffle_prefix(fingerprint)}/manifest.json"
+
+
+def claim(fingerprint: str) -> str:
+    """Return the key of the claim of the run that computes a stage just now."""
+    return f"{shuffle_prefix(fingerprint)}/claim.json"
 
 
 def index_name(content_hash: str) -> str:

@@ -125,6 +125,16 @@ class LocalStore:
         ]
         yield from sorted(keys)
 
+    def folders(self, prefix: str) -> Sequence[str]:
+        """Return the names of the folders right below `prefix`, sorted."""
+        try:
+            with os.scandir(self._path(prefix) if prefix else self._root) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise explain_os_error("list", self.uri(prefix), error) from error
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for `store_from_dict`."""
         return {"url": str(self._root), "options": self._options.to_dict()}

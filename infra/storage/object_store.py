@@ -160,6 +160,13 @@ class ObjectStore(Protocol):
         """Yield the keys below the folder `prefix`, sorted. For garbage collection only."""
         ...
 
+    def folders(self, prefix: str) -> Sequence[str]:
+        """Return the names of the folders right below `prefix`, sorted, without going into them.
+
+        For people who look around; nothing that runs a query calls it.
+        """
+        ...
+
     def to_dict(self) -> dict[str, Any]:
         """Return `{"url": …, "options": {…}}`, from which `store_from_dict` makes the store."""
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,55 +17,55 @@ from stagecoach.options import (
     planner_options,
     read_settings,
 )
-from stagecoach.reporting import EXIT_FAILED, Source, describe_error, exit_code
-from stagecoach.sources import query_name, read_source
+from stagecoach.project_files import ChosenFiles, choose_files, project_option
+from stagecoach.reporting import EXIT_FAILED, EXIT_USAGE, Source, describe_error, exit_code
+from stagecoach.sources import query_name
 from stagecoach.terminal import configure_logging
 
 if TYPE_CHECKING:
+    from assets.plan_files import CompiledPlan, Finding
     from planner.catalog import Catalog
     from planner.options import PlannerOptions
 
-DEFAULT_QUERIES = "pipelines/queries"
-DEFAULT_PLANS = "plans"
-
 
 @dataclass(frozen=True, kw_only=True)
-class _Project:
-    """The queries, and where their plans are."""
+class _Job:
+    """The queries, and where their plans are.
 
-    files: tuple[Path, ...]
-    folders: bool
+    Args:
+        files: The queries' files.
+        plans: Folder of the plans.
+        catalog: The base tables.
+        options: What queries are planned with.
+        debug: Whether tracebacks are shown.
+    """
+
+    files: ChosenFiles
     plans: Path
     catalog: Catalog
     options: PlannerOptions
     debug: bool
 
-    def plan_of(self, file: Path) -> Path:
-        """The plan file of a query."""
-        from stagecoach.compiled import SUFFIX
 
-        return self.plans / f"{query_name(str(file))}{SUFFIX}"
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """The plan of a query as it is made now, and the file that it belongs in."""
 
-    def orphans(self) -> list[Path]:
-        """Plan files without a query, where all queries of a project are looked at."""
-        from stagecoach.compiled import SUFFIX
-
-        if not self.folders or not self.plans.is_dir():
-            return []
-        known = {self.plan_of(file) for file in self.files}
-        return sorted(p for p in self.plans.glob(f"*{SUFFIX}") if p not in known)
+    target: Path
+    plan: CompiledPlan
+    finding: Finding
 
 
 @click.command(name="compile")
 @click.argument("files", metavar="[FILE.sql|FOLDER]…", nargs=-1, type=click.Path(path_type=Path))
 @catalog_option
+@project_option
 @click.option(
     "--output-dir",
     metavar="DIR",
-    default=DEFAULT_PLANS,
-    show_default=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the plans are: DIR/NAME.json, NAME being that of the SQL file.",
+    help="Where the plans are: DIR/NAME.json, NAME being that of the SQL file.  "
+    "[default: plans beside the folder of the queries]",
 )
 @planner_options
 @click.option(
@@ -83,7 +83,8 @@ class _Project:
 def compile_(
     files: tuple[Path, ...],
     catalog: str,
-    output_dir: Path,
+    project: Path,
+    output_dir: Path | None,
     engine: str | None,
     time_zone: str | None,
     assignments: tuple[str, ...],
@@ -94,102 +95,112 @@ def compile_(
 ) -> None:
     """Write the plans of SQL files as stage graphs, or check those that are committed.
 
-    Without files, all queries in pipelines/queries. A plan is stale when its SQL, the columns of
-    its tables, the planner's options or the planner have changed; moved statistics alone make none
-    stale.
+    Without files, all queries of the project; their checks have plans of their own. A plan is stale
+    when its SQL, the columns of its tables, the planner's options or the planner have changed;
+    moved statistics alone make none stale.
     """
     if strict and not check:
         raise click.UsageError("--strict needs --check")
     if force and check:
         raise click.UsageError("--check writes nothing, so --force has no meaning with it")
     configure_logging(debug=debug)
-    chosen = files or (Path(DEFAULT_QUERIES),)
+    chosen = choose_files(files, project, "compile")
+    _check_targets(chosen.chosen)
     session = open_session(
         catalog, None, read_settings(assignments, engine=engine, time_zone=time_zone)
     )
-    project = _Project(
-        files=_sql_files(chosen),
-        folders=any(path.is_dir() for path in chosen),
-        plans=output_dir,
-        catalog=session.catalog,
+    job = _Job(
+        files=chosen,
+        plans=output_dir or chosen.plans,
+        catalog=session.base_catalog,
         options=session.options,
         debug=debug,
     )
-    code = _check(project, strict) if check else _compile(project, force)
+    code = _check(job, strict) if check else _compile(job, force)
     if code:
         raise click.exceptions.Exit(code)
 
 
-def _sql_files(chosen: Sequence[Path]) -> tuple[Path, ...]:
-    found: list[Path] = []
-    for path in chosen:
-        if path.is_dir():
-            found += sorted(path.rglob("*.sql"))
-        elif path.exists():
-            found.append(path)
-        else:
-            raise click.UsageError(f"there is no file or folder {path}; name SQL files to compile")
-    if not found:
-        raise click.UsageError(f"there are no .sql files in {', '.join(map(str, chosen))}")
+def _check_targets(files: Sequence[Path]) -> None:
     names: dict[str, Path] = {}
-    for path in dict.fromkeys(found):
+    for path in files:
         other = names.setdefault(query_name(str(path)).lower(), path)
         if other != path:
             raise click.UsageError(f"{other} and {path} would be the same plan file; rename one")
-    return tuple(names.values())
 
 
-def _compile(project: _Project, force: bool) -> int:
-    from stagecoach.compiled import check_plan, compile_query
-
-    codes: list[int] = []
-    for file in project.files:
-        source, name, target = read_source(str(file)), query_name(str(file)), project.plan_of(file)
-        try:
-            found = check_plan(target, source.sql, project.catalog, project.options, name=name)
-            if found.status == "fresh" and not force:
-                click.echo(f"{target}: unchanged")
-                continue
-            plan = compile_query(source.sql, project.catalog, project.options, name=name)
-        except Exception as error:  # noqa: BLE001 - reported; the other files go on
-            codes.append(_report(error, source, project.debug))
+def _compile(job: _Job, force: bool) -> int:
+    codes = [0]
+    for found in _plans(job, codes):
+        if found.finding.status == "fresh" and not force:
+            click.echo(f"{found.target}: unchanged")
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
+        found.target.parent.mkdir(parents=True, exist_ok=True)
         # In one step: whoever reads the folder meanwhile sees the old plan or the new one.
-        draft = target.with_suffix(".tmp")
-        draft.write_text(plan.to_text(), encoding="utf-8")
-        draft.replace(target)
-        count = len(plan.graph.stages)
-        click.echo(f"{target}: {count} stage{'' if count == 1 else 's'}{_note(found.reasons)}")
-    return max(codes, default=0)
+        draft = found.target.with_suffix(".tmp")
+        draft.write_text(found.plan.to_text(), encoding="utf-8")
+        draft.replace(found.target)
+        count = len(found.plan.graph.stages)
+        words = f"{count} stage{'' if count == 1 else 's'}{_note(found.finding.reasons)}"
+        click.echo(f"{found.target}: {words}")
+    return max(codes)
 
 
-def _check(project: _Project, strict: bool) -> int:
-    from stagecoach.compiled import check_plan
-
+def _check(job: _Job, strict: bool) -> int:
     bad, codes = 0, [0]
-    for file in project.files:
-        source, name, target = read_source(str(file)), query_name(str(file)), project.plan_of(file)
-        try:
-            found = check_plan(target, source.sql, project.catalog, project.options, name=name)
-        except Exception as error:  # noqa: BLE001 - reported; the other files go on
-            codes.append(_report(error, source, project.debug))
-            continue
-        status = "stale" if strict and found.status == "would change" else found.status
+    known: set[Path] = set()
+    for found in _plans(job, codes):
+        stale = strict and found.finding.status == "would change"
+        status = "stale" if stale else found.finding.status
         bad += status in ("stale", "missing")
-        click.echo(f"{target}: {status}")
-        for reason in found.reasons:
+        known.add(found.target)
+        click.echo(f"{found.target}: {status}")
+        for reason in found.finding.reasons:
             click.echo(f"  {reason}")
-    for path in project.orphans():
+    orphans = _orphans(job, known) if job.files.whole and not any(codes) else []
+    for path in orphans:
         bad += 1
         click.echo(f"{path}: stale\n  there is no query '{path.stem}' any more; delete the file")
     if bad:
-        total = len(project.files) + len(project.orphans())
+        total = len(known) + len(orphans)
         click.echo(
             f"{bad} of {total} plans are stale or missing; run `stagecoach compile`", err=True
         )
         codes.append(EXIT_FAILED)
     return max(codes)
+
+
+def _orphans(job: _Job, known: Collection[Path]) -> list[Path]:
+    """Plan files without a query, where all queries of a project are looked at."""
+    from assets.plan_files import SUFFIX
+
+    return sorted(path for path in job.plans.glob(f"*{SUFFIX}") if path not in known)
+
+
+def _plans(job: _Job, codes: list[int]) -> Iterator[_Found]:
+    """The plans of the chosen queries and of their checks, upstream ones first.
+
+    Those of other queries of the project are made, too, where their tables are read. Whatever has
+    mistakes is reported, and its exit code added to `codes`; the other queries go on.
+    """
+    from assets.compiling import compile_project
+    from assets.plan_files import check_plan, plan_file
+    from assets.project import read_queries
+
+    queries, broken, problems = read_queries(job.files.files)
+    chosen = {str(path) for path in job.files.chosen}
+    for problem in (p for p in problems if p.path in chosen):
+        click.echo(f"error: {problem}", err=True)
+        codes.append(EXIT_USAGE)
+    for made in compile_project(queries, broken, chosen, job.catalog, job.options):
+        source = Source(name=made.query.source, sql=made.query.sql)
+        if made.error is not None:
+            codes.append(_report(made.error, source, job.debug))
+            continue
+        for query, plan in made.plans:
+            target = plan_file(job.plans, query)
+            finding = check_plan(target, plan, made.catalog, job.options)
+            yield _Found(target=target, plan=plan, finding=finding)
 
 
 def _note(reasons: Sequence[str]) -> str:

@@ -44,6 +44,7 @@ class _Request:
     plan: PlanPhase | Literal["all"]
     output_format: str
     details: bool
+    lineage: bool
     html: Path | None
     fresh: bool
     quiet: bool
@@ -76,6 +77,12 @@ class _Request:
     help="Show the SQL of each stage and why its engine runs it; JSON and YAML always do.",
 )
 @click.option(
+    "--lineage",
+    is_flag=True,
+    help="Show which columns of tables each column of the result comes from; "
+    "with --details, of each stage, too.",
+)
+@click.option(
     "--analyze",
     is_flag=True,
     help="Run the query and show what it took beside what was estimated.",
@@ -105,6 +112,7 @@ def explain(
     plan: PlanPhase | Literal["all"],
     output_format: str,
     details: bool,
+    lineage: bool,
     analyze: bool,
     html: Path | None,
     fresh: bool,
@@ -117,6 +125,7 @@ def explain(
     from stagecoach.parameters import parse_assignments
 
     _check_options(analyze, html, fresh, plan, output_format)
+    _check_lineage(lineage, analyze, plan, output_format)
     configure_logging(debug=debug)
     source = read_source(file)
     settings = read_settings(
@@ -128,6 +137,7 @@ def explain(
         plan=plan,
         output_format=output_format,
         details=details,
+        lineage=lineage,
         html=html,
         fresh=fresh,
         quiet=quiet,
@@ -137,7 +147,7 @@ def explain(
         divert_noise()
     with open_session(catalog, storage, settings) as session:
         try:
-            show = _analyze if analyze else _explain
+            show = _analyze if analyze else _lineage if lineage else _explain
             text = show(session, source.sql, request)
         except Exception as error:
             if debug:
@@ -164,6 +174,14 @@ def _check_options(
         )
 
 
+def _check_lineage(lineage: bool, analyze: bool, plan: str, output_format: str) -> None:
+    if lineage and (analyze or plan != "stages"):
+        option = "--analyze" if analyze else "--plan"
+        raise click.UsageError(f"--lineage shows where columns come from; leave {option} out")
+    if lineage and output_format == "dot":
+        raise click.UsageError("--lineage shows text, json, yaml, mermaid, not dot")
+
+
 def _explain(session: Session, sql: str, request: _Request) -> str:
     return session.explain(
         sql,
@@ -175,9 +193,19 @@ def _explain(session: Session, sql: str, request: _Request) -> str:
     )
 
 
+def _lineage(session: Session, sql: str, request: _Request) -> str:
+    from planner.explain.lineage import render_lineage
+    from planner.explain.statement import split_explain
+
+    if (statement := split_explain(sql)) is not None:
+        sql = statement.sql
+    graph = session.plan(sql, request.params, name=request.name).graph
+    return render_lineage(graph, request.output_format, details=request.details)
+
+
 def _analyze(session: Session, sql: str, request: _Request) -> str:
     from planner.explain.statement import split_explain
-    from stagecoach.analysis_text import analysis_json, analysis_text, analysis_yaml
+    from stagecoach.analysis import analysis_json, analysis_text, analysis_yaml
 
     if (statement := split_explain(sql)) is not None:
         sql = statement.sql
@@ -194,7 +222,7 @@ def _analyze(session: Session, sql: str, request: _Request) -> str:
 
 
 def _write_page(analysis: Analysis, path: Path) -> None:
-    from stagecoach.analysis_html import analysis_page
+    from stagecoach.analysis import analysis_page
 
     written_at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(analysis.started_at))
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -179,7 +179,7 @@ def _check_parameters(given: dict[str, str], sources: Sequence[Source]) -> None:
         if used is None:
             return  # a mistake in the SQL comes first
         try:
-            known |= {*used, *parse_front_matter(source.sql).parameters}
+            known |= {*used, *parse_front_matter(source.sql).parameter_types}
         except FrontMatterError:
             return
     if given:

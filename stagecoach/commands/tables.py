@@ -1,26 +1,56 @@
-"""`stagecoach tables`: a catalog in; its tables with rows, bytes and columns on standard output."""
+"""`stagecoach tables`: a catalog and a storage root in; their tables on standard output."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.options import catalog_option, debug_option
+from stagecoach.options import (
+    catalog_option,
+    debug_option,
+    open_session,
+    read_settings,
+    storage_option,
+)
 from stagecoach.progress import format_bytes
 from stagecoach.terminal import configure_logging
 
 if TYPE_CHECKING:
+    from infra.tables.version import TableVersion
     from planner.catalog import TableInfo
+    from stagecoach.session import Session
 
 _LINE_WIDTH = 94
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shown:
+    """A table as it is shown.
+
+    Args:
+        name: Its name.
+        location: Where it is.
+        info: What it is, or why that is not known.
+        version: Its newest version, if a project publishes it.
+    """
+
+    name: str
+    location: str
+    info: TableInfo | Exception
+    version: TableVersion | None = None
 
 
 @click.command()
 @click.argument("names", metavar="[TABLE]…", nargs=-1)
 @catalog_option
+@storage_option
+@click.option(
+    "--versions", is_flag=True, help="Show the kept versions of published tables, newest first."
+)
 @click.option(
     "--format",
     "output_format",
@@ -30,72 +60,154 @@ _LINE_WIDTH = 94
     help="How they are shown.",
 )
 @debug_option
-def tables(names: tuple[str, ...], catalog: str, output_format: str, debug: bool) -> None:
-    """Show the tables of a catalog: rows, bytes, files and columns."""
-    from infra.catalog.catalog import load_catalog
-    from infra.settings import load_settings
+def tables(
+    names: tuple[str, ...],
+    catalog: str,
+    storage: str | None,
+    versions: bool,
+    output_format: str,
+    debug: bool,
+) -> None:
+    """Show tables: rows, bytes, files and columns; of published ones, the version and its run.
+
+    Without names, all tables of the catalog and all that are published in the storage.
+    """
     from planner.errors import StagecoachError
 
     configure_logging(debug=debug)
-    source = load_catalog(catalog, load_settings().storage_options)
-    wanted = [source.source(name).name for name in names] or list(source.table_names())
-    found: list[tuple[str, TableInfo | StagecoachError]] = []
-    for name in wanted:
-        try:
-            info = source.table(name)
-        except StagecoachError as error:
-            found.append((name, error))
-        else:
-            if info is not None:
-                found.append((name, info))
+    session = open_session(catalog, storage, read_settings(()))
+    source = session.catalog
+    if versions:
+        _show_versions(session, names or tuple(source.published_names()), output_format)
+        return
+    base = {name.lower() for name in session.base_catalog.table_names()}
+    wanted = [source.source(name).name for name in names] or [
+        *session.base_catalog.table_names(),
+        *source.published_names(),
+    ]
+    found = [_look_at(session, name, name.lower() not in base) for name in wanted]
     if output_format == "json":
-        described = [_as_json(name, item, source.source(name).location) for name, item in found]
+        described = [_as_json(item) for item in found]
         click.echo(json.dumps({"tables": described}, indent=2, ensure_ascii=False))
     else:
         _print_text(found)
-    problems = [item for _, item in found if isinstance(item, StagecoachError)]
+    problems = [item.info for item in found if isinstance(item.info, StagecoachError)]
     if problems:
         for problem in problems:
             click.echo(f"error: {problem}", err=True)
         raise click.exceptions.Exit(2)
 
 
-def _as_json(name: str, item: TableInfo | Exception, location: str) -> dict[str, object]:
-    if isinstance(item, Exception):
-        return {"name": name, "location": location, "error": str(item)}
-    stats = item.stats
-    return {
-        "name": name,
-        "location": location,
+def _look_at(session: Session, name: str, is_published: bool) -> _Shown:
+    from infra.tables.log import read_current
+    from planner.errors import CatalogError, StagecoachError
+
+    location = session.catalog.source(name).location
+    try:
+        version = read_current(session.store, name) if is_published else None
+        info = session.catalog.table(name)
+    except StagecoachError as error:
+        return _Shown(name=name, location=location, info=error)
+    if info is None:
+        info_or_error: TableInfo | Exception = CatalogError(f"table '{name}' is gone")
+    else:
+        info_or_error = info
+    return _Shown(name=name, location=location, info=info_or_error, version=version)
+
+
+def _as_json(item: _Shown) -> dict[str, object]:
+    shown: dict[str, object] = {"name": item.name, "location": item.location}
+    if isinstance(item.info, Exception):
+        return {**shown, "error": str(item.info)}
+    stats = item.info.stats
+    shown |= {
         "rows": stats.num_rows if stats else None,
         "bytes": stats.num_bytes if stats else None,
         "files": stats.num_files if stats else None,
-        "columns": [{"name": c.name, "type": str(c.dtype)} for c in item.columns],
-        "spark_only": item.native_reason,
+        "columns": [{"name": c.name, "type": str(c.dtype)} for c in item.info.columns],
+        "spark_only": item.info.native_reason,
+    }
+    if item.version is not None:
+        shown["version"] = _version_json(item.version)
+    return shown
+
+
+def _version_json(version: TableVersion) -> dict[str, object]:
+    return {
+        "number": version.number,
+        "committed_at": version.committed_at,
+        "mode": version.mode,
+        "run_id": version.run_id,
+        "rows": version.num_rows,
+        "bytes": version.num_bytes,
+        "files": len(version.files),
+        "partitions": list(version.partition_keys),
     }
 
 
-def _print_text(found: Sequence[tuple[str, TableInfo | Exception]]) -> None:
+def _print_text(found: Sequence[_Shown]) -> None:
     from stagecoach.output import printable
 
     if not found:
         click.echo("the catalog has no tables; add one under 'tables:'")
-    width = max((len(name) for name, _ in found), default=0)
-    for name, item in found:
-        if isinstance(item, Exception):
+    width = max((len(item.name) for item in found), default=0)
+    for item in found:
+        name, info = item.name, item.info
+        if isinstance(info, Exception):
             click.echo(f"{name:<{width}}  (cannot be read)")
             continue
-        stats = item.stats
+        stats = info.stats
         if stats is None:
             click.echo(f"{name:<{width}}  (size unknown)")
         else:
-            files = f"{stats.num_files} file{'' if stats.num_files == 1 else 's'}"
             size = format_bytes(stats.num_bytes)
-            click.echo(f"{name:<{width}}  {stats.num_rows:>13,} rows  {size:>8}  {files}")
-        for line in _wrapped([f"{printable(c.name)} {c.dtype}" for c in item.columns]):
+            click.echo(
+                f"{name:<{width}}  {stats.num_rows:>13,} rows  {size:>8}  {_files(stats.num_files)}"
+            )
+        for line in _wrapped([f"{printable(c.name)} {c.dtype}" for c in info.columns]):
             click.echo(f"    {line}")
-        if item.native_reason:
-            click.echo(f"    read by Spark only: {item.native_reason}")
+        if item.version is not None:
+            click.echo(f"    published: {_version_text(item.version)}")
+        if info.native_reason:
+            click.echo(f"    read by Spark only: {info.native_reason}")
+
+
+def _files(count: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'}"
+
+
+def _version_text(version: TableVersion) -> str:
+    run = f" by run {version.run_id}" if version.run_id else ""
+    return f"version {version.number} of {version.committed_at}{run}"
+
+
+def _show_versions(session: Session, names: Sequence[str], output_format: str) -> None:
+    """The versions that are kept, newest first."""
+    from infra.tables.log import read_version, version_numbers
+    from planner.errors import CatalogError
+
+    published = {name.lower(): name for name in session.catalog.published_names()}
+    if unknown := [name for name in names if name.lower() not in published]:
+        known = ", ".join(published.values()) or "none"
+        raise CatalogError(f"no project has published a table '{unknown[0]}' (published: {known})")
+    found = {
+        name: [read_version(session.store, name, n) for n in numbers]
+        for name in (published[name.lower()] for name in names)
+        for numbers in [sorted(version_numbers(session.store, name), reverse=True)]
+    }
+    if output_format == "json":
+        described = {name: [_version_json(v) for v in kept] for name, kept in found.items()}
+        click.echo(json.dumps({"versions": described}, indent=2, ensure_ascii=False))
+        return
+    for name, kept in found.items():
+        click.echo(name)
+        for version in kept:
+            size = format_bytes(version.num_bytes)
+            click.echo(
+                f"  {version.number:>6}  {version.committed_at}  {version.mode:<17}"
+                f"  {version.num_rows:>13,} rows  {size:>8}  {_files(len(version.files))}"
+                f"{f'  run {version.run_id}' if version.run_id else ''}"
+            )
 
 
 def _wrapped(items: Sequence[str]) -> list[str]:

@@ -1,4 +1,8 @@
-"""`stagecoach ui`: Dagster's web UI and daemon over a code location."""
+"""`stagecoach ui`: Dagster's web UI and daemon over a code location, and a warm Spark for its runs.
+
+Every run is a process of its own. The Spark Connect server that is started beside the UI keeps them
+from starting a JVM each; they find it through the environment.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,19 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from stagecoach.options import debug_option, storage_option
 from stagecoach.session import storage_root
 
+if TYPE_CHECKING:
+    from infra.runtime.connect_server import WarmServer
+
 DAGSTER_HOME = Path(".stagecoach/dagster")
+# A server that somebody names should be there by now.
+_REMOTE_SECONDS = 5.0
 _INSTANCE = """\
 # Written by `stagecoach ui`; yours to edit.
 telemetry:
@@ -42,14 +52,36 @@ run_coordinator:
     help="Python module with the Dagster definitions.  "
     "[default: workspace.yaml where there is one, else pipelines.definitions]",
 )
+@click.option(
+    "--warm/--no-warm",
+    default=True,
+    help="Whether one warm Spark serves all runs, or each starts its own.  [default: --warm]",
+)
+@click.option(
+    "--remote",
+    metavar="URL",
+    default=None,
+    help="Spark Connect server for all runs, sc://host:port, instead of a warm one of its own.",
+)
 @debug_option
-def ui(storage: str | None, host: str, port: int, module: str | None, debug: bool) -> None:
+def ui(
+    storage: str | None,
+    host: str,
+    port: int,
+    module: str | None,
+    warm: bool,
+    remote: str | None,
+    debug: bool,
+) -> None:
     """Open the Dagster UI: every stage an asset, with its runs, lineage and metadata.
 
-    Keeps its state in $DAGSTER_HOME, by default .stagecoach/dagster. Ctrl-C ends it.
+    Keeps its state in $DAGSTER_HOME, by default .stagecoach/dagster. Ctrl-C ends it, and the Spark
+    that it has started.
     """
     _check_port(host, port)
     home = prepare_home()
+    root = storage_root(storage)
+    server = start_spark(home, root, warm=warm, remote=remote)
     command = dagster_command(host, port, module, debug=debug)
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
     click.echo(f"Dagster UI: http://{shown}:{port}  (state in {home}; Ctrl-C ends it)", err=True)
@@ -62,12 +94,40 @@ def ui(storage: str | None, host: str, port: int, module: str | None, debug: boo
         # `dagster dev` says at every start that another package should be used instead.
         "PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS", "default" if debug else "ignore"),
         # The storage of the command line, so that each reuses what the other has computed.
-        "STAGECOACH_STORAGE_ROOT": storage_root(storage),
+        "STAGECOACH_STORAGE_ROOT": root,
+        **({"STAGECOACH_REMOTE": remote} if remote else {}),
+        **(server.environment if server else {}),
     }
     # A shell that starts us in the background ignores SIGINT for us; Dagster must hear it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.execve(command[0], command, environment)
+
+
+def start_spark(
+    home: Path, storage: str, *, warm: bool = True, remote: str | None = None
+) -> WarmServer | None:
+    """Start the warm Spark Connect server in the background; it ends with this process.
+
+    Args:
+        home: The folder of Dagster's state; the server's log is in `spark` below it.
+        storage: The storage root.
+        warm: Whether to start one.
+        remote: The server that all runs are to use, if there is one.
+
+    Returns:
+        How runs reach it; None where they are not to use one, or have another already.
+    """
+    from infra.runtime.connect_server import await_server, launch
+    from infra.settings import load_settings
+
+    settings = load_settings(overrides={"storage_root": storage})
+    if remote:
+        await_server(remote, _REMOTE_SECONDS)
+        return None
+    if not warm or settings.remote:
+        return None
+    return launch(settings, home / "spark")
 
 
 def prepare_home() -> Path:

@@ -138,7 +138,7 @@ def test_mistakes_in_sql_fail_the_location_with_all_of_them_listed(project: Path
     with pytest.raises(ProjectError) as caught:
         build(project, plan)
     message = str(caught.value)
-    assert "2 query(ies) with mistakes" in message
+    assert "2 mistake(s) in queries" in message
     assert "sales.sql: no column in sales (line 2, column 3)" in message
     assert "stock.sql: no column in stock" in message
 

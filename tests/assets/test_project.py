@@ -44,13 +44,13 @@ def test_all_problems_are_one_error(tmp_path: Path) -> None:
     message = str(caught.value)
     assert "7 problem(s)" in message
     for part in (
-        "sub/a.sql: the name 'a' is also that of",
+        "sub/a.sql:1:1: the name 'a' is also that of",
         "holds '__'",
         "'T' is also that of the table 't'",
         "owner 'me'",
         "'e-f' cannot be the name of an asset",
         "'run_a' is also that of the job of",
-        "g.sql: 'utf-8' codec",
+        "g.sql:1:1: 'utf-8' codec",
     ):
         assert part in message
 
@@ -88,7 +88,7 @@ def test_front_matter_in_every_form(sql: str) -> None:
     assert found.description == "d"
     assert found.owners == ("team:x", "a@b.org")
     assert dict(found.tags) == {"k": "v"}
-    assert dict(found.parameters) == {"p": "3"}
+    assert found.parameter_defaults == {"p": "3"}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_ordinary_comments_are_no_front_matter(sql: str) -> None:
         ("parameters: [a]", "parameters must be a mapping"),
         ("parameters: {a-b: 1}", "parameter 'a-b'"),
         ("parameters: {a: {defualt: 1}}", "unknown key 'defualt'"),
-        ("parameters: {a: {type: dato}}", "parameter 'a': type 'dato'"),
+        ("parameters: {a: {type: dato}}", "type 'dato' is not supported"),
         ("---\n- a", "must be a mapping"),
     ],
 )
@@ -136,7 +136,7 @@ def test_defaults_are_spelled_as_in_sql() -> None:
     text = (
         "/*\nparameters: {d: 1998-09-02, t: 1998-09-02 10:00:00, b: true, n: 1.50, s: x, r: }\n*/"
     )
-    assert dict(parse_front_matter(text).parameters) == {
+    assert parse_front_matter(text).parameter_defaults == {
         "d": "1998-09-02",
         "t": "1998-09-02 10:00:00",
         "b": "true",
@@ -151,7 +151,7 @@ def test_parameter_types_are_declared_or_those_of_the_defaults() -> None:
         "/*\nparameters: {d: 1998-09-02, b: true, n: 1, m: 3000000000, f: 1.5, s: x, r: , "
         "p: {type: 'DECIMAL(15, 2)', default: 0.05}, q: {type: date}}\n*/"
     )
-    assert dict(parse_front_matter(text).parameter_types) == {
+    assert parse_front_matter(text).parameter_types == {
         "d": "date",
         "b": "boolean",
         "n": "int",

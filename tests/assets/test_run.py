@@ -11,6 +11,7 @@ import pytest
 
 from assets.engine import StageRequest
 from assets.metadata import StageMetadata
+from assets.policy import ExecutionPolicy
 from assets.run import RunOutcome, run_graph
 from infra.errors import StorageError
 from infra.storage.object_store import open_store
@@ -79,7 +80,7 @@ def test_a_failure_keeps_its_error_and_the_siblings_result() -> None:
 
 
 def test_a_fault_of_the_infrastructure_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assets.factory.FIRST_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("assets.factory.DEFAULT_POLICY", ExecutionPolicy(retry_delay_seconds=0.01))
     runner = FakeRunner(errors={1: [StorageError("slow down"), StorageError("slow down")]})
     outcome = run_graph(make_graph(), runner=runner)
     assert outcome.success
@@ -88,7 +89,7 @@ def test_a_fault_of_the_infrastructure_is_retried(monkeypatch: pytest.MonkeyPatc
 
 
 def test_retries_end_with_the_last_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assets.factory.FIRST_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("assets.factory.DEFAULT_POLICY", ExecutionPolicy(retry_delay_seconds=0.01))
     errors = [StorageError(f"slow down {i}") for i in range(5)]
     runner = FakeRunner(errors={1: errors})
     outcome = run_graph(make_graph(), runner=runner)

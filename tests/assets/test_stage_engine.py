@@ -1,5 +1,6 @@
 """The whole way with the real runtime: queries → assets → Spark tasks → results in the store."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from pyspark.sql import SparkSession
 
 from assets import EngineResource, StageMetadata, build_definitions
 from assets.executor import execute_in_process
-from assets.resources import skew
 from infra.settings import EngineSettings
 from infra.shuffle.manifest import load_manifest
 from infra.shuffle.reader import read_table
@@ -92,6 +92,10 @@ def rows_of(project: Path, metadata: StageMetadata) -> list[list[object]]:
     return [list(row) for row in zip(*(c.to_pylist() for c in columns), strict=True)]
 
 
+def page_of(project: Path, result: dg.ExecuteInProcessResult) -> str:
+    return (project / "store" / "runs" / result.run_id / "page.html").read_text()
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_query_runs_and_runs_again_by_reuse(
@@ -110,9 +114,19 @@ def test_a_query_runs_and_runs_again_by_reuse(
     assert rows_of(project, head) == expected
     assert not any(metadata_of(first, step).reused for step in steps)
 
+    page = page_of(project, first)
+    assert page.count("<svg") == 3
+    tasks = sum(metadata_of(first, step).tasks or 0 for step in steps)
+    assert page.count("peak memory") == 2 * tasks
+    assert "4 rows in the result" in re.sub(r"<[^>]*>", " ", page).replace("  ", " ")
+    assert ", reused</span>" not in page
+
     second = execute_in_process(job, instance=instance, run_config=QUIET, tags=tags)
     assert second.success
     assert all(metadata_of(second, step).reused for step in steps)
+    page = page_of(project, second)
+    assert page.count(", reused</span>") == len(steps)
+    assert "No task ran" in page
 
     tags = {"stagecoach/parameter/shop": "0", "stagecoach/parameter/since": "2024-01-03"}
     third = execute_in_process(job, instance=instance, run_config=QUIET, tags=tags)
@@ -146,10 +160,3 @@ def test_a_missing_parameter_fails_every_leaf_once(
     assert failures
     assert "parameter 'shop' has no value" in str(failures[0].step_failure_data.error)
     assert not any(e.is_step_up_for_retry for e in result.all_events)
-
-
-def test_skew_is_the_largest_partition_by_the_median() -> None:
-    assert skew((10, 20, 90)) == pytest.approx(4.5)
-    assert skew((0, 0, 7)) == pytest.approx(1.0)
-    assert skew((0, 0)) is None
-    assert skew(()) is None

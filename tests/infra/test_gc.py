@@ -127,14 +127,6 @@ def test_run_in_progress_keeps_what_it_pinned_at_any_age(store: LocalStore) -> N
     assert shuffles(store) == {fingerprint(1)}
 
 
-def test_published_result_keeps_its_shuffle(store: LocalStore) -> None:
-    commit(store, 1, 8 * WEEK)
-    pointer = json.dumps({"version": "v1", "inputs": [{"fingerprint": fingerprint(1)}]})
-    store.write_bytes(layout.result_current("q"), pointer.encode())
-    collect_garbage(store, older_than=WEEK, now=NOW)
-    assert shuffles(store) == {fingerprint(1)}
-
-
 def test_orphans_go_and_the_committed_attempt_stays(store: LocalStore) -> None:
     manifest = commit(store, 1, HOUR)
     loser = layout.map_file(fingerprint(1), 0, layout.new_attempt(1))

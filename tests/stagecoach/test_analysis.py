@@ -21,14 +21,14 @@ import yaml
 from click.testing import CliRunner
 
 from assets.metadata import StageMetadata
+from assets.report.analysis import Analysis, Comparison, analyze_result, compared
+from assets.report.dag_layout import layout
+from assets.report.page import analysis_page
+from assets.report.text import analysis_json, analysis_text, analysis_yaml
 from planner.planning import plan_query
 from planner.stages import StageGraph
 from planner.tree import walk
-from stagecoach.analysis import Analysis, Comparison, analyze_result, compared
-from stagecoach.analysis_html import analysis_page
-from stagecoach.analysis_text import analysis_json, analysis_text, analysis_yaml
 from stagecoach.cli import cli
-from stagecoach.dag_layout import layout
 from tests.planner.catalogs import SALES
 from tests.planner.tpch import FORCED, NAMES, tpch_graph
 
@@ -248,17 +248,20 @@ def test_the_page_needs_nothing_else(name: str) -> None:
     assert {link.removeprefix("#") for link in page.links} <= page.ids
     for drawing in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
         ET.fromstring(drawing)
-    assert page.tags.count("svg") == 2
+    assert page.tags.count("svg") == 3
 
 
 def test_the_page_shows_every_stage_and_task() -> None:
     text = analysis_page(q03(rows={3: 1_458_601 * 40}), "2024-01-01 10:00")
     for number in range(6):
         assert f">Stage {number}</text>" in text
-    graph, timeline = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    graph, timeline, lineage = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     assert graph.count('class="edge"') == 5
     assert timeline.count("peak memory") == 2 * 24
     assert "40x too low" in graph
+    assert lineage.count('class="edge value"') == 5
+    assert "lineitem.l_extendedprice → revenue</title>" in lineage
+    assert "customer.c_mktsegment → rows: filter</title>" in lineage
     # Three tasks of a stage overlap, those of the next one come later.
     slots = re.findall(r"<text [^>]*>(slot \d+)<", timeline)
     assert slots == ["slot 1", "slot 2", "slot 3"]
@@ -326,6 +329,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("--html", "x.html"), "--html needs --analyze"),
         (("--fresh",), "--fresh needs --analyze"),
         (("--analyze", "--plan", "logical"), "--analyze shows stages"),
+        (("--analyze", "--lineage"), "--lineage shows where columns come from"),
+        (("--lineage", "--plan", "physical"), "--lineage shows where columns come from"),
+        (("--lineage", "--format", "dot"), "--lineage shows text, json, yaml, mermaid, not dot"),
         (("--analyze", "--format", "dot"), "--analyze shows text, json, yaml, not dot"),
     ],
 )
@@ -333,6 +339,17 @@ def test_usage(project: Path, args: tuple[str, ...], message: str) -> None:
     result = CliRunner().invoke(cli, ["explain", "kinds.sql", "--catalog", "catalog.yaml", *args])
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_lineage_is_shown(project: Path) -> None:
+    args = ["explain", "kinds.sql", "--catalog", "catalog.yaml", "--lineage"]
+    result = CliRunner().invoke(cli, args)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("lineage of kinds\n\n| column | values come from |")
+    assert "| kind   | pets.kind        |" in result.stdout
+    assert result.stdout.endswith("\nrows: pets.kind (group)\n")
+    detailed = CliRunner().invoke(cli, [*args, "--details"]).stdout
+    assert "stage 0: " in detailed
 
 
 SCRIPT = """
@@ -358,12 +375,11 @@ found = {
 }
 settings = {"master": "local[2]"}
 with stagecoach.connect("catalog.yaml", "st", settings=settings) as session:
-    from stagecoach.compiled import compile_query
+    from assets.plan_files import compile_query
+    from assets.project import Query
 
-    plan = compile_query(
-        "SELECT kind, max(id) AS top FROM pets GROUP BY kind ORDER BY kind",
-        session.catalog, session.options, name="tops",
-    )
+    sql = "SELECT kind, max(id) AS top FROM pets GROUP BY kind ORDER BY kind"
+    plan = compile_query(Query(name="tops", sql=sql), session.catalog, session.options)
     Path("tops.json").write_text(plan.to_text())
     found["plan"] = session.run(session.load("tops.json")).to_arrow().to_pylist()
 print(json.dumps(found))

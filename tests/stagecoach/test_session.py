@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import stagecoach
+from infra.storage.local_store import LocalStore
 from planner.errors import (
     AnalysisError,
     CatalogError,
@@ -19,6 +20,7 @@ from planner.errors import (
     ParameterError,
     UnsupportedSqlError,
 )
+from tests.infra.tables.outputs import publish_rows
 
 SCRIPT = """
 import datetime, decimal, json, sys
@@ -44,6 +46,8 @@ with stagecoach.connect("catalog.yaml", "storage", settings=settings, options=op
     other = session.query(sql, {"day": datetime.date(2024, 1, 1)})
     found["other"] = other.num_rows
     found["table"] = session.query("SELECT count(*) AS n FROM pets", name="pets").num_rows
+    published = session.query("SELECT sum(n) AS n FROM DAILY", name="daily")
+    found["published"] = published.to_arrow().to_pylist()
     whole = session.query("SELECT histogram_numeric(id, 5), 1 AS a, 2 AS a FROM pets")
     found["whole"] = [whole.schema.names, [s.engine for s in whole.stages]]
     values = session.query(
@@ -81,6 +85,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.slow
 @pytest.mark.spark
 def test_queries_of_one_session(project: Path) -> None:
+    publish_rows(LocalStore(str(project / "storage")), pa.table({"n": [1, 2, 3]}), "daily")
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False
     )
@@ -97,6 +102,7 @@ def test_queries_of_one_session(project: Path) -> None:
     assert not any(found["fresh"])
     assert found["other"] == 1
     assert found["table"] == 1
+    assert found["published"] == [{"n": 6}]
     assert found["whole"] == [["histogram_numeric(id, 5)", "a", "a"], ["spark"]]
     assert found["values"] == ["it's", "1.50", "True", "2024-01-01 10:00:00+00:00"]
     assert "it's │ 1.50 │ true │ 2024-01-01 10:00:00" in shown

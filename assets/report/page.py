@@ -4,15 +4,17 @@ Style, drawings and numbers are all in the page; it loads nothing and runs no sc
 reader's light or dark scheme.
 """
 
-from __future__ import annotations
-
 import html
+from collections.abc import Iterable, Sequence
 
+from assets.report.analysis import FAR_OFF, Analysis, Comparison, StageRun
+from assets.report.drawings import colour, stage_graph, timeline
+from assets.report.lineage_drawing import lineage_svg
+from assets.report.text import HEADINGS, rows_compared, seconds_text, stage_cells, summary
 from planner.distribution.reasons import size_text
+from planner.explain.lineage import by_source, deciders_of, in_order
 from planner.explain.plan_text import rows_text
-from stagecoach.analysis import FAR_OFF, Analysis, Comparison, StageRun
-from stagecoach.analysis_svg import colour, stage_graph, timeline
-from stagecoach.analysis_text import HEADINGS, rows_compared, seconds_text, stage_cells, summary
+from planner.lineage import Lineage, Source, TableColumn, graph_lineage
 
 _LEFT = 3  # the columns of words in the table; the others are numbers
 
@@ -56,7 +58,10 @@ svg .name { font-weight: 600; } svg .label { font-size: 11px; } svg .bad { fill:
   font-weight: 600; }
 svg .box { fill: var(--card); stroke: var(--line); stroke-width: 1.3; }
 svg .box.idle { stroke-dasharray: 5 4; } svg a:hover .box { stroke: var(--text); }
-svg .edge { fill: none; stroke: var(--soft); opacity: .75; } svg .tip { fill: var(--soft); }
+svg .edge { fill: none; stroke: var(--soft); opacity: .75; } svg .value { stroke-width: 1.5; }
+svg .choice { stroke-dasharray: 2 4; opacity: .45; }
+svg .edge:hover { opacity: 1; stroke: var(--text); stroke-width: 2.5; }
+svg .tip { fill: var(--soft); }
 svg .grid { stroke: var(--line); } svg .span { fill: var(--span); } svg .faint { opacity: .85; }
 svg .share { opacity: .8; } svg .inbar { fill: #fff; font-size: 11px; pointer-events: none; }
 .c0 { fill: #3b74c4; background: #3b74c4; } .c1 { fill: #c2571a; background: #c2571a; }
@@ -86,6 +91,7 @@ def analysis_page(analysis: Analysis, written_at: str) -> str:
         f"<h1>{name}</h1>",
         f'<p class="soft">{_text(summary(analysis))}; {_text(written_at)}, '
         f"run {_text(analysis.run_id)}</p>",
+        *(_problem(stage) for stage in analysis.failed),
         _tiles(analysis),
         _verdicts(analysis),
         '<h2>Stages</h2><p class="soft">Rows flow down. The bar at the foot of a box is its part '
@@ -100,6 +106,7 @@ def analysis_page(analysis: Analysis, written_at: str) -> str:
         "compressed. Skew is the largest partition divided by the median one.</p>",
         "<h2>Operators</h2>",
         *(_stage(stage) for stage in reversed(analysis.stages)),
+        *_lineage(graph_lineage(analysis.graph).result),
         "<h2>SQL</h2>",
         f'<div class="card"><pre>{_text(analysis.graph.sql.strip())}</pre></div>',
         "</body></html>",
@@ -107,15 +114,26 @@ def analysis_page(analysis: Analysis, written_at: str) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
+def _problem(stage: StageRun) -> str:
+    number = stage.stage.stage_id
+    return (
+        f'<div class="card off"><a class="bad" href="#stage{number}">'
+        f"<b>Stage {number} failed</b></a>"
+        f"<pre>{_text(stage.problem or '')}</pre>"
+        '<p class="soft">A stage that had not ended by then shows as not run.</p></div>'
+    )
+
+
 def _tiles(analysis: Analysis) -> str:
+    head = analysis.graph.head
     computed = [stage for stage in analysis.stages if stage.how == "computed"]
-    written = sum(stage.num_bytes.actual or 0 for stage in computed[:-1])
+    written = sum(stage.num_bytes.actual or 0 for stage in computed if stage.stage is not head)
     busy = sum(task.seconds for stage in computed for task in stage.tasks)
     off = len(analysis.far_off())
     tiles = [
         (f"{analysis.seconds:.2f} s", "from start to end", False),
         (f"{busy:.2f} s", "of task time", False),
-        (f"{analysis.num_rows:,}", "rows in the result", False),
+        ("none" if analysis.failed else f"{analysis.num_rows:,}", "rows in the result", False),
         (f"{len(computed)} of {len(analysis.stages)}", "stages computed", False),
         (size_text(written), "through shuffles", False),
         (str(off), f"estimates off by {FAR_OFF:.0f}x", off > 0),
@@ -148,7 +166,9 @@ def _verdicts(analysis: Analysis) -> str:
 
 def _timeline(analysis: Analysis) -> str:
     if not analysis.first_task_at:
-        return '<h2>Timeline</h2><p class="soft">No task ran: every stage was there already.</p>'
+        there = all(stage.reused for stage in analysis.stages)
+        why = "No task ran: every stage was there already." if there else "No task ran to its end."
+        return f'<h2>Timeline</h2><p class="soft">{why}</p>'
     wait = seconds_text(analysis.waited)
     return (
         f'<h2>Timeline</h2><p class="soft">It begins with the first task, {_text(wait)} after the '
@@ -209,6 +229,41 @@ def _stage(stage: StageRun) -> str:
         f'<div class="card" id="stage{number}"><h3>Stage {number}</h3> '
         f'<span class="soft">{_text(stage.stage.title)}, {stage.how}</span>{notes}{table}'
         f"<details><summary>SQL</summary><pre>{_text(stage.sql.strip())}</pre></details></div>"
+    )
+
+
+def _lineage(lineage: Lineage) -> list[str]:
+    parts = ["<h2>Lineage</h2>"]
+    if lineage.unknown is not None:
+        tables = {s.table for s in lineage.sources if isinstance(s, TableColumn)}
+        said = f"Unknown: {lineage.unknown}. Each column may come from any column of "
+        said += ", ".join(sorted(tables)) or "no table"
+        return [*parts, f'<p class="soft">{_text(said)}</p>']
+    parts.append(
+        '<p class="soft">A line leads from a base column to the columns that its values go into; '
+        "a dotted one means that it decides which rows there are, or in which order.</p>"
+    )
+    if (drawing := lineage_svg(lineage)) is not None:
+        parts.append(f'<div class="card">{drawing}</div>')
+    rows = "".join(
+        f'<tr><td class="tree">{_text(column.name)}</td>'
+        f'<td class="tree">{_text(_named((s, ()) for s in in_order(column.values)))}</td>'
+        f'<td class="tree">{_text(_named(deciders_of(column, lineage)))}</td></tr>'
+        for column in lineage.columns
+    )
+    heads = ("column", "values come from", "its rows are chosen by")
+    head = "".join(f'<th class="word">{text}</th>' for text in heads)
+    said = _named(by_source(lineage.rows)) or "no column decides on them"
+    parts.append(
+        f'<div class="card"><table><tr>{head}</tr>{rows}</table>'
+        f'<p class="soft">All rows: {_text(said)}</p></div>'
+    )
+    return parts
+
+
+def _named(sources: Iterable[tuple[Source, Sequence[str]]]) -> str:
+    return ", ".join(
+        f"{source} ({', '.join(roles)})" if roles else str(source) for source, roles in sources
     )
 
 

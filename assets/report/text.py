@@ -1,15 +1,13 @@
 """An analysed run for the terminal and for tools: in, an `Analysis`; out, text or plain data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any
 
+from assets.report.analysis import ANALYSIS_VERSION, FAR_OFF, Analysis, Comparison, StageRun
 from planner.distribution.reasons import size_text
 from planner.explain.plan_text import rows_text
 from planner.explain.yaml_text import to_yaml
-from stagecoach.analysis import ANALYSIS_VERSION, FAR_OFF, Analysis, Comparison, StageRun
 
 HEADINGS = (
     "stage",
@@ -44,8 +42,9 @@ def summary(analysis: Analysis) -> str:
     tasks = sum(len(stage.tasks) for stage in analysis.stages if not stage.reused)
     count = len(analysis.stages)
     waited = f", the first after {seconds_text(analysis.waited)}" if tasks else ""
+    ended = "failed" if analysis.failed else rows_text(analysis.num_rows)
     return (
-        f"{analysis.graph.query}: {rows_text(analysis.num_rows)} in {analysis.seconds:.2f} s, "
+        f"{analysis.graph.query}: {ended} in {analysis.seconds:.2f} s, "
         f"{count} stage{'' if count == 1 else 's'}{f' ({reused} reused)' if reused else ''}, "
         f"{tasks} task{'' if tasks == 1 else 's'}{waited}"
     )
@@ -59,8 +58,8 @@ def stage_cells(stage: StageRun) -> tuple[str, ...]:
         str(stage.stage.stage_id),
         stage.engine,
         stage.how,
-        "" if stage.reused else f"{stage.seconds:.2f} s",
-        "" if stage.reused else f"{stage.share:.0%}",
+        "" if stage.reused or stage.missing else f"{stage.seconds:.2f} s",
+        "" if stage.reused or stage.missing else f"{stage.share:.0%}",
         str(len(stage.tasks)) if stage.tasks else "",
         " / ".join(seconds_text(t) for t in times) if times else "",
         _count(stage.rows.actual),

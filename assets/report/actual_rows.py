@@ -5,11 +5,10 @@ are the output of each stage and what its tasks read from tables; other operator
 as one of these where they cannot have another number (a projection has the rows of its input).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from infra.shuffle.manifest import Manifest
 from planner.physical import (
     AggregateExec,
     LimitExec,
@@ -21,9 +20,6 @@ from planner.physical import (
     StageInputExec,
     UnionExec,
 )
-
-if TYPE_CHECKING:
-    from infra.shuffle.manifest import Manifest
 
 
 def task_metrics(manifest: Manifest) -> Sequence[Mapping[str, Any]]:

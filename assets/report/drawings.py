@@ -4,21 +4,19 @@
 Colours are those of the page's style, so that both drawings follow its light or dark scheme.
 """
 
-from __future__ import annotations
-
-import html
 import itertools
 import math
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from assets.report.analysis import Analysis, StageRun, TaskRun
+from assets.report.dag_layout import layout
+from assets.report.svg import as_text, as_title, shortened, svg
+from assets.report.text import seconds_text
 from planner.distribution.reasons import size_text
 from planner.explain.diagrams import stage_steps
 from planner.explain.plan_text import rows_text
-from stagecoach.analysis import Analysis, StageRun, TaskRun
-from stagecoach.analysis_text import seconds_text
-from stagecoach.dag_layout import layout
 
 COLOURS = 8
 _BOX_WIDTH, _BOX_HEIGHT = 236, 104
@@ -70,16 +68,17 @@ def stage_graph(analysis: Analysis) -> str:
         parts.append(_box(stage, middle(column) - _BOX_WIDTH / 2, top(layer)))
     head_column, head_layer = found.places[analysis.graph.head.stage_id]
     end = top(head_layer) + _BOX_HEIGHT
+    ended = "none" if analysis.failed else rows_text(analysis.num_rows)
     parts.append(
         f'<text class="label" text-anchor="middle" x="{middle(head_column):.0f}" '
-        f'y="{end + 22:.0f}">result: {_text(rows_text(analysis.num_rows))}</text>'
+        f'y="{end + 22:.0f}">result: {as_text(ended)}</text>'
     )
     marker = (
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" '
         'markerHeight="8" markerUnits="userSpaceOnUse" orient="auto">'
         '<path class="tip" d="M0 0L8 4L0 8z"/></marker></defs>'
     )
-    return _svg("graph", width, height, [marker, *parts], "The stages of the run")
+    return svg("graph", width, height, [marker, *parts], "The stages of the run")
 
 
 def _arrow(points: Sequence[tuple[float, float]], source: StageRun) -> str:
@@ -89,7 +88,9 @@ def _arrow(points: Sequence[tuple[float, float]], source: StageRun) -> str:
         path += f"C{x0:.0f} {y0 + half:.0f} {x1:.0f} {y1 - half:.0f} {x1:.0f} {y1:.0f}"
     stored = source.num_bytes.actual or 0
     thick = 1.2 + min(math.log10(stored + 1), 10) * 0.28
-    title = _title(f"{source.exchange}: {rows_text(source.rows.actual or 0)}, {size_text(stored)}")
+    title = as_title(
+        f"{source.exchange}: {rows_text(source.rows.actual or 0)}, {size_text(stored)}"
+    )
     return (
         f'<path class="edge" marker-end="url(#tip)" stroke-width="{thick:.1f}" '
         f'd="{path}">{title}</path>'
@@ -113,26 +114,26 @@ def _box(stage: StageRun, x: float, y: float) -> str:
         'height="5"/>',
         f'<text class="name" x="16" y="20">Stage {number}</text>',
         f'<text class="note" x="{_BOX_WIDTH - 10}" y="20" text-anchor="end">'
-        f"{_text(stage.engine)}</text>",
+        f"{as_text(stage.engine)}</text>",
     ]
     lines += [
-        f'<text class="steps" x="16" y="{38 + 15 * i}">{_text(line)}</text>'
+        f'<text class="steps" x="16" y="{38 + 15 * i}">{as_text(line)}</text>'
         for i, line in enumerate(steps)
     ]
     rows = ", ".join(filter(None, (counted, stored)))
-    lines.append(f'<text class="note" x="16" y="72">{_text(rows)}</text>')
-    lines.append(f'<text class="note" x="16" y="88">{_text(f"{tasks}, {took}")}</text>')
+    lines.append(f'<text class="note" x="16" y="72">{as_text(rows)}</text>')
+    lines.append(f'<text class="note" x="16" y="88">{as_text(f"{tasks}, {took}")}</text>')
     if far is not None:
         lines.append(
             f'<text class="bad" x="{_BOX_WIDTH - 10}" y="88" text-anchor="end">'
-            f"{_text(far.verdict)}</text>"
+            f"{as_text(far.verdict)}</text>"
         )
-    label = "" if number == _head(stage) else _short(stage.label)
+    label = "" if number == _head(stage) else shortened(stage.label)
     lines.append(
         f'<text class="label" text-anchor="middle" x="{_BOX_WIDTH / 2:.0f}" '
-        f'y="{_BOX_HEIGHT + 13}">{_text(label)}</text>'
+        f'y="{_BOX_HEIGHT + 13}">{as_text(label)}</text>'
     )
-    title = _title(f"{stage.stage.title}\n{stage.exchange}\n{stage.stage.output.reason}")
+    title = as_title(f"{stage.stage.title}\n{stage.exchange}\n{stage.stage.output.reason}")
     link = f'<a href="#stage{number}">'
     return f'{link}<g transform="translate({x:.0f} {y:.0f})">{title}{"".join(lines)}</g></a>'
 
@@ -182,13 +183,13 @@ def timeline(analysis: Analysis) -> str:
         y += _ROW
     grid = _grid(max(ends) - start, scale, y)
     width = _LABELS + _PLOT + _MARGIN + 20
-    return _svg("timeline", width, y + 10, [*grid, *parts], "When each task ran")
+    return svg("timeline", width, y + 10, [*grid, *parts], "When each task ran")
 
 
 def _stage_row(stage: StageRun, x: _Scale, y: int) -> list[str]:
     number = stage.stage.stage_id
     left, right = x(stage.started_at), x(stage.started_at + stage.seconds)
-    title = _title(f"stage {number}: {seconds_text(stage.seconds)} from first task to commit")
+    title = as_title(f"stage {number}: {seconds_text(stage.seconds)} from first task to commit")
     parts = [
         _row_label(f"stage {number}  {stage_steps(stage.stage)}", y),
         f'<rect class="span" x="{left:.1f}" y="{y + 3}" width="{max(right - left, 1):.1f}" '
@@ -223,7 +224,7 @@ def _bar(bar: _Bar, x: _Scale, y: int) -> str:
 
 def _task_title(stage: StageRun, task: TaskRun) -> str:
     engine = max(task.seconds - task.read_seconds - task.write_seconds, 0.0)
-    return _title(
+    return as_title(
         f"stage {stage.stage.stage_id}, task {task.index}: {seconds_text(task.seconds)}\n"
         f"reading shuffles {seconds_text(task.read_seconds)}, computing {seconds_text(engine)}, "
         f"writing {seconds_text(task.write_seconds)}\n"
@@ -273,27 +274,5 @@ def _step(seconds: float) -> float:
 
 
 def _row_label(text: str, y: int) -> str:
-    shown = _short(text, 37)
-    return f'<text class="row" x="{_MARGIN}" y="{y + 15}">{_text(shown)}{_title(text)}</text>'
-
-
-# ---------------------------------------------------------------- text
-
-
-def _svg(name: str, width: int, height: int, parts: Sequence[str], label: str) -> str:
-    return (
-        f'<svg class="{name}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="img" aria-label="{html.escape(label)}">{"".join(parts)}</svg>'
-    )
-
-
-def _title(text: str) -> str:
-    return f"<title>{_text(text.strip())}</title>"
-
-
-def _text(text: str) -> str:
-    return html.escape(text, quote=False)
-
-
-def _short(text: str, width: int = 40) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    shown = shortened(text, 37)
+    return f'<text class="row" x="{_MARGIN}" y="{y + 15}">{as_text(shown)}{as_title(text)}</text>'

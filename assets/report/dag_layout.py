@@ -5,8 +5,6 @@ with few crossings (median heuristic, Sugiyama et al., 1981). An edge over sever
 through points between the boxes.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

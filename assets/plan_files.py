@@ -1,4 +1,4 @@
-"""Compiled plans: in, SQL and a catalog; out, stage graph files that can be committed and checked.
+"""Files of compiled plans: in, a query and a catalog; out, a stage graph that can be committed.
 
 A file holds the graph and a few notes on how it came to be. It is *stale* when what it was made of
 is not what is there now: the SQL, the columns of its tables, the options, the planner. Statistics
@@ -6,24 +6,24 @@ are no such thing: they move with every load of data, and a plan stays right wha
 plan that would be another one because of them alone is reported, and stale only if that is asked.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
-import itertools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from planner.errors import AnalysisError, GraphFormatError, ParameterError
+from sqlglot import exp
+
+from assets.planning import planner_of
+from assets.project import Query
+from planner.catalog import Catalog, TableInfo
+from planner.errors import AnalysisError, GraphFormatError
+from planner.options import PlannerOptions
+from planner.parse import parse_query, position
 from planner.serde import compiled_notes, dump_graph, load_graph
 from planner.stages import FORMAT_VERSION, PLANNER_VERSION, StageGraph
-
-if TYPE_CHECKING:
-    from planner.catalog import Catalog, TableInfo
-    from planner.options import PlannerOptions
 
 SUFFIX = ".json"
 Status = Literal["fresh", "stale", "missing", "would change"]
@@ -59,9 +59,12 @@ class Finding:
     reasons: tuple[str, ...] = ()
 
 
-def compile_query(
-    sql: str, catalog: Catalog, options: PlannerOptions, *, name: str
-) -> CompiledPlan:
+def plan_file(folder: Path, query: Query) -> Path:
+    """Where the plan of a query, or of the query of a check, is."""
+    return folder / f"{query.name}{SUFFIX}"
+
+
+def compile_query(query: Query, catalog: Catalog, options: PlannerOptions) -> CompiledPlan:
     """The compiled plan of a query, whose parameters its front matter declares.
 
     Raises:
@@ -69,13 +72,8 @@ def compile_query(
         ParameterError: The SQL has a parameter without a declared type.
         CatalogError: A table cannot be read.
     """
-    from assets.front_matter import parse_front_matter
-    from assets.parameters import declared_parameters
-    from planner.planning import plan_query
-
-    specs = declared_parameters(parse_front_matter(sql), options.time_zone)
-    _check_declared(sql, {spec.name for spec in specs})
-    graph = plan_query(sql, catalog, options, name=name, parameters=specs)
+    _check_declared(query)
+    graph = planner_of(options)(query, catalog)
     tables = {t: _statistics(catalog.table(t)) for t, _ in graph.tables}
     notes = {"options": _option_texts(options), "statistics": tables}
     return CompiledPlan(graph=graph, notes=notes)
@@ -104,17 +102,14 @@ def read_plan(path: Path) -> CompiledPlan:
     return CompiledPlan(graph=graph, notes=compiled_notes(text))
 
 
-def check_plan(
-    path: Path, sql: str, catalog: Catalog, options: PlannerOptions, *, name: str
-) -> Finding:
+def check_plan(path: Path, now: CompiledPlan, catalog: Catalog, options: PlannerOptions) -> Finding:
     """Whether the plan in a file is that of a query.
 
     Args:
         path: The file.
-        sql: The query as it is now.
+        now: The query's plan as it is made now.
         catalog: The tables as they are now.
-        options: What it would be planned with now.
-        name: Name of the query.
+        options: What it is planned with now.
 
     Raises:
         CatalogError: A table cannot be read.
@@ -125,9 +120,8 @@ def check_plan(
         plan = read_plan(path)
     except GraphFormatError as error:
         return Finding(status="stale", reasons=(str(error),))
-    if reasons := tuple(_stale_reasons(path, plan, sql, catalog, options, name)):
+    if reasons := tuple(_stale_reasons(path, plan, now.graph, catalog, options)):
         return Finding(status="stale", reasons=reasons)
-    now = compile_query(sql, catalog, options, name=name)
     if now.graph.plan_hash == plan.graph.plan_hash:
         return Finding(status="fresh")
     change = plan_change(plan.graph, now.graph)
@@ -167,16 +161,15 @@ def plan_change(old: StageGraph, new: StageGraph) -> str:
 def _stale_reasons(
     path: Path,
     plan: CompiledPlan,
-    sql: str,
+    now: StageGraph,
     catalog: Catalog,
     options: PlannerOptions,
-    name: str,
 ) -> Iterator[str]:
     graph = plan.graph
-    if graph.query != name:
-        yield f"it is the plan of the query '{graph.query}', not '{name}'"
-    if graph.sql != sql:
-        yield f"the SQL has changed, first in line {_first_difference(graph.sql, sql)}"
+    if graph.query != now.query:
+        yield f"it is the plan of the query '{graph.query}', not '{now.query}'"
+    if graph.sql != now.sql:
+        yield f"the SQL has changed, first in line {_first_difference(graph.sql, now.sql)}"
     for table, columns in graph.tables:
         info = catalog.table(table)
         if info is None:
@@ -239,46 +232,14 @@ def _first_difference(old: str, new: str) -> int:
     return (min(len(old.splitlines()), len(new.splitlines())) if same is None else same) + 1
 
 
-def _check_declared(sql: str, declared: set[str]) -> None:
-    from sqlglot import exp
-
-    from planner.parse import parse_query
-
-    for placeholder in parse_query(sql).find_all(exp.Placeholder):
+def _check_declared(query: Query) -> None:
+    declared = query.front_matter.parameter_types
+    for placeholder in parse_query(query.sql).find_all(exp.Placeholder):
         if placeholder.name and placeholder.name not in declared:
-            line, column = _place(sql, placeholder.name)
+            line, column = position(placeholder)
             raise AnalysisError(
                 f"parameter '{placeholder.name}' has no declared type; a compiled query declares "
                 "its parameters in its front matter",
                 line=line,
                 column=column,
-            )
-
-
-def _place(sql: str, parameter: str) -> tuple[int | None, int | None]:
-    """Line and column of a parameter: its node in the tree does not tell."""
-    import sqlglot
-
-    from planner.parse import StagecoachSpark
-
-    tokens = sqlglot.tokenize(sql, dialect=StagecoachSpark)
-    for colon, name in itertools.pairwise(tokens):
-        if colon.text == ":" and name.text == parameter:
-            return colon.line, colon.col
-    return None, None
-
-
-# ---------------------------------------------------------------- running one
-
-
-def missing_values(graph: StageGraph, given: Mapping[str, object]) -> None:
-    """Refuse to run a plan without a value for each of its parameters.
-
-    Raises:
-        ParameterError: Naming the first one.
-    """
-    for spec in graph.parameters:
-        if spec.default is None and not spec.name.startswith("@") and spec.name not in given:
-            raise ParameterError(
-                f"parameter '{spec.name}' has no value; give it with --param {spec.name}=…"
             )

@@ -1,0 +1,229 @@
+"""Checks of a query's result as Dagster asset checks: one step for all checks of a query.
+
+In: a planned query. Out: planned checks, and the definition that runs them after the head stage.
+A check is a query for the rows that fail it, planned and run as any other, on the published table.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from assets.check_sql import MAX_FAILING_ROWS, failing_rows_sql
+from assets.engine import HasRows, StageRequest, StageRunner
+from assets.front_matter import StaticPartitions, TimePartitions
+from assets.front_matter.checks import Check
+from assets.metadata import NAMESPACE
+from assets.parameters import TAG_PREFIX
+from assets.partitions import RunWindow, run_window, window_values
+from assets.project import ProjectError, Query
+from planner.catalog import Catalog
+from planner.errors import SqlError
+from planner.parse import parameter_places
+from planner.stages import StageGraph
+from planner.types import Field
+
+ENGINE_RESOURCE = "engine"
+SAMPLE_ROWS = 5
+MAX_CELL_CHARACTERS = 200
+
+PlanQuery = Callable[[Query, Catalog], StageGraph]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedCheck:
+    """A check about rows and the plan of the query for those that fail it.
+
+    Args:
+        check: The check.
+        sql: The query.
+        graph: Its plan.
+    """
+
+    check: Check
+    sql: str
+    graph: StageGraph
+
+
+def check_queries(query: Query, columns: Sequence[Field]) -> Iterator[tuple[Check, Query]]:
+    """The checks of a query that are about rows, each with the query for the rows that fail it.
+
+    Args:
+        query: The query.
+        columns: Columns of the table that it makes.
+    """
+    front_matter = query.front_matter
+    for check in front_matter.checks:
+        sql = failing_rows_sql(check, query.table, columns, front_matter.partitions)
+        if sql is None:
+            continue
+        used = parameter_places(sql)
+        parameters = {n: p for n, p in front_matter.parameters.items() if n in used}
+        yield (
+            check,
+            Query(
+                name=f"{query.name}.{check.check_name}",
+                sql=sql,
+                front_matter=front_matter.model_copy(update={"parameters": parameters}),
+            ),
+        )
+
+
+def plan_checks(
+    query: Query, columns: Sequence[Field], catalog: Catalog, plan: PlanQuery
+) -> tuple[PlannedCheck, ...]:
+    """Plan the checks of a query that are about rows.
+
+    Args:
+        query: The query.
+        columns: Columns of the table that it makes.
+        catalog: All tables, its own among them.
+        plan: How a query gets its plan.
+
+    Raises:
+        ProjectError: A mistake in the SQL of a check; the message names it.
+    """
+    planned: list[PlannedCheck] = []
+    for check, failing in check_queries(query, columns):
+        try:
+            graph = plan(failing, catalog)
+        except SqlError as error:
+            raise ProjectError(f"check '{check.check_name}': {error}") from error
+        planned.append(PlannedCheck(check=check, sql=failing.sql, graph=graph))
+    return tuple(planned)
+
+
+def build_checks(
+    query: Query, key: dg.AssetKey, checks: Sequence[PlannedCheck]
+) -> dg.AssetChecksDefinition | None:
+    """The step that runs the checks of a query; None where it has none about rows.
+
+    Args:
+        query: The query.
+        key: Asset of its result.
+        checks: Its planned checks.
+    """
+    if not checks:
+        return None
+    by_name = {planned.check.check_name: planned for planned in checks}
+    specs = [
+        dg.AssetCheckSpec(
+            name,
+            asset=key,
+            description=f"{planned.check.kind} on `{query.table}`",
+            blocking=planned.check.is_blocking,
+            metadata={f"{NAMESPACE}/sql": dg.MetadataValue.md(f"```sql\n{planned.sql}\n```")},
+        )
+        for name, planned in by_name.items()
+    ]
+
+    @dg.multi_asset_check(
+        name=f"{query.name}__checks",
+        specs=specs,
+        can_subset=True,
+        required_resource_keys={ENGINE_RESOURCE},
+        pool=query.front_matter.pool,
+    )
+    def run(context: dg.AssetCheckExecutionContext) -> "Iterator[dg.AssetCheckResult]":
+        runner: StageRunner = getattr(context.resources, ENGINE_RESOURCE)
+        selected = {k.name for k in context.selected_asset_check_keys}
+        for name in (name for name in by_name if name in selected):
+            rows = _failing_rows(context, query, by_name[name], runner)
+            yield to_check_result(by_name[name].check, key, rows)
+
+    return run
+
+
+def to_check_result(check: Check, key: dg.AssetKey, rows: pa.Table) -> dg.AssetCheckResult:
+    """What a check reports: how many rows failed it, and some of them."""
+    found = rows.num_rows
+    if check.kind == "row_count":
+        (counted,) = rows.column(0).to_pylist() or (None,)
+        text = f"{counted:,} rows" if counted is not None else "as many rows as there should be"
+    else:
+        number = f"at least {found:,}" if found >= MAX_FAILING_ROWS else f"{found:,}"
+        text = f"{number} row(s) fail the check" if found else "no row fails the check"
+    metadata: dict[str, dg.MetadataValue[Any]] = {
+        f"{NAMESPACE}/failing_rows": dg.MetadataValue.int(found)
+    }
+    if found:
+        sample = markdown_rows(rows.slice(0, SAMPLE_ROWS))
+        metadata[f"{NAMESPACE}/sample"] = dg.MetadataValue.md(sample)
+    return dg.AssetCheckResult(
+        asset_key=key,
+        check_name=check.check_name,
+        passed=not found,
+        severity=(
+            dg.AssetCheckSeverity.WARN if check.severity == "warn" else dg.AssetCheckSeverity.ERROR
+        ),
+        description=text,
+        metadata=metadata,
+    )
+
+
+def markdown_rows(rows: pa.Table) -> str:
+    """Rows as a table in Markdown, long values cut."""
+    names = [_cell(name) for name in rows.column_names]
+    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    columns = [column.to_pylist() for column in rows.columns]
+    for position in range(rows.num_rows):
+        values = (_cell(column[position]) for column in columns)
+        lines.append(f"| {' | '.join(values)} |")
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    text = "NULL" if value is None else str(value)
+    cut = text if len(text) <= MAX_CELL_CHARACTERS else f"{text[:MAX_CELL_CHARACTERS]}…"
+    return cut.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+
+
+def _failing_rows(
+    context: dg.AssetCheckExecutionContext,
+    query: Query,
+    planned: PlannedCheck,
+    runner: StageRunner,
+) -> pa.Table:
+    """The rows that fail a check; those of each key of a list, one key after the other."""
+    if not isinstance(runner, HasRows):
+        raise dg.Failure(f"{type(runner).__name__} cannot run checks: it returns no rows")
+    found = [
+        runner.first_rows(request, MAX_FAILING_ROWS)
+        for request in _requests(context, query, planned)
+    ]
+    return pa.concat_tables(found).slice(0, MAX_FAILING_ROWS)
+
+
+def _requests(
+    context: dg.AssetCheckExecutionContext, query: Query, planned: PlannedCheck
+) -> Iterator[StageRequest]:
+    partitions = query.front_matter.partitions
+    window = run_window(context.op_execution_context, partitions)
+    tags = context.run.tags
+    declared = {p.name for p in planned.graph.parameters}
+    given = {
+        k.removeprefix(TAG_PREFIX): v
+        for k, v in tags.items()
+        if k.removeprefix(TAG_PREFIX) in declared and k.startswith(TAG_PREFIX)
+    }
+    for number, part in enumerate(_parts(window, partitions)):
+        bound = window_values(part, partitions) if part and partitions else {}
+        run_id = f"{context.run.run_id}.{planned.graph.query}.{number}"
+        yield StageRequest(
+            graph=planned.graph,
+            stage_id=planned.graph.head.stage_id,
+            run_id=run_id,
+            root_run_id=run_id,
+            parameters={**given, **{k: v for k, v in bound.items() if k in declared}},
+        )
+
+
+def _parts(
+    window: RunWindow | None, partitions: TimePartitions | StaticPartitions | None
+) -> Sequence[RunWindow | None]:
+    """A range of windows is one query; a list of keys is one a key."""
+    if window is not None and isinstance(partitions, StaticPartitions):
+        return [RunWindow(keys=(key,)) for key in window.keys]
+    return [window]

@@ -1,0 +1,70 @@
+"""Plans that are committed: in, a folder of compiled plans; out, the plan of a query that has one.
+
+With such plans a code location loads without looking at any table. A plan that is not of the
+query's present text is not used: `stagecoach compile --check` says so in CI, a warning here.
+"""
+
+import logging
+from pathlib import Path
+
+from assets.dependencies import type_changes
+from assets.plan_files import plan_file, read_plan
+from assets.planning import PlanQuery, ProjectCatalog
+from assets.project import ProjectError, Query
+from planner.catalog import Catalog
+from planner.errors import GraphFormatError
+from planner.stages import StageGraph
+
+logger = logging.getLogger(__name__)
+
+
+class CompiledPlans:
+    """Plans queries, committed plans first; a `PlanQuery`.
+
+    Args:
+        plan: How a query is planned that has no fresh compiled plan.
+        folder: Where `<query>.json` files are.
+    """
+
+    def __init__(self, plan: PlanQuery, folder: Path) -> None:
+        self._plan = plan
+        self._folder = folder
+
+    def __call__(self, query: Query, catalog: Catalog) -> StageGraph:
+        """The query's plan.
+
+        Raises:
+            ProjectError: A table that another query makes has columns of other types now than when
+                the plan was compiled.
+            StagecoachError: As planning does.
+        """
+        path = plan_file(self._folder, query)
+        if not path.exists():
+            return self._plan(query, catalog)
+        try:
+            graph = read_plan(path).graph
+        except GraphFormatError as error:
+            logger.warning("compiled plan is not used: %s", error)
+            return self._plan(query, catalog)
+        if graph.sql != query.sql or graph.query != query.name:
+            logger.warning(
+                "compiled plan %s is not used: %s has changed; run `stagecoach compile`",
+                path,
+                query.source,
+            )
+            return self._plan(query, catalog)
+        _check_types(graph, query, catalog)
+        return graph
+
+
+def _check_types(graph: StageGraph, query: Query, catalog: Catalog) -> None:
+    """Refuse a plan over a table of the project that has other columns now."""
+    changes: list[str] = []
+    for name, columns in graph.tables:
+        # Only what is planned is looked at: a base table would be read for it.
+        made = catalog.made(name) if isinstance(catalog, ProjectCatalog) else None
+        if made is not None:
+            changes += type_changes(made.name, columns, made.columns, [query])
+    if changes:
+        advice = "compile the readers again with `stagecoach compile`"
+        raise ProjectError("; ".join([*changes, advice]))

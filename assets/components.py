@@ -1,0 +1,151 @@
+"""The `dg` component: in, `defs.yaml`; out, the definitions of a project.
+
+    type: stagecoach.StagecoachProject
+    attributes:
+      queries: "{{ project_root }}/queries"
+      catalog: "{{ project_root }}/catalog.yaml"
+      storage: s3://warehouse/stagecoach
+      translation:
+        key_prefix: [warehouse]
+        group_name: "{{ query.front_matter.group or 'sql' }}"
+
+As dagster-dbt's component does, `translation` has the last word on the assets of stages. A subclass
+can say more in Python: `translator_class` is the class that stages go through.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+import dagster as dg
+from dagster.components.resolved.context import ResolutionContext
+from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
+
+from assets.definitions import build_definitions
+from assets.resources import EngineResource
+from assets.translation import translated
+from assets.translator import StageProps, StageTranslator
+from planner.options import PlannerOptions
+
+PLANS_FOLDER = "plans"
+
+
+def _resolve_path(context: ResolutionContext, value: str) -> str:
+    """A path of `defs.yaml`: relative to its folder; URLs as they are."""
+    text = context.resolve_value(value, as_type=str)
+    return text if "://" in text else str(context.resolve_source_relative_path(text))
+
+
+def _resolve_texts(context: ResolutionContext, values: Mapping[str, Any]) -> Mapping[str, str]:
+    """Values as the texts that `--set` takes."""
+    found = context.resolve_value(values)
+    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in found.items()}
+
+
+def _path(description: str, *examples: str) -> dg.Resolver:
+    return dg.Resolver(
+        _resolve_path, model_field_type=str, description=description, examples=list(examples)
+    )
+
+
+_Texts: TypeAlias = Mapping[str, str | int | float | bool]
+
+
+@dataclass
+class StagecoachProject(dg.Component, dg.Resolvable):
+    """SQL queries as Dagster assets: one asset, one Spark job, one durable shuffle per stage."""
+
+    queries: Annotated[
+        str,
+        _path("Folder of the queries, `*.sql`.", "queries", "{{ project_root }}/queries"),
+    ]
+    catalog: Annotated[
+        str, _path("The catalog file: which base tables there are, and where.", "catalog.yaml")
+    ]
+    storage: Annotated[
+        str | None,
+        _path("Folder or URL of shuffles, runs and results.", "s3://warehouse/stagecoach"),
+    ] = None
+    plans: Annotated[
+        str | None,
+        _path(
+            "Folder of compiled plans (`stagecoach compile`); by default `plans` beside the "
+            "queries, if there is one.",
+            "plans",
+        ),
+    ] = None
+    options: Annotated[
+        Mapping[str, str],
+        dg.Resolver(
+            _resolve_texts,
+            model_field_type=_Texts,
+            description="Options of the planner, by name.",
+            examples=[{"num_partitions": 64}],
+        ),
+    ] = field(default_factory=dict)
+    settings: Annotated[
+        Mapping[str, str],
+        dg.Resolver(
+            _resolve_texts,
+            model_field_type=_Texts,
+            description="Settings of runs, by name; no secrets, which the UI would show.",
+            examples=[{"remote": "sc://spark:15002"}],
+        ),
+    ] = field(default_factory=dict)
+    schedules_run: Annotated[
+        bool,
+        dg.Resolver.default(
+            description="Whether schedules and automation run before anybody has turned them on."
+        ),
+    ] = True
+    table_assets: Annotated[
+        bool,
+        dg.Resolver.default(
+            description="Whether base tables are assets of this project; false where other "
+            "definitions of the code location make them."
+        ),
+    ] = True
+    translation: Annotated[
+        TranslationFn[StageProps] | None,
+        TranslationFnResolver[StageProps](
+            lambda props: {
+                "query": props.query,
+                "stage": props.stage,
+                "is_head": props.is_head,
+            }
+        ),
+    ] = None
+    table_translation: Annotated[
+        TranslationFn[str] | None, TranslationFnResolver[str](lambda table: {"table": table})
+    ] = None
+
+    translator_class: ClassVar[type[StageTranslator]] = StageTranslator
+    """How stages look before `translation`; a subclass may name its own."""
+
+    def get_translator(self) -> StageTranslator:
+        """How stages and base tables look."""
+        return translated(
+            self.translator_class,
+            self.translation,
+            self.table_translation,
+            table_assets=self.table_assets,
+        )
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """The definitions; Dagster calls this."""
+        plans = Path(self.plans or Path(self.queries).parent / PLANS_FOLDER)
+        engine = EngineResource(
+            catalog=self.catalog, storage_root=self.storage or "", settings=self.settings
+        )
+        zone = engine.engine_settings().time_zone
+        return build_definitions(
+            queries=self.queries,
+            catalog=self.catalog,
+            storage=self.storage,
+            plans=plans if self.plans or plans.is_dir() else None,
+            translator=self.get_translator(),
+            options=PlannerOptions().updated({"time_zone": zone, **self.options}),
+            engine=engine,
+            schedules_run=self.schedules_run,
+        )

@@ -1,0 +1,97 @@
+"""Plans that stay as they are: in, a query and its tables; out, the plan that it had last time.
+
+A run is launched for the assets that the web server knows, in a process that loads the code
+location again. Were the query planned anew there, over data that has grown meanwhile, its stages
+could be others, and the run would ask for assets that do not exist. So a plan is kept in the
+storage root, and used as long as the SQL, the options, the planner and the columns of the tables
+are the same and no table has grown or shrunk about tenfold:
+
+    plans/<query>/<key>.json
+
+A kept plan that cannot be read costs time, nothing else.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Sequence
+
+from assets.dependencies import tables_read
+from assets.planning import PlanQuery
+from assets.project import Query
+from infra.errors import StorageError
+from infra.storage import layout
+from infra.storage.object_store import ObjectMissingError, ObjectStore
+from planner.catalog import Catalog, TableInfo
+from planner.errors import GraphFormatError
+from planner.options import PlannerOptions
+from planner.serde import dump_graph, load_graph
+from planner.stages import FORMAT_VERSION, PLANNER_VERSION, StageGraph
+
+logger = logging.getLogger(__name__)
+
+_BITS_OF_A_MAGNITUDE = 3
+
+
+class PinnedPlans:
+    """Plans queries, and keeps the plans; a `PlanQuery`.
+
+    Args:
+        plan: How a query is planned that has no plan yet.
+        store: Where plans are kept.
+        options: What they are planned with.
+    """
+
+    def __init__(self, plan: PlanQuery, store: ObjectStore, options: PlannerOptions) -> None:
+        self._plan = plan
+        self._store = store
+        self._options = options
+
+    def __call__(self, query: Query, catalog: Catalog) -> StageGraph:
+        """The query's plan: the kept one where it still fits, else a new one.
+
+        Raises:
+            StagecoachError: As planning does.
+        """
+        place = layout.pinned_plan(query.name, self.key(query, catalog))
+        found = self._read(place)
+        if found is not None and found.sql == query.sql:
+            return found
+        graph = self._plan(query, catalog)
+        try:
+            self._store.write_bytes(place, dump_graph(graph).encode())
+        except StorageError as error:
+            logger.warning("the plan of '%s' cannot be kept: %s", query.name, error)
+        return graph
+
+    def key(self, query: Query, catalog: Catalog) -> str:
+        """A hash of what the plan depends on, tables by columns and by magnitude only."""
+        parts = [
+            query.sql,
+            repr(self._options),
+            f"{FORMAT_VERSION} {PLANNER_VERSION}",
+            *(_known(catalog.table(name)) for name in sorted(tables_read(query.sql))),
+        ]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+    def _read(self, place: str) -> StageGraph | None:
+        try:
+            return load_graph(self._store.read_bytes(place).decode())
+        except ObjectMissingError:
+            return None
+        except (StorageError, GraphFormatError, UnicodeDecodeError) as error:
+            logger.warning("the kept plan %s is planned anew: %s", place, error)
+            return None
+
+
+def magnitude(rows: int) -> int:
+    """The size of a table in steps of eight times."""
+    return rows.bit_length() // _BITS_OF_A_MAGNITUDE
+
+
+def _known(table: TableInfo | None) -> Sequence[str | int | None]:
+    if table is None:
+        return ()
+    columns = " ".join(f"{field.name}:{field.dtype}" for field in table.columns)
+    size = None if table.stats is None else magnitude(table.stats.num_rows)
+    return (table.name, columns, size, table.native_reason)

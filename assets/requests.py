@@ -1,0 +1,117 @@
+"""A step of a Dagster run → the stage that it asks for.
+
+In: Dagster's context and the query. Out: a `StageRequest`: which run's snapshot and parameters
+hold, what may be reused, and (for a run of part of a query) whose outputs of the others are read.
+"""
+
+from collections.abc import Mapping
+
+import dagster as dg
+
+from assets.engine import EarlierRun, StageRequest
+from assets.parameters import parameters_for
+from assets.partitions import RunWindow, run_window, window_values
+from assets.specs import PlannedQuery
+from planner.stages import Stage
+
+FRESH_TAG = "stagecoach/fresh"
+# Dagster's own, of a run that was re-executed from failure with a choice of assets, not of steps.
+RESUME_TAG = "dagster/is_asset_resume_retry"
+
+
+def build_request(
+    context: dg.AssetExecutionContext,
+    planned: PlannedQuery,
+    stage: Stage,
+    keys: Mapping[int, dg.AssetKey],
+) -> StageRequest:
+    """The stage that this step of a run is to run.
+
+    Args:
+        context: Of the step.
+        planned: The query.
+        stage: Its stage.
+        keys: Asset keys of all its stages, by number.
+    """
+    run = context.run
+    partitions = planned.query.front_matter.partitions
+    window = run_window(context, partitions)
+    bound = window_values(window, partitions) if window and partitions else {}
+    known = {p.name for p in planned.graph.parameters}
+    root = _root_of(context.instance, run, planned)
+    # A re-execution reads what the run that it goes on with has read.
+    outside = () if _goes_on(run) else _outside(context, planned, keys)
+    return StageRequest(
+        graph=planned.graph,
+        stage_id=stage.stage_id,
+        run_id=f"{run.run_id}{_suffix(run, planned)}",
+        root_run_id=root.root_run_id,
+        parameters={
+            **parameters_for(planned.graph, run.tags, alone=run.job_name == planned.query.job_name),
+            **{name: text for name, text in bound.items() if name in known},
+        },
+        fresh=root.fresh,
+        outside=outside,
+        earlier=_earlier(context.instance, planned, [keys[i] for i in outside], window),
+    )
+
+
+def _outside(
+    context: dg.AssetExecutionContext, planned: PlannedQuery, keys: Mapping[int, dg.AssetKey]
+) -> tuple[int, ...]:
+    """Stages that stages of this run read and that are not part of it."""
+    selected = context.job_def.asset_layer.executable_asset_keys
+    chosen = [stage for stage in planned.graph.stages if keys[stage.stage_id] in selected]
+    read = {i for stage in chosen for i in stage.inputs}
+    return tuple(sorted(i for i in read if keys[i] not in selected))
+
+
+def _earlier(
+    instance: dg.DagsterInstance,
+    planned: PlannedQuery,
+    keys: list[dg.AssetKey],
+    window: RunWindow | None,
+) -> tuple[EarlierRun, ...]:
+    """The runs that made the assets (of these partitions) last, newest first."""
+    found: dict[EarlierRun, float] = {}
+    for key in keys:
+        wanted = dg.AssetRecordsFilter(
+            asset_key=key, asset_partitions=list(window.keys) if window else None
+        )
+        records = instance.fetch_materializations(wanted, limit=1).records
+        event = records[0].event_log_entry if records else None
+        run = instance.get_run_by_id(event.run_id) if event else None
+        if event and run:
+            root = _root_of(instance, run, planned)
+            found[root] = max(event.timestamp, found.get(root, 0.0))
+    return tuple(sorted(found, key=found.__getitem__, reverse=True))
+
+
+def _root_of(instance: dg.DagsterInstance, run: dg.DagsterRun, planned: PlannedQuery) -> EarlierRun:
+    fresh = run.tags.get(FRESH_TAG, "").lower() == "true"
+    return EarlierRun(f"{_first_run_id(instance, run)}{_suffix(run, planned)}", fresh)
+
+
+def _first_run_id(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
+    """The first of the runs that this one goes on with; itself where it goes on with none."""
+    while _goes_on(run) and run.parent_run_id:
+        parent = instance.get_run_by_id(run.parent_run_id)
+        if parent is None:  # deleted; then the first of all is the best guess
+            return run.root_run_id or run.parent_run_id
+        run = parent
+    return run.run_id
+
+
+def _goes_on(run: dg.DagsterRun) -> bool:
+    """Whether the run continues its parent, from failure or with a choice of its steps.
+
+    A re-execution of all steps has a parent, too, but starts anew and reads the tables as they are.
+    """
+    if run.parent_run_id is None:
+        return False
+    return run.step_keys_to_execute is not None or run.tags.get(RESUME_TAG) == "true"
+
+
+def _suffix(run: dg.DagsterRun, planned: PlannedQuery) -> str:
+    """A run of another job may span queries, each with pointers and a snapshot of its own."""
+    return "" if run.job_name == planned.query.job_name else f".{planned.query.name}"

@@ -1,0 +1,104 @@
+"""The steps of docs/learn/tutorial.md: in, the page; out, its files and commands, in order.
+
+A fenced block whose opening says `file=PATH` is a file of the tutorial's project. One that says
+`console run` holds commands, each behind `$ `, with what they print; `console run fails` is for
+commands that exit with an error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parent / "learn" / "tutorial.md"
+_FENCE = re.compile(r"^```(\w+) +(file=\S+|run(?: fails)?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LEFT_OUT = "…"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileStep:
+    """A file that the reader writes."""
+
+    path: str
+    text: str
+
+    def write(self, folder: Path) -> None:
+        """Write it, as the reader does."""
+        target = folder / self.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(self.text, encoding="utf-8")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandStep:
+    """A command that the reader runs, and the lines that the page shows of its output."""
+
+    command: str
+    output: tuple[str, ...]
+    fails: bool
+
+    def run(self, folder: Path, environment: Mapping[str, str], *, seconds: float = 240) -> str:
+        """Run it and return what it printed.
+
+        Raises:
+            AssertionError: It failed, or did not though it should, or printed something else.
+        """
+        done = subprocess.run(
+            ["bash", "-c", self.command],
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        printed = done.stdout + done.stderr
+        if (done.returncode != 0) != self.fails:
+            raise AssertionError(f"$ {self.command}\nexit {done.returncode}\n{printed[-3000:]}")
+        if missing := self.missing(printed):
+            shown = "\n".join(missing)
+            raise AssertionError(f"$ {self.command}\ndoes not print\n{shown}\nbut\n{printed[-3000:]}")
+        return printed
+
+    def missing(self, printed: str) -> list[str]:
+        """Lines of the page that are not in the output; `…` stands for any text."""
+        words = " ".join(printed.split())
+        return [line for line in self.output if not re.search(_pattern(line), words)]
+
+    @property
+    def program(self) -> str:
+        """What is called."""
+        return shlex.split(self.command)[0]
+
+
+Step = FileStep | CommandStep
+
+
+def steps(page: Path = PAGE) -> list[Step]:
+    """All of the page, from top to bottom."""
+    found: list[Step] = []
+    for _, kind, body in _FENCE.findall(page.read_text(encoding="utf-8")):
+        if kind.startswith("file="):
+            found.append(FileStep(path=kind.removeprefix("file="), text=body))
+        else:
+            found += _commands(body, fails=kind.endswith("fails"))
+    return found
+
+
+def _commands(body: str, *, fails: bool) -> Iterator[CommandStep]:
+    joined = body.replace("\\\n", " ")
+    for part in re.split(r"^\$ ", joined, flags=re.MULTILINE)[1:]:
+        command, *output = part.splitlines()
+        shown = tuple(line for line in output if line.strip().strip(_LEFT_OUT))
+        yield CommandStep(command=" ".join(command.split()), output=shown, fails=fails)
+
+
+def _pattern(line: str) -> str:
+    parts = (re.escape(" ".join(part.split())) for part in line.split(_LEFT_OUT))
+    return ".*?".join(parts)

@@ -1,0 +1,68 @@
+"""What was chosen for a stage when it ran: in, what its tasks were bound to; out, plain data.
+
+It lies in the manifest's metrics, so that whoever reuses the output can still tell how it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from infra.catalog.snapshot import Snapshot
+from infra.engines.inputs import FileRows
+from infra.runtime.task_spec import InputSpec, ScanInput
+from infra.settings import EngineSettings
+
+MAX_TABLES = 20
+"""Most scans that are told of one by one."""
+
+
+def input_choices(
+    snapshot: Snapshot, leaves: Iterable[tuple[str, Sequence[InputSpec]]]
+) -> dict[str, Any]:
+    """What is read: stored bytes over all tasks, and of each table how much of how much.
+
+    Args:
+        snapshot: Files of the tables.
+        leaves: For each leaf its table (empty for a shuffle) and what each task reads of it.
+    """
+    total = 0
+    scans: list[dict[str, Any]] = []
+    for table, parts in leaves:
+        files: set[str] = set()
+        rows = num_bytes = 0
+        for part in parts:
+            if not isinstance(part, ScanInput):
+                total += part.num_bytes
+                continue
+            files |= {file.uri for file in part.files}
+            rows += sum(file.row_end - file.row_start for file in part.files)
+            num_bytes += sum(map(_stored_bytes, part.files))
+        total += num_bytes
+        if table and len(scans) < MAX_TABLES:
+            known = snapshot.table(table)
+            scans.append(
+                {
+                    "table": known.table,
+                    "files": len(files),
+                    "of_files": sum(1 for file in known.files if file.num_rows),
+                    "rows": rows,
+                    "of_rows": known.num_rows,
+                    "bytes": num_bytes,
+                }
+            )
+    return {"bytes": total, "scans": scans}
+
+
+def task_choices(settings: EngineSettings, slots: int) -> dict[str, int]:
+    """What the number of tasks depends on, besides the input."""
+    return {
+        "slots": slots,
+        "target_task_bytes": settings.target_task_bytes,
+        "min_task_bytes": settings.min_task_bytes,
+    }
+
+
+def _stored_bytes(file: FileRows) -> int:
+    share = file.row_end - file.row_start
+    return file.num_bytes * share // file.num_rows if file.num_rows else 0

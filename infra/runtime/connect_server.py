@@ -1,0 +1,403 @@
+"""A warm Spark Connect server: in, engine settings; out, one JVM that all runs of a UI share.
+
+    stagecoach ui ─ exec ─▶ dagster dev            runs ──(address and token in the environment)──┐
+         └─▶ watcher (this module as a program) ─▶ JVM ◀──────────────────────────────────────────┘
+
+The watcher starts the JVM again when it dies, and ends it when the process that launched the
+watcher is gone, however that ended. The JVM itself dies with the watcher. The server listens on the
+loopback address and takes only who has the token, which is in no argument, file or log. Its Python
+workers import our packages from where this process did, so that a client with the same code ships
+none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import json
+import os
+import random
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, TextIO
+from urllib.parse import urlsplit
+
+import infra
+import planner
+from infra.errors import ConfigError
+from infra.settings import ENVIRONMENT_PREFIX, EngineSettings
+
+CODE_CONF = "spark.stagecoach.code"
+"""Digest of the code that the server's Python workers import; a session reads it as a conf."""
+
+SLOTS_CONF = "spark.stagecoach.slots"
+"""Tasks that the server runs at once, where that follows from its master."""
+
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+LOG_NAME = "connect-server.log"
+
+_DEFAULT_PORT = 15002
+# Below the ports that Linux gives to outgoing connections, so that none takes it before the JVM.
+_PORTS = (20_000, 32_000)
+_POLL_SECONDS = 0.3
+_END_SECONDS = 8.0
+# A server that ends sooner than this has not worked; so often in a row, and it never will.
+_HEALTHY_SECONDS = 60.0
+_MAX_FAILED_STARTS = 3
+_PR_SET_PDEATHSIG = 1
+_CLIENT_VARIABLES = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+_SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmServer:
+    """How to reach a server that runs, or is about to.
+
+    Args:
+        port: On the loopback address.
+        token: What a client must show.
+        log: What the JVM and the watcher say.
+        watcher_pid: Process that keeps the server up.
+    """
+
+    port: int
+    token: str = field(repr=False)
+    log: Path
+    watcher_pid: int
+
+    @property
+    def url(self) -> str:
+        """The address, without the token."""
+        # The name and not 127.0.0.1: only to `localhost` does pyspark send a token without TLS.
+        return f"sc://localhost:{self.port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables with which another process uses the server."""
+        return {f"{ENVIRONMENT_PREFIX}REMOTE": self.url, TOKEN_VARIABLE: self.token}
+
+
+def launch(settings: EngineSettings, folder: Path, *, warm_up: bool = True) -> WarmServer:
+    """Start a server in the background and return at once; it ends with this process.
+
+    Args:
+        settings: Its master and Spark configuration.
+        folder: Where its log goes; made if it is missing.
+        warm_up: Whether it runs a small job when it is up, so that the first run need not.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / LOG_NAME
+    if log.exists():
+        log.replace(log.with_suffix(".log.1"))
+    port, token = _free_port(), secrets.token_urlsafe(32)
+    order = {
+        "port": port,
+        "token": token,
+        "parent": os.getpid(),
+        "folder": str(folder),
+        "conf": server_conf(settings, port),
+        "warm_up": warm_up,
+    }
+    with open(log, "ab") as output:
+        watcher = subprocess.Popen(
+            [sys.executable, "-P", "-m", "infra.runtime.connect_server"],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONPATH": _code_path()},
+            # Ctrl-C in the terminal is for the UI: its runs still need the server to be cancelled.
+            start_new_session=True,
+        )
+    assert watcher.stdin is not None
+    with watcher.stdin as stdin:
+        stdin.write(json.dumps(order).encode())
+    watcher.returncode = 0  # it outlives this object on purpose: no warning about that
+    return WarmServer(port=port, token=token, log=log, watcher_pid=watcher.pid)
+
+
+def server_conf(settings: EngineSettings, port: int) -> dict[str, str]:
+    """The Spark configuration of a server for these settings; their `spark_conf` wins."""
+    conf = {
+        "spark.app.name": "stagecoach",
+        "spark.master": settings.master,
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        # A run that was killed must not keep its job running for long.
+        "spark.connect.execute.manager.detachedTimeout": "30s",
+        "spark.connect.execute.manager.maintenanceInterval": "5s",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.session.timeZone": settings.time_zone,
+        "spark.sql.warehouse.dir": os.path.join(settings.spill_folder, "warehouse"),
+        "spark.python.unix.domain.socket.enabled": "true",
+        # A cancelled task's Python worker is given this long before it is killed.
+        "spark.python.task.killTimeout": "1s",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+    }
+    if settings.master == "local" or settings.master.startswith(("local[", "local-cluster")):
+        conf |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.shuffle.partitions": str(max(2 * (os.cpu_count() or 1), 8)),
+            # Sessions share Python workers: they import the same code and nobody ships any.
+            "spark.sql.artifact.isolation.enabled": "false",
+            CODE_CONF: code_digest(),
+        }
+    if (slots := _local_slots(settings.master)) is not None:
+        conf[SLOTS_CONF] = str(slots)
+    return conf | dict(settings.spark_conf)
+
+
+def await_server(url: str, seconds: float) -> None:
+    """Return when somebody listens at a Spark Connect URL.
+
+    Args:
+        url: `sc://host[:port][/;…]`.
+        seconds: How long to wait.
+
+    Raises:
+        ConfigError: Nobody does.
+    """
+    host, port = _address(url)
+    deadline = time.monotonic() + seconds
+    while not _listens(host, port):
+        if time.monotonic() >= deadline:
+            raise ConfigError(
+                f"no Spark Connect server answers at {host}:{port} after {seconds:.0f} s; if it is "
+                f"that of `stagecoach ui`, see {LOG_NAME} in the folder `spark` of $DAGSTER_HOME, "
+                "or start the UI with --no-warm; otherwise start the server or correct `remote`"
+            )
+        time.sleep(0.05)
+
+
+def is_up(url: str) -> bool:
+    """Whether somebody listens at a Spark Connect URL now."""
+    return _listens(*_address(url))
+
+
+@functools.cache
+def code_files() -> tuple[tuple[str, bytes], ...]:
+    """Name and content of every file of the packages that executors import."""
+    found: list[tuple[str, bytes]] = []
+    for package in (planner, infra):
+        folder = Path(package.__path__[0])
+        for path in sorted(folder.rglob("*.py")):
+            found.append((f"{folder.name}/{path.relative_to(folder)}", path.read_bytes()))
+    return tuple(found)
+
+
+@functools.cache
+def code_digest() -> str:
+    """What tells this version of our packages from any other, 64 hex digits."""
+    content = b"".join(name.encode() + b"\0" + text for name, text in code_files())
+    return hashlib.sha256(content).hexdigest()
+
+
+# ------------------------------------------------------------------ the watcher, a process
+
+
+class _Watcher:
+    """Keeps one JVM up until its parent is gone or it is told to end."""
+
+    def __init__(self, order: Mapping[str, Any], say: TextIO) -> None:
+        self._port = int(order["port"])
+        self._token = str(order["token"])
+        self._parent = int(order["parent"])
+        self._folder = str(order["folder"])
+        self._conf: Mapping[str, str] = order["conf"]
+        self._warm_up = bool(order["warm_up"])
+        self._say = say
+        self._ended = threading.Event()
+
+    def end(self, signal_number: int, frame: FrameType | None) -> None:
+        """Signal handler."""
+        self._ended.set()
+
+    def run(self) -> int:
+        """Start the server, and again whenever it ends; return the exit code."""
+        failed = 0
+        while not self._is_over():
+            started = time.monotonic()
+            with self._server() as process:
+                self._wait(process)
+                code = process.poll()
+            if self._is_over():
+                break
+            failed = failed + 1 if time.monotonic() - started < _HEALTHY_SECONDS else 0
+            self._tell(f"the Spark Connect server ended with {code}")
+            if failed >= _MAX_FAILED_STARTS:
+                self._tell(f"it ended {failed} times soon after its start; not started again")
+                return 1
+            self._ended.wait(failed)
+        self._tell("the Spark Connect server is ended")
+        return 0
+
+    def _is_over(self) -> bool:
+        return self._ended.is_set() or os.getppid() != self._parent
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        warm_up = threading.Thread(target=self._first_job, args=(process,), daemon=True)
+        if self._warm_up:
+            warm_up.start()
+        while process.poll() is None and not self._is_over():
+            self._ended.wait(_POLL_SECONDS)
+
+    @contextlib.contextmanager
+    def _server(self) -> Iterator[subprocess.Popen[bytes]]:
+        from infra.runtime.java import ensure_java
+
+        ensure_java()
+        spark_home = Path(_spark_home())
+        # A file that only we can read, because a configuration may hold keys of a storage.
+        with tempfile.NamedTemporaryFile("w", prefix="conf-", dir=self._folder) as conf:
+            for name, value in self._conf.items():
+                text = value.replace("\\", "\\\\").replace("\n", "\\n")
+                conf.write(f"{name}={text}\n")
+            conf.flush()
+            command = [
+                str(spark_home / "bin" / "spark-submit"),
+                *("--properties-file", conf.name, "--load-spark-defaults"),
+                *("--class", _SERVER_CLASS, "spark-internal"),
+            ]
+            self._tell(f"starting Spark Connect on 127.0.0.1:{self._port}")
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                cwd=self._folder,
+                env=self._environment(),
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+            )
+            try:
+                yield process
+            finally:
+                _end(process)
+
+    def _environment(self) -> dict[str, str]:
+        # Nothing of a Connect client: spark-submit itself would look for a server.
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in _CLIENT_VARIABLES and not name.startswith(ENVIRONMENT_PREFIX)
+        }
+        kept.setdefault("PYSPARK_PYTHON", sys.executable)
+        if CODE_CONF in self._conf:  # its executors are on this machine
+            kept.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        return {**kept, TOKEN_VARIABLE: self._token}
+
+    def _first_job(self, server: subprocess.Popen[bytes]) -> None:
+        """Run something small when the server is up: JVM and Python workers load their code."""
+        while not _listens("127.0.0.1", self._port):
+            if server.poll() is not None or self._is_over():
+                return
+            time.sleep(0.2)
+        self._tell("the Spark Connect server is up")
+        remote = {f"{ENVIRONMENT_PREFIX}REMOTE": f"sc://localhost:{self._port}"}
+        client = [sys.executable, "-P", "-m", "infra.runtime.warm_up"]
+        environment = {**self._environment(), **remote}
+        done = subprocess.run(client, env=environment, check=False, preexec_fn=_die_with_parent)
+        self._tell(f"warm-up ended with {done.returncode}")
+
+    def _tell(self, text: str) -> None:
+        moment = time.strftime("%Y-%m-%d %H:%M:%S")
+        self._say.write(f"{moment} stagecoach: {text}\n")
+        self._say.flush()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """SIGTERM, then SIGKILL, to the JVM; its Python workers end when it does."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(_END_SECONDS)
+
+
+def _die_with_parent() -> None:
+    """In a child before its exec: have the kernel kill it when its parent is gone (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _spark_home() -> str:
+    if home := os.environ.get("SPARK_HOME"):
+        return home
+    # Without importing pyspark: its folder is all that is needed.
+    import importlib.util
+
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError("the package pyspark is not installed, and SPARK_HOME is not set")
+    return spec.submodule_search_locations[0]
+
+
+def _code_path() -> str:
+    folders = [str(Path(package.__path__[0]).parent) for package in (planner, infra)]
+    present = [f for f in os.environ.get("PYTHONPATH", "").split(os.pathsep) if f]
+    return os.pathsep.join(dict.fromkeys([*folders, *present]))
+
+
+def _free_port() -> int:
+    for _ in range(100):
+        port = random.randrange(*_PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
+    raise ConfigError(f"no free port between {_PORTS[0]} and {_PORTS[1]} for Spark Connect")
+
+
+def _local_slots(master: str) -> int | None:
+    """Tasks at once of a local master; None for another."""
+    if master == "local":
+        return 1
+    if not (master.startswith("local[") and master.endswith("]")):
+        return None
+    threads = master[len("local[") : -1].split(",")[0].strip()
+    if threads == "*":
+        return os.cpu_count() or 1
+    return int(threads) if threads.isdigit() else None
+
+
+def _address(url: str) -> tuple[str, int]:
+    parts = urlsplit(url.split(";", 1)[0])
+    if parts.scheme != "sc" or not parts.hostname:
+        raise ConfigError(f"setting remote is '{url.split(';', 1)[0]}'; it must be sc://host:port")
+    return parts.hostname, parts.port or _DEFAULT_PORT
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=1.0).close()
+    except OSError:
+        return False
+    return True
+
+
+def main() -> int:
+    """Run as the watcher: an order as JSON on standard input, log lines on standard error."""
+    watcher = _Watcher(json.load(sys.stdin), sys.stderr)
+    signal.signal(signal.SIGTERM, watcher.end)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return watcher.run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

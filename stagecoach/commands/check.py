@@ -1,0 +1,130 @@
+"""`stagecoach check`: in, query files; out, every mistake in them, and an exit code for CI.
+
+Nothing is run and Spark is not started: files are read, and queries are planned over footers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stagecoach.options import (
+    catalog_option,
+    debug_option,
+    open_session,
+    planner_options,
+    read_settings,
+)
+from stagecoach.project_files import choose_files, project_option
+from stagecoach.reporting import EXIT_FAILED
+from stagecoach.terminal import configure_logging
+
+if TYPE_CHECKING:
+    from assets.front_matter import Problem
+    from planner.catalog import Catalog
+    from planner.options import PlannerOptions
+
+
+@click.command()
+@click.argument("paths", metavar="[FILE.sql|FOLDER]…", nargs=-1, type=click.Path(path_type=Path))
+@catalog_option
+@project_option
+@click.option(
+    "--plans",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of compiled plans, which must fit the tables that they read.  "
+    "[default: plans beside the project's folder, if there is one]",
+)
+@click.option(
+    "--no-tables",
+    is_flag=True,
+    help="Look at no table: only names, front matter, syntax and parameters, where no data is.",
+)
+@click.option(
+    "--schema", is_flag=True, help="Print the JSON Schema of front matter, and check nothing."
+)
+@planner_options
+@debug_option
+def check(
+    paths: tuple[Path, ...],
+    catalog: str,
+    project: Path,
+    plans: Path | None,
+    no_tables: bool,
+    schema: bool,
+    engine: str | None,
+    time_zone: str | None,
+    assignments: tuple[str, ...],
+    debug: bool,
+) -> None:
+    """Check queries without running them: front matter, names, SQL, parameters, columns.
+
+    Without files or folders, all queries of the project. Each problem is a line
+    FILE:LINE:COLUMN: MESSAGE, and the exit code is 1 if there is one.
+    """
+    if schema:
+        from assets.front_matter import schema_text
+
+        click.echo(schema_text(), nl=False)
+        return
+    from assets.checking import UNREADABLE
+
+    configure_logging(debug=debug)
+    settings = read_settings(assignments, engine=engine, time_zone=time_zone)
+    session = open_session(catalog, None, settings)
+    files = choose_files(paths, project, "check")
+    chosen, plans = files.chosen, plans or files.plans
+    problems = check_files(
+        chosen,
+        files.files,
+        session.base_catalog,
+        session.options,
+        plans=plans if plans.is_dir() else None,
+        with_tables=not no_tables,
+    )
+    for problem in problems:
+        click.echo(str(problem))
+    count = f"{len(chosen)} quer{'y' if len(chosen) == 1 else 'ies'}"
+    if problems:
+        words = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
+        click.echo(f"{words} in {len({p.path for p in problems})} of {count}", err=True)
+        if any(p.message.startswith(UNREADABLE) for p in problems):
+            click.echo("to check without the tables' data, use --no-tables", err=True)
+        raise click.exceptions.Exit(EXIT_FAILED)
+    click.echo(f"{count}, no problems")
+
+
+def check_files(
+    chosen: Sequence[Path],
+    files: Sequence[Path],
+    catalog: Catalog,
+    options: PlannerOptions,
+    *,
+    plans: Path | None = None,
+    with_tables: bool = True,
+) -> list[Problem]:
+    """What is wrong with some files of a project, by file, line and column.
+
+    Args:
+        chosen: The files to check.
+        files: All files of the project, whose names must differ, and whose tables may be read.
+        catalog: The base tables.
+        options: Knobs of the planner.
+        plans: Folder of compiled plans, which must still fit the tables that they read; or None.
+        with_tables: Whether to look at the tables, so that the SQL can be planned.
+    """
+    from assets.checking import sorted_problems, syntax_problems
+    from assets.project import name_clashes, read_queries
+    from assets.project_check import ProjectFiles, check_project
+
+    queries, broken, problems = read_queries(files)
+    problems += name_clashes([*queries, *broken], catalog.table_names())
+    problems += [problem for query in broken for problem in syntax_problems(query)]
+    wanted = {str(path) for path in chosen}
+    project = ProjectFiles(queries=queries, broken=broken, plans=plans)
+    problems += check_project(project, wanted, catalog, options, with_tables=with_tables)
+    return [p for p in sorted_problems(problems) if p.path in wanted]

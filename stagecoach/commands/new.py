@@ -1,0 +1,87 @@
+"""`stagecoach new`: in, the name of a query; out, its file, which explains all that it can say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stagecoach.options import catalog_option, debug_option
+from stagecoach.project_files import DEFAULT_QUERIES
+from stagecoach.query_template import KINDS
+
+if TYPE_CHECKING:
+    from stagecoach.query_template import Kind
+
+
+@click.command()
+@click.argument("name")
+@click.option("--hourly", "kind", flag_value="hourly", help="A partition for each hour.")
+@click.option("--daily", "kind", flag_value="daily", help="A partition for each day.")
+@click.option("--weekly", "kind", flag_value="weekly", help="A partition for each week.")
+@click.option("--monthly", "kind", flag_value="monthly", help="A partition for each month.")
+@click.option("--static", "kind", flag_value="static", help="A partition for each key of a list.")
+@click.option("--table", metavar="TABLE", help="Read this table of the catalog, all its columns.")
+@click.option(
+    "--folder",
+    metavar="FOLDER",
+    default=DEFAULT_QUERIES,
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the file goes.",
+)
+@catalog_option
+@debug_option
+def new(
+    name: str, kind: str | None, table: str | None, folder: Path, catalog: str, debug: bool
+) -> None:
+    """Write a new query file, NAME.sql, with all keys of its front matter explained.
+
+    It is a query that runs as it stands. A file that is there already is left as it is.
+    """
+    from assets.names import name_problem
+    from stagecoach.query_template import Template
+
+    name = name.removesuffix(".sql")
+    if problem := name_problem(name):
+        raise click.UsageError(problem)
+    path = folder / f"{name}.sql"
+    _refuse_taken(name, path, folder, catalog)
+    info = None
+    if table is not None:
+        from infra.catalog.catalog import load_catalog
+        from infra.settings import load_settings
+
+        source = load_catalog(catalog, load_settings().storage_options)
+        info = source.table(source.source(table).name)
+    chosen: Kind = next((k for k in KINDS if k == kind), "none")
+    text = Template(name=name, kind=chosen, table=info).text
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise click.UsageError(_taken(name, path)) from None
+    click.echo(f"{path}: written; edit it, then run `stagecoach check {path}`")
+
+
+def _refuse_taken(name: str, path: Path, folder: Path, catalog: str) -> None:
+    """A query of that name in a subfolder, or a table of the catalog, has the name already."""
+    if path.exists():
+        raise click.UsageError(_taken(name, path))
+    for other in sorted(folder.rglob("*.sql")) if folder.is_dir() else ():
+        if other.stem.lower() == name.lower():
+            raise click.UsageError(_taken(name, other))
+    if Path(catalog).is_file():
+        from infra.catalog.catalog import load_catalog
+
+        for table in load_catalog(catalog).table_names():
+            if table.lower() == name.lower():
+                raise click.UsageError(
+                    f"'{table}' is a table of {catalog}; give the query another name"
+                )
+
+
+def _taken(name: str, path: Path) -> str:
+    return f"{path} is there already, and stays as it is; choose another name than '{name}'"

@@ -1,0 +1,36 @@
+"""One stage of a run in a process of its own, as a run launcher of another machine would run it.
+
+Arguments: the graph as JSON, the number of the stage, the run, the storage root, the catalog file.
+"""
+
+import sys
+from pathlib import Path
+
+from infra.catalog.catalog import load_catalog
+from infra.runtime.spark_session import stop_sessions
+from infra.runtime.stage import StageContext, run_stage
+from infra.settings import load_settings
+from planner.serde import load_graph
+
+
+def main() -> None:
+    graph_file, stage_id, run_id, root, catalog = sys.argv[1:]
+    settings = load_settings(overrides={"storage_root": root})
+    graph = load_graph(Path(graph_file).read_text())
+    result = run_stage(
+        int(stage_id),
+        StageContext(
+            graph=graph,
+            run_id=run_id,
+            root_run_id=run_id,
+            settings=settings,
+            store=settings.open_store(),
+            catalog=load_catalog(catalog),
+        ),
+    )
+    stop_sessions()
+    sys.stdout.write(result.fingerprint)
+
+
+if __name__ == "__main__":
+    main()

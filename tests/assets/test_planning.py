@@ -1,0 +1,206 @@
+"""A project planned as a whole: what a query makes is a table for the next one."""
+
+from pathlib import Path
+
+import pytest
+
+from assets.compiled_plans import CompiledPlans
+from assets.dependencies import order_queries
+from assets.front_matter import parse_front_matter
+from assets.pinned_plans import PinnedPlans, magnitude
+from assets.planning import PlannedProject, plan_project, planner_of
+from assets.project import ProjectError, Query
+from infra.storage.object_store import open_store
+from planner.catalog import Catalog, MappingCatalog, TableInfo, TableStats
+from planner.errors import CatalogError
+from planner.options import PlannerOptions
+from planner.serde import dump_graph
+from planner.stages import StageGraph
+from planner.types import DATE, INT, STRING, Field, parse_type
+
+OPTIONS = PlannerOptions()
+COLUMNS = (Field("id", INT), Field("day", DATE), Field("kind", STRING))
+PARTITIONS = "partitions: {by: daily, start: 2024-01-01, column: day}"
+
+
+def base(rows: int = 1000) -> MappingCatalog:
+    return MappingCatalog([TableInfo("orders", COLUMNS, TableStats(rows, rows * 20))])
+
+
+def query(name: str, sql: str, front_matter: str = "") -> Query:
+    text = f"/*\n{front_matter}\n*/\n{sql}" if front_matter else sql
+    path = Path(f"{name}.sql")
+    return Query(name=name, sql=text, path=path, front_matter=parse_front_matter(text))
+
+
+def plan(*queries: Query, catalog: Catalog | None = None) -> PlannedProject:
+    order = order_queries(queries)
+    return plan_project(order, catalog or base(), planner_of(OPTIONS))
+
+
+def test_a_reader_sees_the_planned_columns_of_what_it_reads() -> None:
+    planned = plan(
+        query("b", "SELECT kind, total / 2 AS half FROM a"),
+        query("a", "SELECT kind, sum(id) AS total FROM orders GROUP BY kind"),
+    )
+    assert not planned.mistakes
+    assert [item.query.name for item in planned.queries] == ["a", "b"]
+    assert planned.queries[1].graph.tables == (
+        ("a", (Field("kind", STRING), Field("total", parse_type("bigint")))),
+    )
+    assert all(item.publishes for item in planned.queries)
+    assert planned.tables[0].estimated_rows == planned.queries[0].graph.head.estimated_rows
+
+
+def test_partition_folders_stand_last_for_readers() -> None:
+    planned = plan(
+        query("a", "SELECT day, id FROM orders", "output: {partition_by: [day]}"),
+        query("b", "SELECT * FROM a"),
+    )
+    assert [f.name for f in planned.queries[1].graph.result] == ["id", "day"]
+
+
+def test_all_mistakes_are_told_with_their_places() -> None:
+    planned = plan(
+        query("a", "SELECT nope FROM orders"),
+        query("b", "SELECT id\nFROM orders WHERE knd = 'x'"),
+        query("c", "SELECT id, id FROM orders"),
+        query("d", "SELECT * FROM orders", PARTITIONS),
+        query("e", "SELECT id FROM orders", "checks: [{not_null: [idd]}]"),
+        query("f", "SELECT id FROM orders", "checks: [{no_rows: {name: n, sql: SELECT x FROM f}}]"),
+    )
+    text = "\n".join(planned.mistakes)
+    assert "a.sql" in text
+    assert "'nope'" in text
+    assert "line 2" in text
+    assert "c.sql: the result has the columns 'id' and 'id'" in text
+    assert "f.sql: check 'n': column 'x' not found" in text
+    assert "does not use :partition_start" in text
+    assert "did you mean 'id'" in text
+    assert "'x'" in text
+    assert len(planned.mistakes) == 6
+
+
+def test_what_reads_a_query_with_mistakes_is_blocked_not_wrong() -> None:
+    planned = plan(query("a", "SELECT nope FROM orders"), query("b", "SELECT * FROM a"))
+    assert len(planned.mistakes) == 1
+    assert [(q.name, reason) for q, reason in planned.blocked] == [
+        ("b", "it reads 'a': a.sql has mistakes")
+    ]
+
+
+def test_missing_data_blocks_all_readers() -> None:
+    class Broken(MappingCatalog):
+        def table(self, name: str) -> TableInfo | None:
+            if name == "gone":
+                raise CatalogError("no files")
+            return super().table(name)
+
+    planned = plan(
+        query("a", "SELECT * FROM gone"),
+        query("b", "SELECT * FROM a"),
+        query("c", "SELECT id FROM orders"),
+        catalog=Broken([TableInfo("orders", COLUMNS)]),
+    )
+    assert [q.name for q, _ in planned.blocked] == ["a", "b"]
+    assert "it reads 'a': no files" in planned.blocked[1][1]
+    assert [item.query.name for item in planned.queries] == ["c"]
+
+
+def test_checks_are_planned_over_the_querys_own_table() -> None:
+    planned = plan(
+        query(
+            "a",
+            "SELECT id, day FROM orders WHERE day = :partition_start",
+            f"{PARTITIONS}\nchecks:\n  - not_null: [id]\n  - freshness: {{within: 1h}}",
+        )
+    )
+    assert not planned.mistakes
+    (check,) = planned.checks["a"]
+    assert check.graph.query == "a.not_null_id"
+    assert [p.name for p in check.graph.parameters] == ["partition_start", "partition_end"]
+    assert [name for name, _ in check.graph.tables] == ["a"]
+
+
+# ---------------------------------------------------------------- plans that are kept
+
+
+class Counting:
+    """Counts how often a query is planned."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, asked: Query, catalog: Catalog) -> StageGraph:
+        self.count += 1
+        return planner_of(OPTIONS)(asked, catalog)
+
+
+def test_a_plan_is_kept_until_what_it_is_made_of_changes(tmp_path: Path) -> None:
+    counting = Counting()
+    plans = PinnedPlans(counting, open_store(tmp_path), OPTIONS)
+    asked = query("a", "SELECT kind, count(*) AS n FROM orders GROUP BY kind")
+    first = plans(asked, base(1000))
+    assert plans(asked, base(1000)) == first
+    assert plans(asked, base(1020)) == first
+    assert counting.count == 1
+    plans(asked, base(100_000))
+    assert counting.count == 2
+    plans(query("a", f"{asked.sql} -- other"), base(1000))
+    assert counting.count == 3
+    other = MappingCatalog([TableInfo("orders", COLUMNS[::-1], TableStats(1000, 20_000))])
+    plans(asked, other)
+    assert counting.count == 4
+
+
+def test_a_damaged_plan_is_planned_anew(tmp_path: Path) -> None:
+    counting = Counting()
+    store = open_store(tmp_path)
+    plans = PinnedPlans(counting, store, OPTIONS)
+    asked = query("a", "SELECT id FROM orders")
+    plans(asked, base())
+    (path,) = (tmp_path / "plans").rglob("*.json")
+    path.write_text("{")
+    assert plans(asked, base()).result == (Field("id", INT),)
+    assert counting.count == 2
+    plans(asked, base())
+    assert counting.count == 2
+
+
+def test_magnitudes_are_steps_of_eight() -> None:
+    assert magnitude(0) == magnitude(3)
+    assert magnitude(1000) != magnitude(20_000)
+
+
+def test_a_compiled_plan_is_used_without_looking_at_its_tables(tmp_path: Path) -> None:
+    asked = query("a", "SELECT id FROM orders")
+    graph = planner_of(OPTIONS)(asked, base())
+    (tmp_path / "a.json").write_text(dump_graph(graph))
+    counting = Counting()
+    plans = CompiledPlans(counting, tmp_path)
+
+    class Untouched(MappingCatalog):
+        def table(self, name: str) -> TableInfo | None:
+            raise AssertionError(name)
+
+    assert plans(asked, Untouched([])) == graph
+    assert counting.count == 0
+    plans(query("a", "SELECT id FROM orders --"), base())
+    plans(query("b", "SELECT id FROM orders"), base())
+    assert counting.count == 2
+
+
+def test_a_compiled_reader_of_another_type_is_refused_with_the_path(tmp_path: Path) -> None:
+    reader = query("b", "SELECT x FROM a")
+    old = plan(query("a", "SELECT id AS x FROM orders"), reader).queries[1].graph
+    (tmp_path / "b.json").write_text(dump_graph(old))
+    order = order_queries([query("a", "SELECT kind AS x FROM orders"), reader])
+    made = plan_project(order, base(), CompiledPlans(planner_of(OPTIONS), tmp_path))
+    (mistake,) = made.mistakes
+    assert "column 'x' of table 'a' was int and is string; b.sql read(s) it" in mistake
+    assert "stagecoach compile" in mistake
+
+
+def test_project_errors_are_of_the_project() -> None:
+    with pytest.raises(ProjectError):
+        order_queries([query("a", "SELECT * FROM a")])

@@ -1,0 +1,56 @@
+"""A code location over the folder `STAGECOACH_TEST_PROJECT`, importable by step and run processes.
+
+Plain Python processes of Dagster's multiprocess executor and of `dagster api grpc` load it by name.
+"""
+
+import os
+from pathlib import Path
+
+import dagster as dg
+
+from assets.definitions import build_definitions
+from planner.options import PlannerOptions
+
+# A shuffle for each side of the join: two leaves that may overlap.
+OPTIONS = PlannerOptions(force_distribution=True, num_partitions=3, broadcast_bytes=0)
+LONG_SQL = """
+SELECT count(*) AS n FROM sales a CROSS JOIN sales b CROSS JOIN sales c CROSS JOIN sales d
+CROSS JOIN sales e WHERE (a.amount * b.amount + c.amount * d.amount * e.amount) % 7 = 3
+"""
+BY_SHOP_SQL = """
+SELECT s.shop, p.name, sum(s.amount) AS total FROM sales s JOIN products p ON s.product = p.product
+GROUP BY s.shop, p.name ORDER BY s.shop, p.name
+"""
+
+
+def make_definitions() -> dg.Definitions:
+    folder = Path(os.environ["STAGECOACH_TEST_PROJECT"])
+    made = build_definitions(
+        queries=folder / "queries",
+        catalog=folder / "catalog.yaml",
+        storage=folder / "store",
+        options=OPTIONS,
+    )
+    processes = dg.define_asset_job(
+        "in_processes", dg.AssetSelection.groups("by_shop"), executor_def=dg.multiprocess_executor
+    )
+    long_processes = dg.define_asset_job(
+        "long_in_processes", dg.AssetSelection.groups("long"), executor_def=dg.multiprocess_executor
+    )
+    return dg.Definitions.merge(made, dg.Definitions(jobs=[processes, long_processes]))
+
+
+def by_shop_job() -> dg.JobDefinition:
+    return make_definitions().resolve_job_def("run_by_shop")
+
+
+def process_job() -> dg.JobDefinition:
+    return make_definitions().resolve_job_def("in_processes")
+
+
+def long_process_job() -> dg.JobDefinition:
+    return make_definitions().resolve_job_def("long_in_processes")
+
+
+if "STAGECOACH_TEST_PROJECT" in os.environ:
+    defs = make_definitions()

@@ -1,0 +1,198 @@
+"""What a run does with a warm Spark Connect server, as a program: prints one JSON object.
+
+A process of its own, because a process with a classic session cannot have a Connect session too.
+Arguments: a folder for data, and the process id of the server's watcher.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+
+from infra.engines.spark import run_tasks
+from infra.errors import TaskFailedError
+from infra.runtime import spark_session
+from infra.runtime.connect_server import await_server
+from infra.runtime.jobs import cancel_stage, job_tag, tagged_job, was_canceled
+from infra.runtime.spark_session import (
+    get_session,
+    isolated_session,
+    ship_code,
+    stop_sessions,
+    task_slots,
+)
+from infra.runtime.task_spec import TaskSettings, TaskSpec
+from infra.settings import load_settings
+from infra.shuffle.map_file import OutputPartitioning
+from infra.storage.object_store import open_store
+from planner.types import BIGINT
+
+LONG = "SELECT count(*) AS c0 FROM range(100000) a(x), range(100000) b(y) WHERE x * y % 7 = 3"
+
+
+def make_spec(folder: Path, sql: str, run: str) -> TaskSpec:
+    settings = TaskSettings(
+        store=open_store(folder / "store").to_dict(),
+        time_zone="UTC",
+        memory_bytes=128 << 20,
+        writer_memory_bytes=16 << 20,
+        max_spill_bytes=0,
+        spill_dir=str(folder / "spill"),
+        codec="lz4",
+        directories=(),
+    )
+    return TaskSpec(
+        query=run,
+        stage_id=0,
+        fingerprint="a" * 64,
+        task_index=0,
+        sql=sql,
+        inputs=(),
+        types=(BIGINT,),
+        output=OutputPartitioning(),
+        settings=settings,
+    )
+
+
+def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import infra.runtime.task as module
+
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"file": [f"{os.getpid()} {module.__file__}"]})
+
+
+def workers(session: Any) -> list[str]:
+    rows = session.range(0, 1, 1, 1).mapInArrow(where, "file string").collect()
+    return [row["file"] for row in rows]
+
+
+def children_of(pid: int) -> list[int]:
+    found = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    )
+    return [int(text) for text in found.stdout.split()]
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def canceled(folder: Path) -> dict[str, Any]:
+    """A long DuckDB fragment, cancelled by its tag."""
+    session = get_session(load_settings())
+    pid = int(workers(session)[0].split()[0])
+    tag = job_tag("long", 0)
+    raised: list[str] = []
+
+    def work() -> None:
+        try:
+            with tagged_job(session, tag, "long"):
+                run_tasks(session, [make_spec(folder, LONG, "long")])
+        except TaskFailedError as error:
+            raised.append(str(error))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(2)
+    started = time.monotonic()
+    told = cancel_stage("long", 0)
+    thread.join(30)
+    ended = time.monotonic() - started
+    # The worker was inside DuckDB: it must be gone, not finish its work.
+    while Path(f"/proc/{pid}").exists() and time.monotonic() - started < 30:
+        time.sleep(0.05)
+    return {
+        "told": told,
+        "raised": raised,
+        "was_canceled": was_canceled(tag),
+        "seconds": ended,
+        "worker_gone_seconds": time.monotonic() - started,
+        "again": run_tasks(session, [make_spec(folder, "SELECT 1 AS c0", "next")])[0].failure
+        is None,
+    }
+
+
+def interrupted(folder: Path) -> dict[str, Any]:
+    """A signal in the thread that waits for the job (a step of Dagster's multiprocess executor)."""
+    session = get_session(load_settings())
+    tag = job_tag("interrupted", 0)
+    daemon = parent_of(int(workers(session)[0].split()[0]))
+    before = set(children_of(daemon))
+    threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    raised = ""
+    try:
+        with tagged_job(session, tag, "interrupted"):
+            run_tasks(session, [make_spec(folder, LONG, "interrupted")])
+    except KeyboardInterrupt as error:
+        raised = type(error).__name__
+    started = time.monotonic()
+    # The worker that was inside DuckDB is gone; the others are kept for the next job.
+    while before <= set(children_of(daemon)) and time.monotonic() - started < 60:
+        time.sleep(0.05)
+    return {"raised": raised, "seconds": time.monotonic() - started}
+
+
+def other_code() -> list[str]:
+    """The workers of a client whose code is not the server's."""
+    with isolated_session(get_session(load_settings()), "UTC") as session:
+        spark_session._isolate(session)
+        ship_code(session)
+        return workers(session)
+
+
+def restarted(watcher: int) -> dict[str, Any]:
+    """What a run sees of a server that died."""
+    settings = load_settings()
+    session = get_session(settings)
+    (jvm,) = children_of(watcher)
+    os.kill(jvm, signal.SIGKILL)
+    while Path(f"/proc/{jvm}").exists():
+        time.sleep(0.05)
+    time.sleep(0.2)
+    await_server(settings.remote or "", 60)
+    first = ""
+    try:
+        with tagged_job(session, job_tag("lost", 0), "lost"):
+            session.range(3).count()
+    except PySparkException as error:
+        first = str(error)
+    count = get_session(settings).range(3).count()
+    return {"first": first, "count": count, "new": get_session(settings) is not session}
+
+
+def main() -> None:
+    logging.disable(logging.CRITICAL)
+    folder, watcher = Path(sys.argv[1]), int(sys.argv[2])
+    settings = load_settings()
+    session = get_session(settings)
+    with isolated_session(session, "Asia/Tokyo") as isolated:
+        zone = isolated.sql("SELECT current_timezone() AS z").collect()[0]["z"]
+        same = workers(isolated)
+    report = {
+        "slots": task_slots(settings),
+        "workers": [*workers(session), *same],
+        "zone": zone,
+        "other_code": other_code(),
+        "workers_after": workers(session),
+        "canceled": canceled(folder),
+        "interrupted": interrupted(folder),
+        "restarted": restarted(watcher),
+    }
+    stop_sessions()
+    sys.stdout.write(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""`stagecoach ui`: which Spark its runs get, and what the process that it becomes is started with."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from infra.errors import ConfigError
+from infra.runtime import connect_server
+from infra.runtime.connect_server import TOKEN_VARIABLE, WarmServer
+from infra.settings import EngineSettings
+from stagecoach.cli import cli
+from stagecoach.commands.ui import start_spark
+
+Started = tuple[Sequence[str], Mapping[str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("STAGECOACH_REMOTE", "STAGECOACH_STORAGE", "STAGECOACH_STORAGE_ROOT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[EngineSettings, Path]]:
+    """What servers were launched, none of which really was."""
+    calls: list[tuple[EngineSettings, Path]] = []
+
+    def launch(settings: EngineSettings, folder: Path) -> WarmServer:
+        calls.append((settings, folder))
+        return WarmServer(port=20_123, token="secret", log=folder / "log", watcher_pid=1)
+
+    monkeypatch.setattr(connect_server, "launch", launch)
+    return calls
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Started]:
+    """What the process would have become."""
+    calls: list[Started] = []
+
+    def execve(program: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        calls.append((command, environment))
+
+    monkeypatch.setattr(os, "execve", execve)
+    return calls
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def ui(*options: str) -> str:
+    result = CliRunner().invoke(cli, ["ui", "--port", str(free_port()), *options])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_runs_find_the_warm_server_in_the_environment(
+    launched: list[tuple[EngineSettings, Path]], started: list[Started], tmp_path: Path
+) -> None:
+    shown = ui()
+    ((settings, folder),) = launched
+    assert folder == tmp_path / "home" / "spark"
+    ((command, environment),) = started
+    assert environment["STAGECOACH_REMOTE"] == "sc://localhost:20123"
+    assert environment[TOKEN_VARIABLE] == "secret"
+    assert "secret" not in " ".join(command) + shown
+    assert environment["STAGECOACH_STORAGE_ROOT"] == settings.storage_root
+
+
+def test_no_warm_starts_none(
+    launched: list[tuple[EngineSettings, Path]], started: list[Started]
+) -> None:
+    ui("--no-warm")
+    assert launched == []
+    assert "STAGECOACH_REMOTE" not in started[0][1]
+
+
+def test_a_server_that_is_configured_is_used(
+    launched: list[tuple[EngineSettings, Path]],
+    started: list[Started],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("STAGECOACH_REMOTE", "sc://spark.example:15002")
+    ui()
+    assert launched == []
+    assert started[0][1]["STAGECOACH_REMOTE"] == "sc://spark.example:15002"
+
+
+def test_a_server_that_is_named_is_used_if_it_is_there(
+    launched: list[tuple[EngineSettings, Path]],
+    started: list[Started],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"sc://127.0.0.1:{listening.getsockname()[1]}"
+        ui("--remote", url)
+    assert launched == []
+    assert started[0][1]["STAGECOACH_REMOTE"] == url
+    monkeypatch.setattr("stagecoach.commands.ui._REMOTE_SECONDS", 0.1)
+    with pytest.raises(ConfigError, match="no Spark Connect server answers"):
+        start_spark(tmp_path, "store", remote=url)
+
+
+def test_settings_reach_the_server(
+    launched: list[tuple[EngineSettings, Path]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("STAGECOACH_MASTER", "local[1]")
+    monkeypatch.setenv("STAGECOACH_SPARK_CONF", '{"spark.driver.memory": "3g"}')
+    assert start_spark(tmp_path, "store") is not None
+    ((settings, _),) = launched
+    wanted = dataclasses.replace(
+        EngineSettings(), master="local[1]", spark_conf={"spark.driver.memory": "3g"}
+    )
+    assert dataclasses.replace(settings, storage_root=wanted.storage_root) == wanted
