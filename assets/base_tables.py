@@ -56,7 +56,7 @@ def base_table_sensor(
             try:
                 files = catalog.list_files(table)
             except (CatalogError, StorageError) as error:
-                context.log.warning(f"queries that read '{table}' are not triggered: {error}")
+                context.log.warning("queries that read '%s' are not triggered: %s", table, error)
                 continue
             found[table] = listing_version(files)
             if found[table] != reported.get(table):

@@ -4,7 +4,7 @@ Nothing is started and no data is read but the footers of the tables that the qu
 catalog is the caller's: what `check_query` finds in it, it takes for a table of the project.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from assets.front_matter import (
@@ -25,7 +25,6 @@ from planner.errors import CatalogError, PlacedError, SqlError, StagecoachError
 from planner.options import PlannerOptions
 from planner.parse import parameter_places, parse_query
 from planner.stages import StageGraph
-from planner.types import Field
 
 # How the message begins where not the query is wrong but a table's data cannot be had.
 UNREADABLE = "a table cannot be read"
@@ -59,7 +58,7 @@ def check_query(
     options = options or PlannerOptions()
     if syntax := syntax_problems(query):
         return CheckedQuery(query=query, problems=tuple(syntax))
-    problems = [*_parameter_problems(query), *window_problems(query)]
+    problems = [*_parameter_problems(query), *window_problems(query, _used(query))]
     graph: StageGraph | None = None
     undeclared = set(_used(query)) - set(query.front_matter.parameter_types)
     if catalog is not None and not undeclared:
@@ -85,21 +84,26 @@ def syntax_problems(query: Query) -> list[Problem]:
     return []
 
 
-def result_problems(query: Query, result: Sequence[Field]) -> list[Problem]:
+def result_problems(query: Query, graph: StageGraph) -> list[Problem]:
     """What the front matter says that does not fit the planned query; for definitions."""
-    return [*window_problems(query), *check_against(query.front_matter, result)]
+    used = {parameter.name for parameter in graph.parameters}
+    return [*window_problems(query, used), *check_against(query.front_matter, graph.result)]
 
 
-def window_problems(query: Query) -> list[Problem]:
+def window_problems(query: Query, used: Collection[str]) -> list[Problem]:
     """Where a partitioned query does not use its partition as it must.
 
     A query that uses no parameter of its partition would make the same rows for each of them, and
     report success.
+
+    Args:
+        query: The query.
+        used: The parameters of its partition that its SQL uses, and whatever others.
     """
     front_matter = query.front_matter
     if front_matter.partitions is None:
         return []
-    types, used = front_matter.partitions.parameter_types, _used(query)
+    types = front_matter.partitions.parameter_types
     found: list[Problem] = []
     if not {*types, *PARTITION_PARAMETERS} & set(used):
         names = " or ".join(f":{name}" for name in types)

@@ -6,6 +6,7 @@ A check is a query for the rows that fail it, planned and run as any other, on t
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import dagster as dg
@@ -39,12 +40,24 @@ class PlannedCheck:
     Args:
         check: The check.
         sql: The query.
-        graph: Its plan.
+        plan: How the query is planned.
     """
 
     check: Check
     sql: str
-    graph: StageGraph
+    plan: Callable[[], StageGraph]
+
+    @cached_property
+    def graph(self) -> StageGraph:
+        """The query's plan, made when it is first asked for.
+
+        Raises:
+            ProjectError: A mistake in the SQL of the check; the message names it.
+        """
+        try:
+            return self.plan()
+        except SqlError as error:
+            raise ProjectError(f"check '{self.check.check_name}': {error}") from error
 
 
 def check_queries(query: Query, columns: Sequence[Field]) -> Iterator[tuple[Check, Query]]:
@@ -59,7 +72,7 @@ def check_queries(query: Query, columns: Sequence[Field]) -> Iterator[tuple[Chec
         sql = failing_rows_sql(check, query.table, columns, front_matter.partitions)
         if sql is None:
             continue
-        used = parameter_places(sql)
+        used = parameter_places(sql) if front_matter.parameters else {}
         parameters = {n: p for n, p in front_matter.parameters.items() if n in used}
         yield (
             check,
@@ -74,25 +87,18 @@ def check_queries(query: Query, columns: Sequence[Field]) -> Iterator[tuple[Chec
 def plan_checks(
     query: Query, columns: Sequence[Field], catalog: Catalog, plan: PlanQuery
 ) -> tuple[PlannedCheck, ...]:
-    """Plan the checks of a query that are about rows.
+    """The checks of a query that are about rows; they are planned when their plans are asked for.
 
     Args:
         query: The query.
         columns: Columns of the table that it makes.
         catalog: All tables, its own among them.
         plan: How a query gets its plan.
-
-    Raises:
-        ProjectError: A mistake in the SQL of a check; the message names it.
     """
-    planned: list[PlannedCheck] = []
-    for check, failing in check_queries(query, columns):
-        try:
-            graph = plan(failing, catalog)
-        except SqlError as error:
-            raise ProjectError(f"check '{check.check_name}': {error}") from error
-        planned.append(PlannedCheck(check=check, sql=failing.sql, graph=graph))
-    return tuple(planned)
+    return tuple(
+        PlannedCheck(check=check, sql=failing.sql, plan=partial(plan, failing, catalog))
+        for check, failing in check_queries(query, columns)
+    )
 
 
 def build_checks(

@@ -7,7 +7,7 @@ query's present text is not used: `stagecoach compile --check` says so in CI, a 
 import logging
 from pathlib import Path
 
-from assets.dependencies import type_changes
+from assets.dependencies import sql_reads, type_changes
 from assets.plan_files import plan_file, read_plan
 from assets.planning import PlanQuery, ProjectCatalog
 from assets.project import ProjectError, Query
@@ -29,6 +29,7 @@ class CompiledPlans:
     def __init__(self, plan: PlanQuery, folder: Path) -> None:
         self._plan = plan
         self._folder = folder
+        self._read: dict[tuple[str, str], StageGraph | None] = {}
 
     def __call__(self, query: Query, catalog: Catalog) -> StageGraph:
         """The query's plan.
@@ -38,23 +39,45 @@ class CompiledPlans:
                 the plan was compiled.
             StagecoachError: As planning does.
         """
+        graph = self.compiled(query)
+        if graph is None:
+            return self._plan(query, catalog)
+        _check_types(graph, query, catalog)
+        return graph
+
+    def is_compiled(self, query: Query) -> bool:
+        """Whether the query has a fresh compiled plan."""
+        return self.compiled(query) is not None
+
+    def reads(self, query: Query) -> tuple[str, ...]:
+        """The tables that a query reads; its SQL is only parsed where it is not compiled."""
+        graph = self.compiled(query)
+        return sql_reads(query) if graph is None else tuple(name for name, _ in graph.tables)
+
+    def compiled(self, query: Query) -> StageGraph | None:
+        """The query's compiled plan if there is one of its present text, whatever its tables."""
+        asked = (query.name, query.sql)
+        if asked not in self._read:
+            self._read[asked] = self._load(query)
+        return self._read[asked]
+
+    def _load(self, query: Query) -> StageGraph | None:
         path = plan_file(self._folder, query)
         if not path.exists():
-            return self._plan(query, catalog)
+            return None
         try:
             graph = read_plan(path).graph
         except GraphFormatError as error:
             logger.warning("compiled plan is not used: %s", error)
-            return self._plan(query, catalog)
-        if graph.sql != query.sql or graph.query != query.name:
-            logger.warning(
-                "compiled plan %s is not used: %s has changed; run `stagecoach compile`",
-                path,
-                query.source,
-            )
-            return self._plan(query, catalog)
-        _check_types(graph, query, catalog)
-        return graph
+            return None
+        if graph.sql == query.sql and graph.query == query.name:
+            return graph
+        logger.warning(
+            "compiled plan %s is not used: %s has changed; run `stagecoach compile`",
+            path,
+            query.source,
+        )
+        return None
 
 
 def _check_types(graph: StageGraph, query: Query, catalog: Catalog) -> None:

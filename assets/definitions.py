@@ -94,9 +94,12 @@ def build_definitions(
         raise ProjectError("\n  ".join([f"{len(clashes)} name clash(es):", *clashes]))
     if plan is None:
         plan = PinnedPlans(planner_of(options), settings.open_store(), options)
-    if plans is not None:
-        plan = CompiledPlans(plan, Path(plans))
-    planned = plan_project(order_queries(project.queries), tables, plan)
+    if plans is None:
+        planned = plan_project(order_queries(project.queries), tables, plan)
+    else:
+        compiled = CompiledPlans(plan, Path(plans))
+        order = order_queries(project.queries, compiled.reads)
+        planned = plan_project(order, tables, compiled, compiled.is_compiled)
     if planned.mistakes:
         head = f"{len(planned.mistakes)} mistake(s) in queries:"
         raise ProjectError("\n  ".join([head, *planned.mistakes]))

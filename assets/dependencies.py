@@ -9,9 +9,9 @@ can be planned over what the ones before it make.
 """
 
 import graphlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sqlglot import exp
 
@@ -69,19 +69,27 @@ class QueryOrder:
         return tuple({maker.name: maker for maker in found if maker is not None}.values())
 
 
-def order_queries(queries: Iterable[Query]) -> QueryOrder:
+def sql_reads(query: Query) -> tuple[str, ...]:
+    """The tables that a query reads by its SQL."""
+    return tables_read(query.sql)
+
+
+def order_queries(
+    queries: Iterable[Query], reads_of: Callable[[Query], tuple[str, ...]] = sql_reads
+) -> QueryOrder:
     """Put every query behind those whose tables it reads.
 
     A query whose SQL cannot be parsed reads nothing here: planning it tells what is wrong.
 
     Args:
         queries: The queries of a project, whose names do not clash (see `name_clashes`).
+        reads_of: The tables that a query reads, where that is known without its SQL.
 
     Raises:
         CircleError: They read one another in a circle; the message has the files.
     """
     ordered = sorted(queries, key=lambda q: q.name)
-    reads = {query.name: tables_read(query.sql) for query in ordered}
+    reads = {query.name: reads_of(query) for query in ordered}
     found = QueryOrder(queries=tuple(ordered), reads=reads)
     by_name = {query.name: query for query in ordered}
     sorter = graphlib.TopologicalSorter(
@@ -107,6 +115,7 @@ def order_and_circles(queries: Iterable[Query]) -> tuple[QueryOrder, list[tuple[
             rest = [query for query in rest if query not in error.path]
 
 
+@lru_cache(maxsize=1024)
 def tables_read(sql: str) -> tuple[str, ...]:
     """The names in the FROM clauses of a query, each once; none of one that cannot be parsed."""
     try:

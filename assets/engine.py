@@ -53,6 +53,7 @@ class StageRequest:
         outside: Stages that the run reads and does not run; empty for a run of the whole query.
         earlier: Runs that made those last, newest first. Where they are not there for the tables as
             they are now, the run reads the tables as one of these did.
+        attempt: How many times the step has been tried before in this run.
         progress: Told how many of how many tasks are done, now and then.
     """
 
@@ -64,6 +65,7 @@ class StageRequest:
     fresh: bool = False
     outside: tuple[int, ...] = ()
     earlier: tuple[EarlierRun, ...] = ()
+    attempt: int = 0
     progress: Progress = field(default=_ignore, compare=False, repr=False)
 
     @property
@@ -112,6 +114,15 @@ class HasFailureLog(Protocol):
 
     def failure_log(self, request: StageRequest) -> FailureLog | None:
         """The log of the stage's last failure, or None if its tasks left none."""
+        ...
+
+
+@runtime_checkable
+class HearsTheEnd(Protocol):
+    """A runner that is told when a run of a query has come to its end."""
+
+    def run_ended(self, request: StageRequest) -> None:
+        """The head stage has ended, or a stage has failed for good."""
         ...
 
 
@@ -208,6 +219,11 @@ class ListeningRunner:
     def cancel_stage(self, request: StageRequest) -> None:
         """Interrupt the stage's jobs; see `StageRunner`."""
         self._runner.cancel_stage(request)
+
+    def run_ended(self, request: StageRequest) -> None:
+        """Pass it on."""
+        if isinstance(self._runner, HearsTheEnd):
+            self._runner.run_ended(request)
 
     def failure_log(self, request: StageRequest) -> FailureLog | None:
         """The log of the stage's last failure, if the runner keeps it."""

@@ -4,6 +4,7 @@ In: a planned query and its specs. Out: `AssetsDefinition`s and the query's job.
 resource `engine` (a `StageRunner`).
 """
 
+import inspect
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -11,7 +12,14 @@ from typing import Any
 import dagster as dg
 
 from assets.cancellation import TimeLimit, cancel_registry
-from assets.engine import FailureLog, HasFailureLog, Publishes, StageRequest, StageRunner
+from assets.engine import (
+    FailureLog,
+    HasFailureLog,
+    HearsTheEnd,
+    Publishes,
+    StageRequest,
+    StageRunner,
+)
 from assets.executor import AssetJob, stagecoach_threads
 from assets.failures import failure_text, missing_upstream
 from assets.metadata import StageMetadata
@@ -28,6 +36,18 @@ ENGINE_RESOURCE = "engine"
 # Ready stages start in this order, so that a small one need not wait behind a large scan.
 PRIORITY_TAG = "dagster/priority"
 DEFAULT_POLICY = ExecutionPolicy()
+
+_ANNOTATIONS = {"context": dg.AssetExecutionContext, "return": dg.MaterializeResult}
+_SIGNATURE = inspect.Signature(
+    [
+        inspect.Parameter(
+            "context",
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            annotation=dg.AssetExecutionContext,
+        )
+    ],
+    return_annotation=dg.MaterializeResult,
+)
 
 
 def build_assets(
@@ -70,25 +90,16 @@ def _stage_asset(
     stage: Stage,
     spec: dg.AssetSpec,
 ) -> dg.AssetsDefinition:
-    # One spec, so one step: `@asset` would do the same but takes no spec.
-    @dg.multi_asset(
-        specs=[spec],
-        name="__".join(spec.key.path),
-        required_resource_keys={ENGINE_RESOURCE},
-        op_tags={PRIORITY_TAG: str(-stage.estimated_bytes.bit_length())},
-        pool=policy.pool,
-        backfill_policy=backfill_policy(planned.query.front_matter),
-    )
     def run(context: dg.AssetExecutionContext) -> "dg.MaterializeResult[None]":
         run_id = context.run.run_id
         request = build_request(context, planned, stage, keys)
         runner: StageRunner = getattr(context.resources, ENGINE_RESOURCE)
         cancel = partial(runner.cancel_stage, request)
         limit = TimeLimit(policy.timeout_seconds)
+        is_head = stage is planned.graph.head
         try:
             with cancel_registry.on_cancel(run_id, cancel), limit.over(cancel):
                 metadata = runner.run_stage(request)
-                is_head = stage is planned.graph.head
                 published = _publish(context, planned, runner, request) if is_head else {}
         except StagecoachError as error:
             cancelled = cancel_registry.is_cancelled(run_id)
@@ -103,6 +114,8 @@ def _stage_asset(
                 cancelled=cancelled,
                 timed_out=limit.exceeded,
             )
+            if isinstance(failure, dg.Failure) and isinstance(runner, HearsTheEnd):
+                runner.run_ended(request)
             if isinstance(failure, dg.Failure) and isinstance(runner, HasStore) and not cancelled:
                 text = failure.description or str(error)
                 page = write_run_page(context, runner.store(), request, keys, text)
@@ -111,11 +124,25 @@ def _stage_asset(
         if metadata.plan_warning is not None:
             context.log.warning(metadata.plan_warning)
         page = {}
-        if stage is planned.graph.head and isinstance(runner, HasStore):
+        if is_head and isinstance(runner, HearsTheEnd):
+            runner.run_ended(request)
+        if is_head and isinstance(runner, HasStore):
             page = write_run_page(context, runner.store(), request, keys, metadata)
         return to_result(metadata, spec.key, {**published, **page})
 
-    return run
+    # Dagster looks at signature and annotations some ten times a step, and there are thousands.
+    run.__annotations__ = _ANNOTATIONS
+    run.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # what `inspect.signature` takes
+    # One spec, so one step: `@asset` would do the same but takes no spec.
+    decorate = dg.multi_asset(
+        specs=[spec],
+        name="__".join(spec.key.path),
+        required_resource_keys={ENGINE_RESOURCE},
+        op_tags={PRIORITY_TAG: str(-stage.estimated_bytes.bit_length())},
+        pool=policy.pool,
+        backfill_policy=backfill_policy(planned.query.front_matter),
+    )
+    return decorate(run)
 
 
 def _publish(

@@ -8,7 +8,7 @@ are expected to have, never with what is published: so what a run publishes does
 graph that the next run of the same code location finds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from assets.checking import result_problems
@@ -98,13 +98,20 @@ class ProjectCatalog:
 _VALUE_BYTES = 8
 
 
-def plan_project(order: QueryOrder, base: Catalog, plan: PlanQuery) -> PlannedProject:
+def plan_project(
+    order: QueryOrder,
+    base: Catalog,
+    plan: PlanQuery,
+    is_compiled: Callable[[Query], bool] = lambda query: False,
+) -> PlannedProject:
     """Plan every query of a project; a mistake in one does not keep the others from being planned.
 
     Args:
         order: The queries, upstream ones first.
         base: The base tables.
         plan: How one query, or the query of a check, gets its plan.
+        is_compiled: Whether a query, and with it its checks, has been compiled: then the plans of
+            the checks are only looked at by the runs that need them.
     """
     catalog = ProjectCatalog(base, [query.table for query in order.queries])
     queries: list[PlannedQuery] = []
@@ -121,14 +128,18 @@ def plan_project(order: QueryOrder, base: Catalog, plan: PlanQuery) -> PlannedPr
             continue
         try:
             graph = plan(query, catalog)
-            if problems := result_problems(query, graph.result):
+            if problems := result_problems(query, graph):
                 without_plan[query.name] = f"{query.source} has mistakes"
                 mistakes += [str(problem) for problem in problems]
                 continue
             check_publishable(graph.result, query.front_matter.output.partition_by)
             table = planned_table(query, graph)
             catalog.add(table)
-            checks[query.name] = plan_checks(query, table.table_columns or (), catalog, plan)
+            planned = plan_checks(query, table.table_columns or (), catalog, plan)
+            if not is_compiled(query):
+                for check in planned:
+                    _ = check.graph  # a mistake in it is one of the project
+            checks[query.name] = planned
         except (CatalogError, StorageError) as error:
             without_plan[query.name] = str(error)
             blocked.append((query, str(error)))

@@ -51,6 +51,7 @@ def build_request(
             **{name: text for name, text in bound.items() if name in known},
         },
         fresh=root.fresh,
+        attempt=context.retry_number,
         outside=outside,
         earlier=_earlier(context.instance, planned, [keys[i] for i in outside], window),
     )
@@ -89,11 +90,14 @@ def _earlier(
 
 def _root_of(instance: dg.DagsterInstance, run: dg.DagsterRun, planned: PlannedQuery) -> EarlierRun:
     fresh = run.tags.get(FRESH_TAG, "").lower() == "true"
-    return EarlierRun(f"{_first_run_id(instance, run)}{_suffix(run, planned)}", fresh)
+    return EarlierRun(f"{first_run_id(instance, run)}{_suffix(run, planned)}", fresh)
 
 
-def _first_run_id(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
-    """The first of the runs that this one goes on with; itself where it goes on with none."""
+def first_run_id(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
+    """The first of the runs that this one goes on with; itself where it goes on with none.
+
+    A re-execution of all steps has a parent, too, but starts anew and reads the tables as they are.
+    """
     while _goes_on(run) and run.parent_run_id:
         parent = instance.get_run_by_id(run.parent_run_id)
         if parent is None:  # deleted; then the first of all is the best guess
@@ -103,10 +107,7 @@ def _first_run_id(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
 
 
 def _goes_on(run: dg.DagsterRun) -> bool:
-    """Whether the run continues its parent, from failure or with a choice of its steps.
-
-    A re-execution of all steps has a parent, too, but starts anew and reads the tables as they are.
-    """
+    """Whether the run continues its parent, from failure or with a choice of its steps."""
     if run.parent_run_id is None:
         return False
     return run.step_keys_to_execute is not None or run.tags.get(RESUME_TAG) == "true"

@@ -18,6 +18,7 @@ from pydantic import Field, PrivateAttr
 
 from assets.engine import EarlierRun, FailureLog, StageRequest
 from assets.metadata import StageMetadata
+from assets.observing import Observer
 from assets.parameters import bind_parameters
 from infra.catalog.catalog import load_catalog
 from infra.catalog.statistics import FooterCache
@@ -59,6 +60,7 @@ class StageEngine:
         self._catalog = catalog
         self._fresh = fresh
         self._store = settings.open_store()
+        self._observer = Observer(settings)
         self._footers = FooterCache()
         self._lock = threading.Lock()
         self._runs: OrderedDict[tuple[str, str], _Run] = OrderedDict()
@@ -72,13 +74,19 @@ class StageEngine:
         from assets.stage_metadata import stage_metadata
         from infra.runtime.stage import run_stage
 
-        run = self._run_of(request)
-        with run.told(request):
-            result = run_stage(request.stage_id, run.context)
-        told = stage_metadata(result, request.graph, run.context.snapshot, self._store)
-        if told.plan_warning is not None:
-            logger.warning("%s: %s", request.name, told.plan_warning)
+        with self._observer.stage(request) as observed:
+            run = self._run_of(request)
+            with run.told(request):
+                result = run_stage(request.stage_id, run.context)
+            told = stage_metadata(result, request.graph, run.context.snapshot, self._store)
+            if told.plan_warning is not None:
+                logger.warning("%s: %s", request.name, told.plan_warning)
+            observed.append(told)
         return told
+
+    def run_ended(self, request: StageRequest) -> None:
+        """Push the run's metrics, if the settings say where to; see `HearsTheEnd`."""
+        self._observer.run_ended(request)
 
     def cancel_stage(self, request: StageRequest) -> None:
         """Interrupt the stage's Spark jobs, from another thread; may be called again."""
@@ -100,7 +108,9 @@ class StageEngine:
         from infra.tables.publish import publish_stage
 
         context = self._run_of(request).context
-        return publish_stage(context, committed_result(context), target)
+        published = publish_stage(context, committed_result(context), target)
+        self._observer.published(published)
+        return published
 
     def table_uri(self, table: str) -> str:
         """Folder of a published table."""
@@ -261,6 +271,13 @@ class EngineResource(dg.ConfigurableResource[StageEngine]):
     def first_rows(self, request: StageRequest, limit: int) -> pa.Table:
         """Run a whole query; see `HasRows`."""
         return self._started().first_rows(request, limit)
+
+    def run_ended(self, request: StageRequest) -> None:
+        """A run has come to its end; see `HearsTheEnd`."""
+        with self._lock:
+            engine = self._engine
+        if engine is not None:
+            engine.run_ended(request)
 
     def failure_log(self, request: StageRequest) -> FailureLog | None:
         """What the tasks of a failed stage said; see `HasFailureLog`."""

@@ -46,7 +46,13 @@ class PlannedQuery:
             stage: One of the plan.
             makers: Heads of the queries whose tables it reads; see `StageProps`.
         """
-        return StageProps(query=self.query, graph=self.graph, stage=stage, makers=makers)
+        return StageProps(
+            query=self.query,
+            graph=self.graph,
+            stage=stage,
+            makers=makers,
+            publishes=self.publishes,
+        )
 
     @property
     def head_props(self) -> StageProps:

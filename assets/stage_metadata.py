@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assets.metadata import StageMetadata
 from assets.report.actual_rows import per_task, task_metrics
-from assets.report.analysis import compared
+from assets.report.analysis import FAR_OFF, compared
 from infra.catalog.snapshot import Snapshot
 from infra.shuffle.manifest import Manifest
 from infra.storage.layout import shuffle_prefix
@@ -24,8 +24,6 @@ from planner.tree import walk
 if TYPE_CHECKING:
     from infra.runtime.stage import StageResult
 
-FAR_OFF = 10
-"""A plan no longer fits a table that has so many times the rows, or one so manieth of them."""
 MAX_REASON = 300
 MAX_TABLES = 20
 _RUNTIME_FILTER = "runtime filter"

@@ -35,17 +35,24 @@ class StageProps:
         stage: The stage at hand.
         makers: Head stages of the queries that make tables which this one reads, by the table's
             name in lower case; any other table is a base table.
+        publishes: Whether a run publishes the query's result as a table.
     """
 
     query: Query
     graph: StageGraph
     stage: Stage
     makers: "Mapping[str, StageProps]" = field(default_factory=lambda: MappingProxyType({}))
+    publishes: bool = False
 
     @property
     def is_head(self) -> bool:
         """Whether the stage makes the query's result."""
         return self.stage is self.graph.head
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the asset is a published table."""
+        return self.is_head and self.publishes
 
 
 class StageTranslator:
@@ -84,8 +91,9 @@ class StageTranslator:
         return props.query.front_matter.tags
 
     def get_kinds(self, props: StageProps) -> set[str]:
-        """The engine, and the format of the output."""
-        return {props.stage.engine, "arrow"}
+        """The engine, and the format of the output; a published table says that it is one."""
+        formats = {"table", "parquet"} if props.is_table else {"arrow"}
+        return {props.stage.engine, *formats}
 
     def get_description(self, props: StageProps) -> str:
         """Markdown whose first line says what the stage does."""
@@ -117,6 +125,8 @@ class StageTranslator:
             f"{NAMESPACE}/estimated_rows": stage.estimated_rows,
             f"{NAMESPACE}/estimated_bytes": stage.estimated_bytes,
         }
+        if props.is_table:
+            metadata["dagster/table_name"] = props.query.table
         if (lineage := self.get_column_lineage(props)) is not None:
             metadata["dagster/column_lineage"] = lineage
         if props.is_head:

@@ -12,6 +12,9 @@ from typing import Any
 
 from planner.types import DataType
 
+# Asked for at every node of a plan.
+_FIELD_NAMES: dict[tuple[type[Any], bool], tuple[str, ...]] = {}
+
 Json = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 
@@ -36,6 +39,15 @@ def encode(value: object, *, names: bool = True) -> Json:
 
 
 def _encode_fields(value: Any, names: bool) -> dict[str, Any]:
-    fields = (f for f in dataclasses.fields(value) if names or f.compare)
-    body = {f.name: encode(getattr(value, f.name), names=names) for f in fields}
-    return {"node": type(value).__name__, **body}
+    data: dict[str, Any] = {"node": type(value).__name__}
+    for name in _field_names(type(value), names):
+        data[name] = encode(getattr(value, name), names=names)
+    return data
+
+
+def _field_names(cls: type[Any], names: bool) -> tuple[str, ...]:
+    known = _FIELD_NAMES.get((cls, names))
+    if known is None:
+        known = tuple(f.name for f in dataclasses.fields(cls) if names or f.compare)
+        _FIELD_NAMES[cls, names] = known
+    return known

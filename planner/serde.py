@@ -57,6 +57,7 @@ _CLASSES: tuple[type[Any], ...] = (
     stages.StageGraph,
 )
 _BY_NAME = {cls.__name__: cls for cls in _CLASSES}
+_FIELDS = {cls: frozenset(f.name for f in dataclasses.fields(cls)) for cls in _CLASSES}
 READABLE_VERSIONS = (1, stages.FORMAT_VERSION)
 _BODY_KEYS = frozenset({"format_version", "graph", "compiled"})
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -73,7 +74,7 @@ def decode(data: Json, version: int = stages.FORMAT_VERSION) -> Any:
         GraphFormatError: For a class or field that this version does not know, or misses.
     """
     if isinstance(data, list):
-        return tuple(decode(item, version) for item in data)
+        return tuple([decode(item, version) for item in data])
     if not isinstance(data, dict):
         return data
     if "node" not in data:
@@ -81,8 +82,18 @@ def decode(data: Json, version: int = stages.FORMAT_VERSION) -> Any:
     cls = _BY_NAME.get(str(data["node"]))
     if cls is None:
         raise GraphFormatError(f"stage graph holds an unknown node '{data['node']}'")
-    fields = {f.name for f in dataclasses.fields(cls)}
+    fields = _FIELDS[cls]
     given = {key: value for key, value in data.items() if key != "node"}
+    if given.keys() != fields:
+        _check_fields(cls, given, version)
+    try:
+        return cls(**{key: decode(value, version) for key, value in given.items()})
+    except (TypeError, ValueError, AttributeError, InternalPlanError) as error:
+        raise GraphFormatError(f"stage graph holds a damaged {cls.__name__}: {error}") from error
+
+
+def _check_fields(cls: type[Any], given: Mapping[str, Json], version: int) -> None:
+    fields = _FIELDS[cls]
     if unknown := sorted(given.keys() - fields):
         raise GraphFormatError(
             f"stage graph holds a {cls.__name__} with the unknown field '{unknown[0]}'; "
@@ -93,10 +104,6 @@ def decode(data: Json, version: int = stages.FORMAT_VERSION) -> Any:
         raise GraphFormatError(
             f"stage graph holds a damaged {cls.__name__}: it has no field '{missing[0]}'"
         )
-    try:
-        return cls(**{key: decode(value, version) for key, value in given.items()})
-    except (TypeError, ValueError, AttributeError, InternalPlanError) as error:
-        raise GraphFormatError(f"stage graph holds a damaged {cls.__name__}: {error}") from error
 
 
 def _decode_plain(data: dict[str, Any]) -> Any:

@@ -11,6 +11,9 @@ from stagecoach.session import Session as Session
 from stagecoach.session import connect as connect
 
 if TYPE_CHECKING:
+    from assets.alerts import Alert as Alert
+    from assets.alerts import Webhook as Webhook
+    from assets.alerts import build_alert_sensors as build_alert_sensors
     from assets.components import StagecoachProject as StagecoachProject
     from assets.definitions import build_definitions as build_definitions
     from assets.translator import StageProps as StageProps
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 
 # Dagster takes seconds to import, and sessions start without it.
 _LAZY = {
+    "Alert": "assets.alerts",
+    "Webhook": "assets.alerts",
+    "build_alert_sensors": "assets.alerts",
     "StageProps": "assets.translator",
     "StageTranslator": "assets.translator",
     "StagecoachProject": "assets.components",

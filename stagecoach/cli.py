@@ -23,7 +23,7 @@ from stagecoach.commands.tables import tables
 from stagecoach.commands.ui import ui
 from stagecoach.options import DEBUG_KEY
 from stagecoach.reporting import describe_error, exit_code
-from stagecoach.terminal import discard_log, log_path
+from stagecoach.terminal import discard_log, log_path, use_log_format
 
 
 class _Cli(click.Group):
@@ -55,12 +55,21 @@ class _Cli(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(importlib.metadata.version("stagecoach"), prog_name="stagecoach")
-def cli() -> None:
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    envvar="STAGECOACH_LOG_FORMAT",
+    default="text",
+    show_default=True,
+    help="Log lines for people, or one JSON object a line for machines.",
+)
+def cli(log_format: str) -> None:
     """Run Spark SQL as a graph of stages: one Dagster asset, one Spark job, one shuffle each.
 
     A query is a .sql file with one SELECT; tables are Parquet files that a catalog names. A failed
     run goes on at the failed stage, and an unchanged stage is not run again.
     """
+    use_log_format(log_format)
 
 
 for _command in (demo, new, check, query, explain, compile_, tables, ui, gc):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from planner.catalog import TableInfo
-from planner.types import Field
+if TYPE_CHECKING:
+    from planner.catalog import TableInfo
+    from planner.types import Field
 
 Kind = Literal["none", "hourly", "daily", "weekly", "monthly", "static"]
 KINDS: tuple[Kind, ...] = ("none", "hourly", "daily", "weekly", "monthly", "static")

@@ -20,6 +20,7 @@ _MAX_WARNING = 160
 _OURS = ("stagecoach", "infra", "planner", "assets")
 
 _log_path: Path | None = None
+_as_json = False
 
 
 def divert_noise() -> Path | None:
@@ -59,6 +60,17 @@ def discard_log() -> None:
         _log_path.unlink(missing_ok=True)
 
 
+def use_log_format(name: str) -> None:
+    """Choose what `configure_logging` shows: `text`, or `json`, which tells of every stage."""
+    global _as_json
+    _as_json = name == "json"
+
+
+def logs_are_json() -> bool:
+    """Whether `use_log_format` has chosen JSON."""
+    return _as_json
+
+
 def configure_logging(*, debug: bool) -> None:
     """Show warnings of our own modules on standard error, and nothing of anybody else's."""
     root = logging.getLogger()
@@ -68,13 +80,18 @@ def configure_logging(*, debug: bool) -> None:
     handler = _LateStderr()
     handler.stagecoach = True  # type: ignore[attr-defined]  # found again above
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    if not debug:
+    if _as_json:
+        from infra.logs import json_formatter
+
+        handler.setFormatter(json_formatter())
+    elif not debug:
         handler.setFormatter(_Plain())
+    if not debug:
         handler.addFilter(lambda record: record.name.split(".")[0] in _OURS)
         warnings.simplefilter("ignore")
-    handler.setLevel(logging.INFO if debug else logging.WARNING)
+    handler.setLevel(logging.INFO if debug or _as_json else logging.WARNING)
     root.addHandler(handler)
-    if debug:
+    if debug or _as_json:
         for name in _OURS:
             logging.getLogger(name).setLevel(logging.INFO)
 

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stagecoach import metrics_server
 from stagecoach.options import debug_option, storage_option
 from stagecoach.session import storage_root
+from stagecoach.terminal import logs_are_json
 
 if TYPE_CHECKING:
     from infra.runtime.connect_server import WarmServer
@@ -63,6 +65,12 @@ run_coordinator:
     default=None,
     help="Spark Connect server for all runs, sc://host:port, instead of a warm one of its own.",
 )
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65535),
+    default=None,
+    help="Serve Prometheus metrics of all runs on this port, at /metrics.  [default: none]",
+)
 @debug_option
 def ui(
     storage: str | None,
@@ -71,6 +79,7 @@ def ui(
     module: str | None,
     warm: bool,
     remote: str | None,
+    metrics_port: int | None,
     debug: bool,
 ) -> None:
     """Open the Dagster UI: every stage an asset, with its runs, lineage and metadata.
@@ -79,9 +88,16 @@ def ui(
     that it has started.
     """
     _check_port(host, port)
+    if metrics_port is not None:
+        if metrics_port == port:
+            raise click.UsageError("--metrics-port is that of the UI; choose another one")
+        _check_port(host, metrics_port, option="--metrics-port")
     home = prepare_home()
     root = storage_root(storage)
     server = start_spark(home, root, warm=warm, remote=remote)
+    metrics: dict[str, str] = {}
+    if metrics_port is not None:
+        metrics = metrics_server.launch(home / "metrics", host, metrics_port)
     command = dagster_command(host, port, module, debug=debug)
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
     click.echo(f"Dagster UI: http://{shown}:{port}  (state in {home}; Ctrl-C ends it)", err=True)
@@ -97,6 +113,8 @@ def ui(
         "STAGECOACH_STORAGE_ROOT": root,
         **({"STAGECOACH_REMOTE": remote} if remote else {}),
         **(server.environment if server else {}),
+        **metrics,
+        **({"STAGECOACH_LOG_FORMAT": "json"} if logs_are_json() else {}),
     }
     # A shell that starts us in the background ignores SIGINT for us; Dagster must hear it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -150,7 +168,7 @@ def dagster_command(host: str, port: int, module: str | None, *, debug: bool) ->
     return [*command, "--log-level", "debug" if debug else "warning"]
 
 
-def _check_port(host: str, port: int) -> None:
+def _check_port(host: str, port: int, option: str = "--port") -> None:
     """Refuse a port that is taken: Dagster would start and not be reachable."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
@@ -160,6 +178,6 @@ def _check_port(host: str, port: int) -> None:
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 raise click.UsageError(
-                    f"port {port} is taken; end what uses it, or choose another with --port"
+                    f"port {port} is taken; end what uses it, or choose another with {option}"
                 ) from error
             raise click.UsageError(f"cannot listen on {host}: {error.strerror}") from error

@@ -93,6 +93,18 @@ def test_column_lineage_names_the_query_that_makes_the_table(project: Path) -> N
     assert {dg.AssetKey("sales"), dg.AssetKey("shops")} <= read
 
 
+def test_a_published_table_shows_as_one(project: Path) -> None:
+    specs = {spec.key: spec for spec in build(project).resolve_all_asset_specs()}
+    head, leaf = specs[dg.AssetKey("by_shop")], specs[dg.AssetKey(["by_shop", "stage_0"])]
+    assert head.kinds == {"duckdb", "table", "parquet"}
+    assert head.metadata["dagster/table_name"] == "by_shop"
+    assert leaf.kinds == {"duckdb", "arrow"}
+    assert "dagster/table_name" not in leaf.metadata
+    for spec in (head, leaf):
+        assert spec.description is not None
+        assert "→" in spec.description.splitlines()[0]
+
+
 def test_an_edit_marks_exactly_the_changed_stages_stale(
     project: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -108,7 +120,7 @@ def test_an_edit_marks_exactly_the_changed_stages_stale(
     assert versions[0].keys() == versions[1].keys()
     changed = {k.to_user_string() for k, v in versions[0].items() if v != versions[1][k]}
     assert len(changed) == 1
-    assert stale(after, instance) == dict.fromkeys(changed, {StaleCauseCategory.CODE.value})
+    assert stale(after, instance) == {key: {StaleCauseCategory.CODE.value} for key in changed}
     # A comment changes nothing, and a run makes all fresh again.
     (project / "queries" / "by_shop.sql").write_text("-- five\n" + SALES.format(region=5))
     assert stale(build(project), instance).keys() == changed

@@ -164,6 +164,16 @@ def test_a_run_keeps_its_snapshot(project: Project) -> None:
             run_stage(planned.stage_id, dataclasses.replace(context))
 
 
+def test_spark_keeps_the_snapshot_too(project: Project) -> None:
+    graph = project.plan("SELECT vector_norm(array(CAST(k AS FLOAT))) AS h FROM t")
+    assert graph.head.sql is not None
+    context = project.context(graph)
+    assert context.snapshot.table("t").num_rows == 1000
+    project.table("t", pa.table({"k": [1, 2], "name": ["a", "b"]}))
+    with pytest.raises(InputLostError, match=r"a\.parquet.*changed since"):
+        run_stage(graph.head.stage_id, context)
+
+
 def test_a_table_that_lost_a_column_asks_for_a_new_plan(project: Project) -> None:
     graph = project.plan("SELECT name FROM t")
     project.table("t", pa.table({"k": [1, 2]}))

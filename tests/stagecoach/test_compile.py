@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 import stagecoach
 from planner.errors import GraphFormatError, ParameterError
 from planner.serde import load_graph
+from planner.stages import PLANNER_VERSION
 from stagecoach.cli import cli
 
 SQL = "SELECT kind, count(*) AS n FROM pets GROUP BY kind"
@@ -199,9 +200,9 @@ def test_a_plan_is_loaded_with_its_parameters(project: Path) -> None:
         session.load("plans/young.json", {"dya": "2024-01-02"})
     with pytest.raises(GraphFormatError, match="cannot read"):
         session.load("plans/nothing.json")
-    (project / "newer.json").write_text(
-        (project / "plans" / "kinds.json").read_text().replace('"planner_version": 1', '"planner_version": 99')
-    )  # fmt: skip
+    text = (project / "plans" / "kinds.json").read_text()
+    newer = text.replace(f'"planner_version": {PLANNER_VERSION}', '"planner_version": 99')
+    (project / "newer.json").write_text(newer)
     with pytest.raises(GraphFormatError, match="planner version 99 made the plan"):
         session.load("newer.json")
 
