@@ -280,7 +280,7 @@ def promoted(left: DataType, right: DataType) -> DataType | None:
                 return BIGINT
             if other.is_numeric:
                 return DOUBLE
-            if other.is_atomic and other != STRING:
+            if other.is_atomic and other != STRING and not (other.is_interval or other == INTERVAL):
                 return other
     return None
 

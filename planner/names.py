@@ -11,6 +11,7 @@ from functools import singledispatch
 from sqlglot import exp
 
 from planner.parse import StagecoachSpark
+from planner.spark_syntax import UnaryPlus
 
 _NUMBERS = frozenset(["bigint", "decimal", "double", "float", "int", "smallint", "tinyint"])
 _CASTS = _NUMBERS | {"binary", "boolean", "date", "string", "timestamp"}
@@ -122,6 +123,12 @@ def _(node: exp.Neg) -> str:
     if isinstance(node.this, exp.Literal):
         return f"-{node.this.this}"
     return f"(- {column_name(node.this)})"
+
+
+@column_name.register
+def _(node: UnaryPlus) -> str:
+    inner = column_name(node.this)
+    return f"(+ {inner})"
 
 
 @column_name.register

@@ -23,6 +23,7 @@ from planner.spark_syntax import (
     UNSIGNED_SHIFT,
     PipeQuery,
     SparkSyntax,
+    UnaryPlus,
     UnsignedRightShift,
     as_query,
     pipe_text,
@@ -89,6 +90,7 @@ class StagecoachSpark(Spark):
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
             **SparkGenerator.TRANSFORMS,
             PipeQuery: pipe_text,
+            UnaryPlus: lambda self, node: f"+ {self.sql(node, 'this')}",
             UnsignedRightShift: lambda self, node: self.binary(node, ">>>"),
         }
 

@@ -36,11 +36,13 @@ class Relation:
         alias: Its name in the query; empty if it has none.
         columns: Its columns.
         path: What stands before a table's name, such as the schema.
+        is_renamed: Whether its alias names the columns, which makes each a column of its own.
     """
 
     alias: str
     columns: tuple[Column, ...]
     path: tuple[str, ...] = ()
+    is_renamed: bool = False
 
     def answers_to(self, qualifier: Sequence[str]) -> bool:
         """Whether a name such as `t`, or `schema.t`, means this relation."""
@@ -66,6 +68,8 @@ class Scope:
         made: Columns by name that calls of the SELECT make below it, such as `window`; `*` does not
             show them.
         time_windows: Numbers of the columns, here and in nested queries, that are time windows.
+        sources: By number of a column that shows another one as it is: the number of that one.
+        shared_names: Lower-case names that several select items have, so that none has it.
     """
 
     relations: tuple[Relation, ...]
@@ -79,6 +83,8 @@ class Scope:
     aliases_in_windows: bool = False
     made: Mapping[str, Expression] = field(default_factory=dict)
     time_windows: Container[int] = ()
+    sources: Mapping[int, int] = field(default_factory=dict)
+    shared_names: Container[str] = ()
 
     def column(self, node: exp.Column) -> Expression:
         """The value that a column node names.
@@ -98,6 +104,9 @@ class Scope:
             scope = scope.parent
         if len(parts) > 2:
             raise UnsupportedSqlError(f"'{node.sql()}' has more than two parts")
+        if not qualifier and name.lower() in self.shared_names:
+            what = "several select items have that name"
+            raise AnalysisError(f"column '{name}' is ambiguous: {what}")
         raise self._unknown(name, qualifier)
 
     def path(self, parts: Sequence[str]) -> Expression | None:
@@ -126,7 +135,7 @@ class Scope:
             for column in relation.columns
             if column.name.lower() == key
         ]
-        if len(found) > 1:
+        if len(found) > 1 and not self._is_one(found):
             shown = ", ".join(
                 f"{r.alias}.{c.name}" for r in self.relations for c in r.columns if c in found
             )
@@ -138,6 +147,12 @@ class Scope:
             if not qualifier and key in values:
                 return values[key]
         return None
+
+    def _is_one(self, columns: list[Column]) -> bool:
+        """Whether the columns are one, which a nested query selects several times."""
+        named = {c.id for r in self.relations if r.is_renamed for c in r.columns}
+        same = {self.sources.get(c.id) for c in columns if c.id not in named}
+        return len(same) == 1 and None not in same and not named.intersection(c.id for c in columns)
 
     def _unknown(self, name: str, qualifier: str) -> Exception:
         visible: list[str] = []

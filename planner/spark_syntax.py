@@ -15,6 +15,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from planner.errors import ParseError
+from planner.window_names import with_window_names
 
 E = TypeVar("E", bound=exp.Expr)
 
@@ -28,6 +29,10 @@ _SET_OPERATIONS = {
 
 class UnsignedRightShift(exp.Expression, exp.Binary):
     """`a >>> b`: bits moved to the right, zeros from the left."""
+
+
+class UnaryPlus(exp.Unary):
+    """`+ a`, which sqlglot's own parser drops."""
 
 
 # sqlglot has no token for `>>>`; this one means nothing else in Spark.
@@ -83,11 +88,17 @@ def _placed_unary(parser: Any) -> Any:
     return parse
 
 
+def _parse_plus(parser: Any) -> exp.Expr | None:
+    operand = parser._parse_unary()
+    return UnaryPlus(this=operand) if operand is not None else None
+
+
 class SparkSyntax(SparkParser):
     """sqlglot's parser of Spark with what it lacks."""
 
     UNARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
-        token: _placed_unary(parser) for token, parser in SparkParser.UNARY_PARSERS.items()
+        token: _placed_unary(_parse_plus if token == TokenType.PLUS else parser)
+        for token, parser in SparkParser.UNARY_PARSERS.items()
     }
 
     PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Any]] = {
@@ -111,7 +122,7 @@ class SparkSyntax(SparkParser):
 
     def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
         """The statements of the tokens, where `window` is a name but before a named window."""
-        return super().parse(_with_window_names(raw_tokens), sql)
+        return super().parse(with_window_names(raw_tokens), sql)
 
     def _parse_types(
         self,
@@ -317,19 +328,6 @@ def substr_call(parser: Any) -> exp.Expr:
 def _all_of(source: exp.Expr) -> exp.Select:
     """`SELECT *` from what FROM takes."""
     return exp.Select(expressions=[exp.Star()]).from_(source, copy=False)
-
-
-def _with_window_names(tokens: list[Token]) -> list[Token]:
-    """The tokens, in which WINDOW stays the word of a clause only in `WINDOW name AS`."""
-    result = list(tokens)
-    for position, token in enumerate(tokens):
-        if token.token_type != TokenType.WINDOW:
-            continue
-        behind = tokens[position + 2].token_type if position + 2 < len(tokens) else None
-        if behind != TokenType.ALIAS:
-            place = (token.line, token.col, token.start, token.end)
-            result[position] = Token(TokenType.VAR, token.text, *place, list(token.comments))
-    return result
 
 
 def as_query(statement: exp.Expr) -> exp.Expr:

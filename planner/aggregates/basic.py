@@ -18,14 +18,21 @@ from planner.types import (
     BOOLEAN,
     DAY_TIME_INTERVAL,
     DOUBLE,
+    INT,
     NULL,
     STRING,
+    TIMESTAMP,
     YEAR_MONTH_INTERVAL,
     DataType,
     bounded_decimal,
 )
 
 _SMALL_INTEGERS = ("tinyint", "smallint", "int")
+
+
+def _summed(args: Args) -> Args:
+    """Spark adds timestamps up as seconds since 1970."""
+    return (cast(args[0], DOUBLE),) if args[0].dtype == TIMESTAMP else args
 
 
 def _sum_type(args: Args) -> DataType:
@@ -126,7 +133,7 @@ def _try_sum(node: AggregateCall) -> str | None:
 def _integers(args: Args) -> Args:
     if not (args[0].dtype.is_integral or args[0].dtype == NULL):
         raise AnalysisError(f"expected a whole number, found {args[0].dtype}")
-    return args
+    return (cast(args[0], INT),) if args[0].dtype == NULL else args
 
 
 def _bits(name: str) -> AggregateFunction:
@@ -137,13 +144,13 @@ def _bits(name: str) -> AggregateFunction:
 
 AGGREGATES: tuple[AggregateFunction, ...] = (
     AggregateFunction("count", (0, 1 << 20), _fixed(BIGINT), "count", _refuse_distinct_nested, _itself("sum"), empty="0", proof="aggregates"),
-    AggregateFunction("sum", (1, 1), _sum_type, "sum", _refuse_distinct_float, _itself("sum"), proof="aggregates"),
-    AggregateFunction("avg", (1, 1), _avg_type, None, lambda _: "avg in one step is not proven", _avg_states, _finish_avg, proof="aggregates"),
+    AggregateFunction("sum", (1, 1), _sum_type, "sum", _refuse_distinct_float, _itself("sum"), coerce=_summed, proof="aggregates"),
+    AggregateFunction("avg", (1, 1), _avg_type, None, lambda _: "avg in one step is not proven", _avg_states, _finish_avg, coerce=_summed, proof="aggregates"),
     AggregateFunction("min", (1, 1), _first, "min", _refuse_float, _itself("min"), template=_extreme, proof="aggregates"),
     AggregateFunction("max", (1, 1), _first, "max", _refuse_float, _itself("max"), template=_extreme, proof="aggregates"),
     AggregateFunction("bool_and", (1, 1), _fixed(BOOLEAN), "bool_and", states=_itself("bool_and"), coerce=_require_boolean, proof="aggregates"),
     AggregateFunction("bool_or", (1, 1), _fixed(BOOLEAN), "bool_or", states=_itself("bool_or"), coerce=_require_boolean, proof="aggregates"),
     _bits("bit_and"), _bits("bit_or"), _bits("bit_xor"),
-    AggregateFunction("try_sum", (1, 1), _sum_type, template=_try_sum, proof="aggregates"),
-    AggregateFunction("try_avg", (1, 1), _avg_type, reason="an overflow of decimals gives NULL"),
+    AggregateFunction("try_sum", (1, 1), _sum_type, template=_try_sum, coerce=_summed, proof="aggregates"),
+    AggregateFunction("try_avg", (1, 1), _avg_type, coerce=_summed, reason="an overflow of decimals gives NULL"),
 )  # fmt: skip

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from planner.aggregates.function import AggregateFunction, Args
-from planner.coercion import as_string
+from planner.coercion import as_int, as_string
 from planner.errors import AnalysisError
 from planner.expressions import AggregateCall, Literal
-from planner.types import BINARY, STRING, DataType, array_of
+from planner.functions.constant_arguments import require_constant
+from planner.functions.nested_rules import has_kind
+from planner.types import BINARY, INT, NULL, STRING, DataType, array_of
 
 
 def _first(args: Args) -> DataType:
     return args[0].dtype
+
+
+def _counted(args: Args) -> Args:
+    """A value, its rank, and of how many rows."""
+    if len(args) < 3:
+        return args
+    if args[2].dtype not in (INT, STRING, NULL) and not args[2].dtype.is_numeric:
+        raise AnalysisError(f"expected a number of values, found {args[2].dtype}")
+    return (*args[:2], as_int(require_constant(args[2], "the number of values")))
+
+
+def _set(args: Args) -> Args:
+    if has_kind(args[0].dtype, "map"):
+        raise AnalysisError(f"a set of {args[0].dtype}: maps are not equal to each other")
+    return args
 
 
 def _list(args: Args) -> DataType:
@@ -41,7 +58,9 @@ def _at(function: str) -> AggregateFunction:
         name = {"max_by": "arg_max_null", "min_by": "arg_min_null"}[function]
         return f"{name}({{0}}, {{1}}){{filter}}"
 
-    return AggregateFunction(function, (2, 3), _by, template=template, proof="aggregates")
+    return AggregateFunction(
+        function, (2, 3), _by, coerce=_counted, template=template, proof="aggregates"
+    )
 
 
 def _positional(function: str, duckdb: str) -> AggregateFunction:
@@ -64,6 +83,10 @@ def _positional(function: str, duckdb: str) -> AggregateFunction:
 
 def _strings(args: Args) -> Args:
     if args[0].dtype == BINARY:
+        if any(a.dtype not in (BINARY, NULL) for a in args[1:]):
+            raise AnalysisError(
+                f"listagg of binaries is delimited by a binary, not {args[1].dtype}"
+            )
         return args
     delimiter = args[1] if len(args) > 1 else Literal(STRING, "")
     if not isinstance(delimiter, Literal):
@@ -84,7 +107,7 @@ def _listagg_spark(node: AggregateCall) -> str:
 
 AGGREGATES: tuple[AggregateFunction, ...] = (
     AggregateFunction("collect_list", (1, 1), _list, template=_collect_list, empty="[]", proof="aggregates"),
-    AggregateFunction("collect_set", (1, 1), _list, template=_collect_set, empty="[]", proof="aggregates"),
+    AggregateFunction("collect_set", (1, 1), _list, coerce=_set, template=_collect_set, empty="[]", proof="aggregates"),
     _at("max_by"), _at("min_by"),
     _positional("first", "first"), _positional("last", "last"), _positional("any_value", "first"),
     AggregateFunction("listagg", (1, 2), _first, template=_listagg, spark=_listagg_spark, coerce=_strings, proof="aggregates"),

@@ -7,11 +7,13 @@ DuckDB is told Spark's own formula (`Percentile.getPercentile`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from planner.aggregates.function import AggregateFunction, Args
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import AggregateCall, Call, Expression, Literal, cast
-from planner.types import BIGINT, DOUBLE, NULL, DataType, array_of
+from planner.functions.constant_arguments import require_accuracy, require_shares
+from planner.types import BIGINT, DOUBLE, NULL, STRING, DataType, array_of
 
 
 def _fixed(dtype: DataType) -> Callable[[Args], DataType]:
@@ -40,11 +42,61 @@ def _plain(name: str, arity: int = 1) -> AggregateFunction:
     return _statistic(name, f"{name}({{distinct}}{{args}}){{filter}}", arity)
 
 
+def _average(name: str, averaged: int) -> AggregateFunction:
+    """An average over pairs, which to Spark is a decimal where the averaged values are."""
+
+    def coerce(args: Args) -> Args:
+        if args[averaged].dtype.is_decimal:
+            raise UnsupportedSqlError(f"{name} of {args[averaged].dtype}")
+        return _doubles(args)
+
+    return replace(_plain(name, 2), coerce=coerce)
+
+
 # ---------------------------------------------------------------- percentiles
 
 
-def _numeric(args: Args) -> Args:
+def _shared(args: Args) -> Args:
+    """A value and its percentages, and for `percentile` how often the value counts."""
+    require_shares(args[1], "a percentile")
+    if len(args) == 3 and not (args[2].dtype.is_integral or args[2].dtype == NULL):
+        raise AnalysisError(f"a percentile counts values by a whole number, not {args[2].dtype}")
     return (*_doubles(args[:1]), *args[1:])
+
+
+def _deterministic(args: Args) -> Args:
+    for flag in args[1:]:
+        if not isinstance(flag, Literal) or not isinstance(flag.value, bool):
+            raise AnalysisError("the second argument of 'mode' is true or false")
+    return args
+
+
+# Spark's sketch needs 9 bits of precision or more.
+_MAX_DEVIATION = 0.39
+
+
+def _estimated(args: Args) -> Args:
+    for deviation in args[1:]:
+        is_share = isinstance(deviation, Literal) and (
+            deviation.dtype.is_floating or deviation.dtype.is_decimal
+        )
+        if not is_share or not 0 < float(str(deviation.value)) <= _MAX_DEVIATION:  # type: ignore[attr-defined]  # a literal
+            raise AnalysisError(
+                f"the deviation of approx_count_distinct is a constant such as 0.05, up to {_MAX_DEVIATION}"
+            )
+    return args
+
+
+def _approximated(args: Args) -> Args:
+    value = args[0].dtype
+    if value in (STRING, NULL):
+        args = (cast(args[0], DOUBLE), *args[1:])
+    elif not (value.is_numeric or value.is_datetime or value.is_interval):
+        raise AnalysisError(f"percentile_approx of {value}")
+    require_shares(args[1], "percentile_approx")
+    if len(args) == 3:
+        require_accuracy(args[2], "percentile_approx")
+    return args
 
 
 def shares(node: Expression) -> tuple[float, ...] | None:
@@ -143,15 +195,15 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
     _statistic("kurtosis", "kurtosis_pop({distinct}{0}){filter}"),
     _statistic("corr", _NO_CORRELATION + "corr({0}, {1}){filter} END", 2),
     _plain("covar_samp", 2), _plain("covar_pop", 2),
-    _plain("regr_avgx", 2), _plain("regr_avgy", 2), _plain("regr_sxx", 2), _plain("regr_sxy", 2), _plain("regr_syy", 2),
+    _average("regr_avgx", 1), _average("regr_avgy", 0), _plain("regr_sxx", 2), _plain("regr_sxy", 2), _plain("regr_syy", 2),
     _plain("regr_intercept", 2), _plain("regr_r2", 2),
     _statistic("regr_slope", _NO_SLOPE + "regr_slope({0}, {1}){filter} END", 2),
     AggregateFunction("regr_count", (2, 2), _fixed(BIGINT), template=lambda _: "regr_count({0}, {1}){filter}", coerce=_doubles, proof="aggregates"),
-    AggregateFunction("percentile", (2, 3), _percentile_type, template=_percentile, coerce=_numeric, proof="aggregates"),
+    AggregateFunction("percentile", (2, 3), _percentile_type, template=_percentile, coerce=_shared, proof="aggregates"),
     AggregateFunction("median", (1, 1), _fixed(DOUBLE), template=_median, coerce=_doubles, proof="aggregates"),
-    AggregateFunction("percentile_cont", (2, 2), _percentile_type, template=_percentile, spark=_ORDERED, coerce=_numeric, proof="aggregates"),
-    AggregateFunction("percentile_disc", (2, 2), _percentile_type, template=_percentile_disc, spark=_ORDERED, coerce=_numeric, proof="aggregates"),
-    AggregateFunction("mode", (1, 2), lambda a: a[0].dtype, template=_mode, proof="aggregates"),
-    AggregateFunction("approx_percentile", (2, 3), lambda a: array_of(a[0].dtype) if a[1].dtype.kind == "array" else a[0].dtype, reason="its sketch differs from DuckDB's"),
-    AggregateFunction("approx_count_distinct", (1, 2), _fixed(BIGINT), reason="its sketch differs from DuckDB's"),
+    AggregateFunction("percentile_cont", (2, 2), _percentile_type, template=_percentile, spark=_ORDERED, coerce=_shared, proof="aggregates"),
+    AggregateFunction("percentile_disc", (2, 2), _percentile_type, template=_percentile_disc, spark=_ORDERED, coerce=_shared, proof="aggregates"),
+    AggregateFunction("mode", (1, 2), lambda a: a[0].dtype, coerce=_deterministic, template=_mode, proof="aggregates"),
+    AggregateFunction("approx_percentile", (2, 3), lambda a: array_of(a[0].dtype) if a[1].dtype.kind == "array" else a[0].dtype, coerce=_approximated, reason="its sketch differs from DuckDB's"),
+    AggregateFunction("approx_count_distinct", (1, 2), _fixed(BIGINT), coerce=_estimated, reason="its sketch differs from DuckDB's"),
 )  # fmt: skip

@@ -27,6 +27,6 @@ def condition_of(node: exp.Expr, scope: Scope, where: str) -> Expression:
     """
     with located(node):
         result = build_scalar(node, scope)
-        if result.dtype not in (BOOLEAN, NULL):
+        if result.dtype != BOOLEAN and (result.dtype != NULL or where in ("WHERE", "ON")):
             raise AnalysisError(f"{where} needs a boolean, found {result.dtype}")
         return cast_literal(result, BOOLEAN)

@@ -40,6 +40,7 @@ class BuildContext:
         self.tables: dict[str, TableInfo] = {}
         self.time_windows: set[int] = set()
         self.sessions: set[Expression] = set()
+        self.sources: dict[int, int] = {}
         self._plan_query = plan_query
         self._ids = itertools.count()
 
@@ -59,6 +60,7 @@ class BuildContext:
             parameters=self.parameters,
             parent=outer,
             time_windows=self.time_windows,
+            sources=self.sources,
         )
 
     def output_scope(self, plan: LogicalPlan, outer: Scope | None, ctes: Ctes) -> Scope:

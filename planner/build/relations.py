@@ -177,7 +177,7 @@ def _aliased(plan: LogicalPlan, node: exp.Expr) -> tuple[LogicalPlan, Relation]:
                 )
         columns = tuple(replace(c, name=n) for c, n in zip(columns, names, strict=True))
     if node.alias or not isinstance(node, exp.Table) or isinstance(node.this, exp.Func):
-        return plan, Relation(node.alias or "", columns)
+        return plan, Relation(node.alias or "", columns, is_renamed=bool(names))
     *path, name = (part.name for part in node.parts)
     return plan, Relation(name, columns, tuple(path))
 

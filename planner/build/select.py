@@ -14,6 +14,13 @@ from planner.build.context import BuildContext, Ctes
 from planner.build.generators import generated_columns, generator_items, plan_generators
 from planner.build.grouping import calling, outer_aggregates, plan_aggregate
 from planner.build.grouping_sets import refuse_grouping
+from planner.build.output_names import (
+    Item,
+    distinct_keys,
+    late_scope,
+    refuse_outer_parts,
+    sources_of,
+)
 from planner.build.places import located
 from planner.build.relations import plan_from
 from planner.build.replacing import exchanged
@@ -97,9 +104,12 @@ def select_from(
         plan = Filter(plan, predicate)
     plan = plan_time_windows(context, plan, node, scope)
     scope.windows = named_windows(node)
-    items = _items(node, scope)
+    shown = _items(node, scope)
     scope.windows = None
-    having, keys = _having_and_keys(node, scope, items)
+    items = [(item.name, item.expr) for item in shown]
+    having, keys = _having_and_keys(node, scope, shown)
+    if scope.parent is not None:
+        refuse_outer_parts(node, plan, shown, keys)
     if any(contains(e, WindowCall) for e in having):
         raise misplaced(node.args["having"], "in HAVING; use QUALIFY or a subquery")
     qualify = qualify_condition(node, scope, items)
@@ -133,40 +143,42 @@ def select_from(
         plan, over = plan_generators(context, plan, over)
         items = [(n, e) for (n, _), e in zip(items, over, strict=False)]
         keys = [replace(k, expr=e) for k, e in zip(keys, over[len(items) :], strict=True)]
-    return _finish_select(context, node, plan, items, keys)
+    return _finish_select(context, node, plan, items, keys, sources_of(shown, context.sources))
 
 
-def _items(node: exp.Select, scope: Scope) -> list[tuple[str, Expression]]:
-    items: list[tuple[str, Expression]] = []
+def _items(node: exp.Select, scope: Scope) -> list[Item]:
+    items: list[Item] = []
     for item in node.expressions:
         if is_star(item):
-            items.extend(star_items(item, scope))
+            items.extend(Item(n, e, is_plain=True) for n, e in star_items(item, scope))
             continue
         with located(item):
             generated = generator_items(item, scope)
         if generated is not None:
-            items.extend(generated)
+            items.extend(Item(n, e) for n, e in generated)
             if isinstance(item, exp.Alias | exp.Aliases):
                 scope.aliases = {**{n.lower(): e for n, e in generated}, **scope.aliases}
             continue
         expr = build_scalar(item, scope)
         check_place(expr, item)
         name = item_name(item)
-        items.append((name, expr))
+        items.append(Item(name, expr, isinstance(item, exp.Column)))
         if isinstance(item, exp.Alias):
             scope.aliases.setdefault(name.lower(), expr)
     return items
 
 
 def _having_and_keys(
-    node: exp.Select, scope: Scope, items: list[tuple[str, Expression]]
+    node: exp.Select, scope: Scope, items: list[Item]
 ) -> tuple[list[Expression], list[SortKey]]:
-    outputs = {**scope.made, **{name.lower(): expr for name, expr in reversed(items)}}
-    late = replace(scope, aliases=outputs, aliases_first=True)
+    late = late_scope(scope, items)
     having: list[Expression] = []
     if (clause := node.args.get("having")) is not None:
         having = [condition_of(clause.this, late, "HAVING")]
-    return having, sort_keys(node, late, [e for _, e in items])
+    values = [item.expr for item in items]
+    if node.args.get("distinct") is None:
+        return having, sort_keys(node, late, values)
+    return having, distinct_keys(node, late, items, lambda names: sort_keys(node, names, values))
 
 
 def _finish_select(
@@ -175,8 +187,10 @@ def _finish_select(
     plan: LogicalPlan,
     items: list[tuple[str, Expression]],
     keys: list[SortKey],
+    sources: dict[int, int],
 ) -> LogicalPlan:
     outputs: list[NamedExpression] = [(context.column(n, e.dtype), e) for n, e in items]
+    context.sources.update({outputs[at][0].id: source for at, source in sources.items()})
     windows = context.time_windows
     windows |= {
         c.id
@@ -197,7 +211,7 @@ def _finish_select(
         if column is not None:
             resolved.append(replace(key, expr=column.ref))
     if is_distinct:
-        _check_distinct(node, outputs, hidden)
+        _check_distinct(node, outputs)
         plan = distinct(Project(plan, tuple(outputs)))
         if hidden:
             plan = Project(plan, (*((c, c.ref) for c, _ in outputs), *hidden))
@@ -211,9 +225,7 @@ def _finish_select(
     return plan
 
 
-def _check_distinct(
-    node: exp.Select, outputs: list[NamedExpression], hidden: list[NamedExpression]
-) -> None:
+def _check_distinct(node: exp.Select, outputs: list[NamedExpression]) -> None:
     if node.args["distinct"].args.get("on"):
         with located(node.args["distinct"]):
             raise UnsupportedSqlError("DISTINCT ON")
@@ -221,7 +233,3 @@ def _check_distinct(
         if "map<" in str(column.dtype):
             with located(node):
                 raise AnalysisError(f"DISTINCT over column '{column.name}', which holds a map")
-    selected = {c.id for c, _ in outputs}
-    if any(expr.column_ids - selected for _, expr in hidden):
-        with located(node.args.get("order")):
-            raise AnalysisError("ORDER BY of a DISTINCT query must use its select items")

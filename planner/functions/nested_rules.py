@@ -15,6 +15,7 @@ from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import Expression, Lambda, Literal
 from planner.types import (
     BOOLEAN,
+    FLOAT,
     INT,
     NULL,
     STRING,
@@ -73,6 +74,8 @@ def tightest(left: DataType, right: DataType) -> DataType:
     common = common_type(left, right)
     if left == right or NULL in (left, right):
         return common or left
+    if FLOAT in (left, right) and (left.is_integral or right.is_integral):
+        return FLOAT
     decimals = has_kind(left, "decimal") or has_kind(right, "decimal")
     holds_whole = left.is_integral or right.is_integral
     if common is not None and (not decimals or (holds_whole and common in (left, right))):
@@ -156,7 +159,7 @@ def array_and_value(
 
 def as_int32(expr: Expression) -> Expression:
     """A number that must fit INT by its type."""
-    if expr.dtype.kind in ("tinyint", "smallint", "int", "void"):
+    if expr.dtype.kind in ("tinyint", "smallint", "int"):
         return cast_literal(expr, INT)
     raise AnalysisError(f"expected an int, found {expr.dtype}")
 

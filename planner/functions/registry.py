@@ -76,6 +76,10 @@ ALIASES: dict[str, str] = {
 }
 
 
+# Of other names that take fewer arguments than the function itself.
+ALIAS_ARITIES: dict[str, tuple[int, int]] = {"nvl": (2, 2), "ifnull": (2, 2)}
+
+
 def make_call(name: str, *args: Expression) -> Call:
     """A call with Spark's implicit casts and result type.
 

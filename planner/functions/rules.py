@@ -26,6 +26,7 @@ from planner.coercion import (
 )
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import Expression, Literal
+from planner.functions.constant_arguments import require_constant
 from planner.types import (
     BIGINT,
     BINARY,
@@ -51,6 +52,14 @@ def unchanged(args: Args) -> Args:
 def strings(args: Args) -> Args:
     """Arguments read as strings."""
     return tuple(as_string(a) for a in args)
+
+
+def only_strings(args: Args) -> Args:
+    """Arguments that must be strings already."""
+    for arg in args:
+        if arg.dtype not in (STRING, NULL):
+            raise AnalysisError(f"expected a string, found {arg.dtype}")
+    return strings(args)
 
 
 def string_ints(args: Args) -> Args:
@@ -239,9 +248,17 @@ def numeric(args: Args) -> Args:
     return args
 
 
-def numeric_int(args: Args) -> Args:
-    """A number, then whole numbers."""
-    return (*numeric(args[:1]), *(as_int(a) for a in args[1:]))
+def plain_number(args: Args) -> Args:
+    """One number, as it is; a string becomes a double, an interval is none."""
+    if args[0].dtype.is_interval:
+        raise AnalysisError(f"expected a number, found {args[0].dtype}")
+    return numeric(args)
+
+
+def rounded_number(args: Args) -> Args:
+    """A number, then a constant number of digits."""
+    digits = (as_int(require_constant(a, "the number of digits")) for a in args[1:])
+    return (*plain_number(args[:1]), *digits)
 
 
 def floats(args: Args) -> Args:

@@ -11,10 +11,10 @@ from sqlglot import exp
 
 from planner.aggregates import AGGREGATE_ALIASES, AGGREGATES, make_aggregate
 from planner.coercion import as_boolean, require_castable, require_orderable
-from planner.errors import AnalysisError, UnsupportedSqlError
+from planner.errors import AnalysisError, UnsupportedSqlError, wrong_count
 from planner.expressions import AggregateCall, Expression, Literal, cast, contains
 from planner.functions import MACROS, make_call
-from planner.functions.registry import ALIASES
+from planner.functions.registry import ALIAS_ARITIES, ALIASES
 from planner.parse import position
 from planner.scalars.handlers import (
     CALL_BUILDERS,
@@ -23,7 +23,7 @@ from planner.scalars.handlers import (
     handles,
     refuse_unused,
 )
-from planner.types import BOOLEAN, NULL, parse_type
+from planner.types import BOOLEAN, parse_type
 
 _CASTS = frozenset(
     ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "binary")
@@ -45,6 +45,9 @@ def _call(node: exp.Anonymous, names: Names) -> Expression:
         return cast(args[0], parse_type(name))
     if name in MACROS:
         return MACROS[name](args)
+    arity = ALIAS_ARITIES.get(name)
+    if arity is not None and not arity[0] <= len(args) <= arity[1]:
+        raise AnalysisError(f"function '{name}' {wrong_count(arity, len(args))}")
     return make_call(ALIASES.get(name, name), *args)
 
 
@@ -93,6 +96,8 @@ def aggregate_call(name: str, args: tuple[Expression, ...], distinct: bool) -> A
     if name == "count" and len(args) == 1 and isinstance(args[0], Literal) and not distinct:
         args = () if args[0].value is not None else args
     if name == "count_if":
+        if len(args) != 1:
+            raise AnalysisError(f"aggregate 'count_if' {wrong_count((1, 1), len(args))}")
         return make_aggregate("count", (), where=args[0])
     return make_aggregate(name, args, distinct=distinct)
 
@@ -127,7 +132,7 @@ def _filter(node: exp.Filter, names: Names) -> Expression:
         raise AnalysisError("FILTER stands behind an aggregate only")
     where = build_scalar(node.expression.this, names)
     line, column = position(node.expression)
-    if where.dtype not in (BOOLEAN, NULL):
+    if where.dtype != BOOLEAN:
         found = f"FILTER needs a boolean, found {where.dtype}"
         raise AnalysisError(found, line=line, column=column)
     if contains(where, AggregateCall):

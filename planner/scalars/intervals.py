@@ -15,6 +15,7 @@ from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import Expression, Literal, cast
 from planner.functions import make_call
 from planner.scalars.handlers import Names, handles
+from planner.spark_syntax import UnaryPlus
 from planner.types import (
     DATE,
     INT,
@@ -63,6 +64,8 @@ def _interval(node: exp.Interval, names: Names) -> Expression:
     del names
     value = node.this
     sign = 1
+    if isinstance(value, UnaryPlus):
+        value = value.this
     if isinstance(value, exp.Neg):
         sign, value = -1, value.this
     if not isinstance(value, exp.Literal):

@@ -27,6 +27,7 @@ from planner.functions import make_call
 from planner.parse import StagecoachSpark
 from planner.scalars.handlers import Names, build_scalar, handles
 from planner.scalars.intervals import is_interval, negated
+from planner.spark_syntax import UnaryPlus
 from planner.types import (
     BOOLEAN,
     DATE,
@@ -61,7 +62,8 @@ def _negate(node: exp.Neg, names: Names) -> Expression:
     inner = build_scalar(node.this, names)
     if is_interval(inner.dtype):
         return negated(inner)
-    if isinstance(inner, Literal) and isinstance(inner.value, int | float):
+    is_number = inner.dtype.is_numeric
+    if is_number and isinstance(inner, Literal) and isinstance(inner.value, int | float):
         return Literal(inner.dtype, -inner.value)
     if isinstance(inner, Literal) and inner.dtype.is_decimal:
         value = -Decimal(str(inner.value))
@@ -69,6 +71,13 @@ def _negate(node: exp.Neg, names: Names) -> Expression:
             return Literal(integer_literal_type(-(2**63)), -(2**63))
         return Literal(inner.dtype, _plain(value))
     return make_call("negate", inner)
+
+
+@handles(UnaryPlus)
+def _plus(node: UnaryPlus, names: Names) -> Expression:
+    inner = build_scalar(node.this, names)
+    is_number = isinstance(inner, Literal) and inner.dtype.is_numeric
+    return inner if is_number or is_interval(inner.dtype) else make_call("positive", inner)
 
 
 @handles(exp.Cast, exp.TryCast)

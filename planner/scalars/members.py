@@ -149,7 +149,8 @@ def _name(node: exp.Expr) -> str:
 
 @handles(exp.Transform)
 def _transform(node: exp.Transform, names: Names) -> Expression:
-    return _higher_order("transform", [node.this, node.expression], names)
+    given = [node.this, node.expression]
+    return _higher_order("transform", [part for part in given if part is not None], names)
 
 
 @builds(*(name for name, function in REGISTRY.items() if function.lambda_types is not None))

@@ -229,6 +229,8 @@ def _case(node: exp.Case, names: Names) -> Expression:
     args: list[Expression] = []
     for branch in node.args["ifs"]:
         test = build_scalar(branch.this, names)
+        if subject is None and test.dtype == NULL:
+            raise AnalysisError("case: expected a boolean, found void")
         args.append(test if subject is None else make_call("eq", subject, test))
         args.append(build_scalar(branch.args["true"], names))
     default = node.args.get("default")
@@ -239,7 +241,9 @@ def _case(node: exp.Case, names: Names) -> Expression:
 @handles(exp.If)
 def _if(node: exp.If, names: Names) -> Expression:
     false = node.args.get("false")
-    otherwise = build_scalar(false, names) if false is not None else Literal(NULL, None)
+    if false is None:
+        raise AnalysisError("function 'if' takes 3 arguments, not 2")
+    otherwise = build_scalar(false, names)
     test, value = build_scalar(node.this, names), build_scalar(node.args["true"], names)
     return make_call("case", test, value, otherwise)
 

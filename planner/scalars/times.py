@@ -15,7 +15,7 @@ from planner.functions.macros.times import MACROS, NOW, TODAY
 from planner.functions.spell_times import UNIT_MICROS, UNIT_MONTHS
 from planner.scalars.handlers import Names, build_scalar, builds, handles
 from planner.scalars.intervals import is_interval
-from planner.types import INT, INTERVAL, STRING
+from planner.types import INT, INTERVAL, STRING, interval_fields
 
 _FIELDS = {
     "year": ("y", "years", "yr", "yrs"),
@@ -64,8 +64,10 @@ def _field_of(name: str, source: Expression) -> Expression:
     if source.dtype == INTERVAL:
         raise UnsupportedSqlError("a field of a calendar interval")
     if source.dtype.is_interval:
-        months = field in ("year", "month")
-        if field not in _INTERVAL_FIELDS or months != source.dtype.is_year_month:
+        units = ("year", "month", "day", "hour", "minute", "second")
+        first, last = (units.index(f) for f in interval_fields(source.dtype))
+        within = units[first : last + 1]
+        if field not in _INTERVAL_FIELDS or str(field).split("_")[0] not in within:
             raise AnalysisError(f"there is no field {name} in an {source.dtype}")
         return make_call(_INTERVAL_FIELDS[field], source)
     if field is None:

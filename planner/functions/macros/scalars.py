@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from planner.coercion import require_castable
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import Expression, Literal, cast
 from planner.functions.registry import make_call
-from planner.types import DOUBLE, INT, STRING, decimal
+from planner.types import DOUBLE, INT, NULL, STRING, decimal
 
 Args = tuple[Expression, ...]
 
@@ -74,12 +75,13 @@ def _null_if_zero(args: Args) -> Expression:
 
 def _decimal(args: Args) -> Expression:
     _count("decimal", args, 1)
+    require_castable(args[0].dtype, decimal(10, 0))
     return cast(args[0], decimal(10, 0))
 
 
 def _collation(args: Args) -> Expression:
     _count("collation", args, 1)
-    if args[0].dtype != STRING:
+    if args[0].dtype not in (STRING, NULL):
         raise AnalysisError(f"collation: expected a string, found {args[0].dtype}")
     return Literal(STRING, "SYSTEM.BUILTIN.UTF8_BINARY")
 

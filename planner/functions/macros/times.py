@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.coercion import cast_literal
-from planner.errors import AnalysisError, UnsupportedSqlError
+from planner.coercion import as_string, cast_literal, require_castable
+from planner.errors import AnalysisError, UnsupportedSqlError, wrong_count
 from planner.expressions import Cast, Expression, Literal, Parameter
 from planner.functions.registry import make_call
-from planner.functions.tables.times import DEFAULT_PATTERN, as_instant
+from planner.functions.tables.times import DEFAULT_PATTERN
 from planner.types import DATE, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
 
 Args = tuple[Expression, ...]
@@ -18,7 +18,7 @@ TODAY = Parameter(DATE, "@date")
 
 def _count(name: str, args: Args, fewest: int, most: int) -> None:
     if not fewest <= len(args) <= most:
-        raise AnalysisError(f"function '{name}' takes {fewest} to {most} arguments")
+        raise AnalysisError(f"function '{name}' {wrong_count((fewest, most), len(args))}")
 
 
 def _reading(
@@ -28,19 +28,48 @@ def _reading(
 
     def build(args: Args) -> Expression:
         _count(name, args, 1, 2)
-        if len(args) == 2 and args[0].dtype == STRING:
-            return make_call(row, *args)
-        as_instant(args[0])
-        if safe and args[0].dtype == STRING:
-            return Cast(dtype, args[0], safe=True)
-        return cast_literal(args[0], dtype)
+        source = _readable(name, args, dtype)
+        if len(args) == 2:
+            as_string(args[1])
+            if source.dtype == STRING:
+                return make_call(row, source, args[1])
+        if safe and (source.dtype == STRING or source.dtype.is_numeric):
+            return Cast(dtype, source, safe=True)
+        return cast_literal(source, dtype)
 
     return build
 
 
+def _readable(name: str, args: Args, dtype: DataType) -> Expression:
+    """What is read: a number of seconds for a timestamp, a moment, or else a text.
+
+    Raises:
+        AnalysisError: For values that are no texts, and for numbers with a pattern.
+    """
+    found = args[0].dtype
+    if found.is_datetime or found in (STRING, NULL):
+        return args[0]
+    if found.is_numeric and dtype == TIMESTAMP:
+        if len(args) == 2:
+            raise AnalysisError(f"{name} reads a text by a pattern, not {_a(found)}")
+        return args[0]
+    if found.is_interval or not found.is_atomic:
+        # Spark, too, makes of an interval a text that is no moment; only it can say so.
+        what = UnsupportedSqlError if found.is_interval else AnalysisError
+        raise what(f"{name}: expected a text or a moment, found {found}")
+    return cast_literal(args[0], STRING)
+
+
+def _a(dtype: DataType) -> str:
+    return f"{'an' if dtype.kind[0] in 'aeiou' else 'a'} {dtype}"
+
+
 def _seconds(name: str) -> Callable[[Args], Expression]:
     def build(args: Args) -> Expression:
-        _count(name, args, 0, 2)
+        _count(name, args, 0 if name == "unix_timestamp" else 1, 2)
+        for layout in args[1:]:
+            if layout.dtype not in (STRING, NULL):
+                raise AnalysisError(f"{name}: expected a string, found {layout.dtype}")
         if not args:
             return make_call("seconds_since_1970", NOW)
         if args[0].dtype == STRING:
@@ -77,14 +106,17 @@ def _cast(name: str, dtype: DataType) -> Callable[[Args], Expression]:
         _count(name, args, 1, 1)
         if args[0].dtype == NULL:
             return Literal(dtype, None)
+        require_castable(args[0].dtype, dtype)
         return cast_literal(args[0], dtype)
 
     return build
 
 
-def _bound(value: Expression) -> Callable[[Args], Expression]:
+def _bound(name: str, value: Expression) -> Callable[[Args], Expression]:
     def build(args: Args) -> Expression:
-        _count("the clock", args, 0, 0)
+        if len(args) == 1 and value.dtype != DATE:
+            raise UnsupportedSqlError(f"{name} with a number of digits")
+        _count(name, args, 0, 0)
         return value
 
     return build
@@ -110,9 +142,9 @@ MACROS: dict[str, Callable[[Args], Expression]] = {
     "try_make_timestamp_ltz": _making("try_make_timestamp_ltz"),
     "try_make_timestamp_ntz": _making("try_make_timestamp_ntz"),
     "convert_timezone": _convert,
-    "now": _bound(NOW),
-    "current_timestamp": _bound(NOW),
-    "current_date": _bound(TODAY),
-    "curdate": _bound(TODAY),
-    "localtimestamp": _bound(Parameter(TIMESTAMP_NTZ, "@local")),
+    "now": _bound("now", NOW),
+    "current_timestamp": _bound("current_timestamp", NOW),
+    "current_date": _bound("current_date", TODAY),
+    "curdate": _bound("curdate", TODAY),
+    "localtimestamp": _bound("localtimestamp", Parameter(TIMESTAMP_NTZ, "@local")),
 }

@@ -77,7 +77,10 @@ def _comparator(node: Call) -> str | None:
 def _sequence(args: Args) -> Args:
     if any(a.dtype.is_datetime for a in args[:2]):
         return _sequence_of_times(args)
-    if not all(a.dtype.is_integral or a.dtype == NULL for a in args):
+    types = {a.dtype for a in args} - {NULL}
+    if types == {STRING}:
+        raise UnsupportedSqlError("a sequence of texts")
+    if not all(t.is_integral or t == STRING for t in types):
         raise AnalysisError("expected whole numbers, dates or timestamps")
     return unified(args, "sequence")
 
@@ -109,7 +112,9 @@ def _flattened(args: Args) -> Args:
 
 
 def _repeated(args: Args) -> Args:
-    return args[0], rule.as_int32(args[1])
+    if args[1].dtype not in (INT, NULL):
+        raise AnalysisError(f"expected an int, found {args[1].dtype}")
+    return args[0], cast_literal(args[1], INT)
 
 
 def _sliced(args: Args) -> Args:
@@ -118,6 +123,8 @@ def _sliced(args: Args) -> Args:
 
 def _zipped(args: Args) -> Args:
     """Names, which `planner.scalars.members` puts in, and arrays in turn."""
+    if not args:
+        raise UnsupportedSqlError("arrays_zip of nothing")
     for array in args[1::2]:
         rule.expect(array, "array")
     return rule.named_values(args)
@@ -216,7 +223,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("flatten", (1, 1), _flattened, _element_type, "flatten({0})", spell.flatten, proof="arrays"),
     Function("array_concat", (1, 1 << 20), rule.concatenated, first_type, listed("concat({*})"), spell.concat, proof="arrays"),
     Function("array_reverse", (1, 1), rule.first_array, first_type, "reverse({0})", "list_reverse({0})", proof="arrays"),
-    Function("arrays_zip", (2, 1 << 20), _zipped, _zipped_type, _spark_zip, spell.arrays_zip, _refuse_names, "arrays"),
+    Function("arrays_zip", (0, 1 << 20), _zipped, _zipped_type, _spark_zip, spell.arrays_zip, _refuse_names, "arrays"),
     Function("sequence", (2, 3), _sequence, _array_type, listed("sequence({*})"), _sequence_text, refuse_sequence, "arrays"),
     Function("transform", (2, 2), _transformed, _lambda_result, "transform({0}, {1})", "list_transform({0}, {1})", proof="lambdas", lambda_types=_element_and_index),
     Function("filter", (2, 2), rule.predicate(1), first_type, "filter({0}, {1})", "list_filter({0}, {1})", proof="lambdas", lambda_types=_element_and_index),

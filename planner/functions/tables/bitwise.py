@@ -9,7 +9,7 @@ from planner.errors import AnalysisError
 from planner.functions import rules as rule
 from planner.functions import spell_bits as spell
 from planner.functions.function import Args, Function
-from planner.types import BIGINT, BOOLEAN, INT, TINYINT
+from planner.types import BIGINT, BINARY, BOOLEAN, INT, TINYINT
 
 
 def _counted(args: Args) -> Args:
@@ -17,7 +17,7 @@ def _counted(args: Args) -> Args:
 
 
 def _one_binary(args: Args) -> Args:
-    if args[0].dtype.kind not in ("binary", "void"):
+    if args[0].dtype != BINARY:
         raise AnalysisError(f"expected a binary, found {args[0].dtype}")
     return rule.binaries(args)
 

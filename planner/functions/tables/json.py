@@ -13,10 +13,11 @@ import re
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import Call, Literal
 from planner.functions import nested_rules as rule
+from planner.functions.constant_arguments import require_constant
 from planner.functions.function import Args, Function, listed
 from planner.functions.rules import fixed
 from planner.functions.spell_collections import quoted, raises
-from planner.types import INT, STRING, DataType, array_of, parse_type
+from planner.types import INT, NULL, STRING, DataType, array_of, parse_type
 
 _PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,6}\])+")
 _STEP = re.compile(r"\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\]")
@@ -125,7 +126,16 @@ def _table_type(text: str) -> DataType:
     return parse_type(f"struct<{','.join(f'{m[1]}:{m[2]}' for m in members if m)}>")
 
 
+def _sampled(args: Args) -> Args:
+    text = require_constant(args[0], "the JSON of schema_of_json")
+    if isinstance(text, Literal) and text.value is None:
+        raise AnalysisError("the JSON of schema_of_json is NULL")
+    return _schema(args)
+
+
 def _written(args: Args) -> Args:
+    if args[0].dtype == NULL:
+        raise UnsupportedSqlError("to_json of an untyped NULL")
     if args[0].dtype.is_atomic:
         raise AnalysisError(f"expected an array, a map or a struct, found {args[0].dtype}")
     return args
@@ -137,5 +147,5 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("json_object_keys", (1, 1), _texts, fixed(array_of(STRING)), "json_object_keys({0})", _KEYS, proof="json"),
     Function("from_json", (2, 3), _schema, _schema_type, listed("from_json({*})")),
     Function("to_json", (1, 2), _written, fixed(STRING), listed("to_json({*})")),
-    Function("schema_of_json", (1, 2), _schema, fixed(STRING), listed("schema_of_json({*})")),
+    Function("schema_of_json", (1, 2), _sampled, fixed(STRING), listed("schema_of_json({*})")),
 )  # fmt: skip

@@ -67,6 +67,8 @@ def _entries_map(args: Args) -> DataType:
 
 
 def _concatenated(args: Args) -> Args:
+    if not args:
+        raise UnsupportedSqlError("map_concat of nothing")
     target = rule.expect(args[0], "map").dtype
     for arg in args[1:]:
         target = rule.wider(target, rule.expect(arg, "map").dtype)
@@ -104,6 +106,12 @@ def _map_lambda(args: Args) -> Args:
     return rule.expect(args[0], "map"), rule.with_body_type(args[1], args[1].dtype)
 
 
+def _key_lambda(args: Args) -> Args:
+    map_, key = _map_lambda(args)
+    rule.orderable(key.dtype)
+    return map_, key
+
+
 def _zip_lambda(args: Args) -> Args:
     return (*_same_keys(args[:2]), rule.with_body_type(args[2], args[2].dtype))
 
@@ -135,11 +143,11 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("map_keys", (1, 1), rule.first_map, lambda a: array_of(_key(a[0].dtype)), "map_keys({0})", "map_keys({0})", proof="maps"),
     Function("map_values", (1, 1), rule.first_map, lambda a: array_of(_value(a[0].dtype)), "map_values({0})", "map_values({0})", proof="maps"),
     Function("map_entries", (1, 1), rule.first_map, rule.entries_type, "map_entries({0})", "map_entries({0})", proof="maps"),
-    Function("map_concat", (1, 1 << 20), _concatenated, first_type, listed("map_concat({*})"), spell.map_concat, _refuse_keys, "maps"),
+    Function("map_concat", (0, 1 << 20), _concatenated, first_type, listed("map_concat({*})"), spell.map_concat, _refuse_keys, "maps"),
     Function("map_contains_key", (2, 2), _contains_key, fixed(BOOLEAN), "map_contains_key({0}, {1})", spell.MAP_CONTAINS_KEY, proof="maps"),
     Function("str_to_map", (1, 3), _texts, fixed(map_of(STRING, STRING)), "str_to_map({0}, {1}, {2})", spell.STR_TO_MAP, _refuse_delimiters, "maps"),
     Function("map_filter", (2, 2), rule.predicate(1), first_type, "map_filter({0}, {1})", spell.MAP_FILTER, proof="map_lambdas", lambda_types=_key_and_value),
-    Function("transform_keys", (2, 2), _map_lambda, lambda a: map_of(a[1].dtype, _value(a[0].dtype)), "transform_keys({0}, {1})", spell.TRANSFORM_KEYS, _refuse_keys, "map_lambdas", _key_and_value),
+    Function("transform_keys", (2, 2), _key_lambda, lambda a: map_of(a[1].dtype, _value(a[0].dtype)), "transform_keys({0}, {1})", spell.TRANSFORM_KEYS, _refuse_keys, "map_lambdas", _key_and_value),
     Function("transform_values", (2, 2), _map_lambda, lambda a: map_of(_key(a[0].dtype), a[1].dtype), "transform_values({0}, {1})", spell.TRANSFORM_VALUES, proof="map_lambdas", lambda_types=_key_and_value),
     Function("map_zip_with", (3, 3), _zip_lambda, lambda a: map_of(_key(a[0].dtype), a[2].dtype), "map_zip_with({0}, {1}, {2})", spell.MAP_ZIP_WITH, _refuse_keys, "map_lambdas", _key_and_values),
 )  # fmt: skip

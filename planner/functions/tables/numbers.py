@@ -6,12 +6,14 @@ One table of `Function` rows; the rules are in `planner.functions.function`.
 from __future__ import annotations
 
 from planner.coercion import as_bigint, as_double, as_int, as_string, cast_literal
+from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.functions import duckdb as duck
 from planner.functions import rules as rule
 from planner.functions import spell_bits
 from planner.functions import spell_numbers as spell
+from planner.functions.constant_arguments import require_constant
 from planner.functions.function import Args, Function, listed
-from planner.types import BIGINT, BOOLEAN, DOUBLE, STRING, DataType, decimal, decimal_for
+from planner.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, DataType, decimal, decimal_for
 
 
 def _formula(name: str, arity: int = 1, spark: str = "") -> Function:
@@ -25,8 +27,10 @@ def _formula(name: str, arity: int = 1, spark: str = "") -> Function:
 
 def _up_or_down(args: Args) -> Args:
     if len(args) == 1:
-        return rule.numeric(args)
+        return rule.plain_number(args)
+    rule.plain_number(args[:1])
     dtype = args[0].dtype
+    require_constant(args[1], "the number of digits")
     if not dtype.is_decimal:
         target = decimal(38, 18) if not dtype.is_numeric else _decimal_of(dtype)
         args = (cast_literal(args[0], target), args[1])
@@ -43,22 +47,49 @@ def _up_or_down_type(args: Args) -> DataType:
     return rule.ceil_type(args) if len(args) == 1 else rule.round_type(args)
 
 
+def _formatted(args: Args) -> Args:
+    number, layout = args
+    if not (number.dtype.is_numeric or number.dtype == NULL):
+        raise AnalysisError(f"expected a number, found {number.dtype}")
+    if layout.dtype not in (INT, STRING, NULL):
+        raise AnalysisError(f"expected an int or a string as the format, found {layout.dtype}")
+    return rule.numeric((number,))[0], layout if layout.dtype == STRING else as_int(layout)
+
+
+def _signed(args: Args) -> Args:
+    if args[0].dtype.is_interval:
+        raise UnsupportedSqlError("the sign of an interval")
+    return rule.doubles(args)
+
+
+def _divided(args: Args) -> Args:
+    if args[0].dtype.is_interval:
+        raise UnsupportedSqlError("try_divide of an interval")
+    return rule.division(args)
+
+
+def _multiplied(args: Args) -> Args:
+    if args[0].dtype.is_interval != args[1].dtype.is_interval:
+        raise UnsupportedSqlError("try_multiply of an interval")
+    return rule.arithmetic(args)
+
+
 def _bucket(args: Args) -> Args:
     return (*(as_double(a) for a in args[:3]), as_bigint(args[3]))
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("round", (1, 2), rule.numeric_int, rule.round_type, listed("round({*})"), spell.rounded("up"), spell.refuse_rounded, "rounding"),
-    Function("bround", (1, 2), rule.numeric_int, rule.round_type, listed("bround({*})"), spell.rounded("even"), spell.refuse_rounded, "rounding"),
+    Function("round", (1, 2), rule.rounded_number, rule.round_type, listed("round({*})"), spell.rounded("up"), spell.refuse_rounded, "rounding"),
+    Function("bround", (1, 2), rule.rounded_number, rule.round_type, listed("bround({*})"), spell.rounded("even"), spell.refuse_rounded, "rounding"),
     Function("ceil", (1, 2), _up_or_down, _up_or_down_type, listed("ceil({*})"), spell.up_or_down("ceil"), spell.refuse_up_or_down, "rounding"),
     Function("floor", (1, 2), _up_or_down, _up_or_down_type, listed("floor({*})"), spell.up_or_down("floor"), spell.refuse_up_or_down, "rounding"),
     Function("rint", (1, 1), rule.doubles, rule.fixed(DOUBLE), "rint({0})", spell.RINT, proof="rounding"),
-    Function("sign", (1, 1), rule.doubles, rule.fixed(DOUBLE), "sign({0})", spell.SIGN, proof="rounding"),
+    Function("sign", (1, 1), _signed, rule.fixed(DOUBLE), "sign({0})", spell.SIGN, proof="rounding"),
     Function("pmod", (2, 2), rule.arithmetic, rule.mod_type, "pmod({0}, {1})", spell.pmod, spell.refuse_pmod, "division"),
     Function("try_add", (2, 2), rule.arithmetic, rule.add_type, "try_add({0}, {1})", spell.try_integers("+"), spell.refuse_decimal, "arithmetic"),
     Function("try_subtract", (2, 2), rule.arithmetic, rule.add_type, "try_subtract({0}, {1})", spell.try_integers("-"), spell.refuse_decimal, "arithmetic"),
-    Function("try_multiply", (2, 2), rule.arithmetic, rule.multiply_type, "try_multiply({0}, {1})", spell.try_integers("*"), spell.refuse_decimal, "arithmetic"),
-    Function("try_divide", (2, 2), rule.division, rule.divide_type, "try_divide({0}, {1})", spell.try_divide, duck.refuse_divide, "division"),
+    Function("try_multiply", (2, 2), _multiplied, rule.multiply_type, "try_multiply({0}, {1})", spell.try_integers("*"), spell.refuse_decimal, "arithmetic"),
+    Function("try_divide", (2, 2), _divided, rule.divide_type, "try_divide({0}, {1})", spell.try_divide, duck.refuse_divide, "division"),
     Function("try_mod", (2, 2), rule.arithmetic, rule.mod_type, "try_mod({0}, {1})", lambda n: spell.null_guard(spell.remainder(n)), spell.refuse_mod, "division"),
     Function("positive", (1, 1), rule.numeric, rule.first_type, "(+ {0})", "{0}", proof="arithmetic"),
     Function("isnan", (1, 1), rule.floats, rule.fixed(BOOLEAN), "isnan({0})", "coalesce(isnan({0}), false)", proof="rounding"),
@@ -70,5 +101,5 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("width_bucket", (4, 4), _bucket, rule.fixed(BIGINT), listed("width_bucket({*})"), spell.WIDTH_BUCKET, proof="formulas"),
     Function("bin", (1, 1), rule.bigints, rule.fixed(STRING), "bin({0})", "bin({0})", proof="bits"),
     Function("conv", (3, 3), lambda a: (as_string(a[0]), as_int(a[1]), as_int(a[2])), rule.fixed(STRING), "conv({0}, {1}, {2})", spell_bits.conv, spell_bits.refuse_conv, "bits"),
-    Function("format_number", (2, 2), lambda a: (rule.numeric(a)[0], a[1] if a[1].dtype == STRING else as_int(a[1])), rule.fixed(STRING), "format_number({0}, {1})", spell.format_number, spell.refuse_format_number, "conversions"),
+    Function("format_number", (2, 2), _formatted, rule.fixed(STRING), "format_number({0}, {1})", spell.format_number, spell.refuse_format_number, "conversions"),
 )  # fmt: skip

@@ -66,6 +66,6 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("nullif", (2, 2), rule.value_and_comparison, rule.first_type, _nullif, _nullif, duck.without_maps, "conditional"),
     Function("greatest", (2, 1 << 20), rule.extremes("GREATEST"), rule.first_type, listed("greatest({*})"), spell.extreme("greatest"), spell.refuse_extreme, "conditional"),
     Function("least", (2, 1 << 20), rule.extremes("LEAST"), rule.first_type, listed("least({*})"), spell.extreme("least"), spell.refuse_extreme, "conditional"),
-    Function("assert_true", (1, 2), lambda a: (*rule.booleans(a[:1]), *rule.strings(a[1:])), rule.fixed(NULL), listed("assert_true({*})"), "CASE WHEN {0} THEN NULL ELSE CAST(error('USER_RAISED_EXCEPTION') AS INTEGER) END", proof="conditional"),
+    Function("assert_true", (1, 2), lambda a: (*rule.conditions(a[:1]), *rule.strings(a[1:])), rule.fixed(NULL), listed("assert_true({*})"), "CASE WHEN {0} THEN NULL ELSE CAST(error('USER_RAISED_EXCEPTION') AS INTEGER) END", proof="conditional"),
     Function("raise_error", (1, 1), rule.strings, rule.fixed(NULL), "raise_error({0})", "CAST(error('USER_RAISED_EXCEPTION') AS INTEGER)", proof="conditional"),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import Call, Literal
 from planner.functions import rules as rule
 from planner.functions import spell_strings as spell
+from planner.functions.constant_arguments import require_constant
 from planner.functions.function import Args, Function, listed
 from planner.types import BINARY, BOOLEAN, DOUBLE, INT, NULL, STRING, DataType, array_of
 
@@ -19,12 +20,28 @@ def _elt(args: Args) -> Args:
 
 
 def _overlay(args: Args) -> Args:
+    types = [a.dtype for a in args[:2]]
+    if BINARY in types and not {*types} <= {BINARY, NULL}:
+        raise AnalysisError(
+            f"expected two strings or two binaries, found {types[0]} and {types[1]}"
+        )
     return (*rule.text_or_binary(args[:2]), *(as_int(a) for a in args[2:]))
 
 
 def _separated(args: Args) -> Args:
     if any(a.dtype.kind == "array" for a in args):
         raise UnsupportedSqlError("concat_ws of arrays")
+    return rule.strings(args)
+
+
+def _concatenated(args: Args) -> Args:
+    # A NULL makes a text of binaries.
+    return rule.text_or_binary(args) if NULL not in {a.dtype for a in args} else rule.strings(args)
+
+
+def _found(args: Args) -> Args:
+    if len(args) > 2:
+        raise UnsupportedSqlError("instr from a place on, or of a later occurrence")
     return rule.strings(args)
 
 
@@ -40,7 +57,9 @@ def _padded(args: Args) -> Args:
 
 
 def _masked(args: Args) -> Args:
-    given = tuple(Literal(STRING, None) if a.dtype == NULL else as_string(a) for a in args)
+    given = rule.only_strings(args)
+    for char in given[1:]:
+        require_constant(char, "a character of mask")
     defaults = tuple(Literal(STRING, c) for c in ("X", "x", "n", None))
     for char in given[1:]:
         if isinstance(char, Literal) and char.value is not None and len(str(char.value)) != 1:
@@ -82,7 +101,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("contains", (2, 2), rule.text_or_binary, rule.fixed(BOOLEAN), "contains({0}, {1})", "contains({0}, {1})", _not_binary, "strings"),
     Function("startswith", (2, 2), rule.text_or_binary, rule.fixed(BOOLEAN), "startswith({0}, {1})", "starts_with({0}, {1})", _not_binary, "strings"),
     Function("endswith", (2, 2), rule.text_or_binary, rule.fixed(BOOLEAN), "endswith({0}, {1})", "ends_with({0}, {1})", _not_binary, "strings"),
-    Function("concat", (0, 1 << 20), rule.text_or_binary, lambda a: a[0].dtype if a else STRING, listed("concat({*})"), lambda n: "(" + " || ".join(f"{{{i}}}" for i in range(len(n.args))) + ")" if n.args else "''", proof="strings"),
+    Function("concat", (0, 1 << 20), _concatenated, lambda a: a[0].dtype if a else STRING, listed("concat({*})"), lambda n: "(" + " || ".join(f"{{{i}}}" for i in range(len(n.args))) + ")" if n.args else "''", proof="strings"),
     Function("concat_ws", (1, 1 << 20), _separated, _TEXT, listed("concat_ws({*})"), lambda n: "concat_ws({0}, {*})".replace("{*}", ", ".join(f"{{{i}}}" for i in range(1, len(n.args)))) if len(n.args) > 1 else "CASE WHEN {0} IS NOT NULL THEN '' END", proof="strings"),
     Function("substring", (2, 3), rule.text_or_binary_ints, _same_type, listed("substring({*})"), spell.substring, proof="strings"),
     Function("length", (1, 1), rule.text_or_binary, rule.fixed(INT), "length({0})", _length, proof="strings"),
@@ -99,14 +118,14 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("right", (2, 2), rule.string_ints, _TEXT, "right({0}, {1})", spell.side("right"), proof="strings"),
     Function("lpad", (2, 3), _padded, _same_type, listed("lpad({*})"), spell.pad("lpad"), _not_binary, "strings"),
     Function("rpad", (2, 3), _padded, _same_type, listed("rpad({*})"), spell.pad("rpad"), _not_binary, "strings"),
-    Function("reverse", (1, 1), rule.strings, _TEXT, "reverse({0})", "array_to_string(list_reverse(string_split({0}, '')), '')", proof="strings"),
+    Function("reverse", (1, 1), rule.text_or_binary, _same_type, "reverse({0})", "array_to_string(list_reverse(string_split({0}, '')), '')", _not_binary, "strings"),
     Function("repeat", (2, 2), rule.string_ints, _TEXT, "repeat({0}, {1})", "repeat({0}, CASE WHEN {1} < 0 THEN 0 ELSE {1} END)", proof="strings"),
     Function("space", (1, 1), rule.ints, _TEXT, "space({0})", "repeat(' ', CASE WHEN {0} < 0 THEN 0 ELSE {0} END)", proof="strings"),
     Function("ascii", (1, 1), rule.strings, rule.fixed(INT), "ascii({0})", "CAST(ascii({0}) AS INTEGER)", proof="strings"),
     Function("chr", (1, 1), rule.bigints, _TEXT, "chr({0})", "CASE WHEN {0} < 0 THEN '' ELSE chr(CAST({0} & 255 AS INTEGER)) END", proof="strings"),
     Function("elt", (2, 1 << 20), _elt, rule.last_type, listed("elt({*})"), spell.elt, _not_elt_binary, "strings"),
     Function("find_in_set", (2, 2), rule.strings, rule.fixed(INT), "find_in_set({0}, {1})", spell.FIND_IN_SET, proof="strings"),
-    Function("instr", (2, 2), rule.strings, rule.fixed(INT), "instr({0}, {1})", "CAST(instr({0}, {1}) AS INTEGER)", proof="strings"),
+    Function("instr", (2, 4), _found, rule.fixed(INT), "instr({0}, {1})", "CAST(instr({0}, {1}) AS INTEGER)", proof="strings"),
     Function("locate", (2, 3), rule.strings_int, rule.fixed(INT), listed("locate({*})"), spell.locate, proof="strings"),
     Function("split_part", (3, 3), rule.strings_int, _TEXT, "split_part({0}, {1}, {2})", spell.split_part, proof="strings"),
     Function("substring_index", (3, 3), rule.strings_int, _TEXT, "substring_index({0}, {1}, {2})", spell.substring_index, spell.refuse_substring_index, "strings"),
@@ -114,7 +133,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("overlay", (3, 4), _overlay, _same_type, listed("overlay({*})"), spell.overlay, _not_binary, "strings"),
     Function("levenshtein", (2, 3), rule.strings_int, rule.fixed(INT), listed("levenshtein({*})"), spell.levenshtein, spell.refuse_levenshtein, "strings"),
     Function("jaro_winkler_similarity", (2, 2), rule.strings, rule.fixed(DOUBLE), "jaro_winkler_similarity({0}, {1})", None),
-    Function("soundex", (1, 1), rule.strings, _TEXT, "soundex({0})", spell.soundex, proof="strings"),
+    Function("soundex", (1, 1), rule.only_strings, _TEXT, "soundex({0})", spell.soundex, proof="strings"),
     Function("mask", (1, 5), _masked, _TEXT, listed("mask({*})"), spell.mask, spell.refuse_mask, "strings"),
     Function("quote", (1, 1), rule.strings, _TEXT, "quote({0})", "('''' || replace({0}, '''', '\\''') || '''')", proof="strings"),
     Function("luhn_check", (1, 1), rule.strings, rule.fixed(BOOLEAN), "luhn_check({0})", spell.LUHN, proof="strings"),

@@ -82,6 +82,12 @@ def _each(*rules: Callable[[Expression], Expression]) -> Callable[[Args], Args]:
     return lambda args: tuple(rules[min(i, len(rules) - 1)](a) for i, a in enumerate(args))
 
 
+def _clocked(args: Args) -> Args:
+    if len(args) == 2:
+        raise UnsupportedSqlError("a second argument, which Spark passes over")
+    return (as_moment(args[0]),)
+
+
 def _word(expr: Expression) -> Expression:
     return as_string(expr)
 
@@ -222,9 +228,9 @@ FUNCTIONS: tuple[Function, ...] = (
     _field("dayofweek", "dayofweek({0}) + 1"), _field("weekday", "isodow({0}) - 1"),
     _field("yearofweek", "isoyear({0})", "extract(YEAROFWEEK FROM {0})"),
     _row("unix_date", _strict_date, INT, f"CAST({spell.date_number('{0}')} AS INTEGER)"),
-    _row("hour", _each(as_moment), INT, spell.clock_field("hour")),
-    _row("minute", _each(as_moment), INT, spell.clock_field("minute")),
-    _row("second", _each(as_moment), INT, spell.clock_field("second")),
+    _row("hour", _clocked, INT, spell.clock_field("hour"), arity=(1, 2)),
+    _row("minute", _clocked, INT, spell.clock_field("minute"), arity=(1, 2)),
+    _row("second", _clocked, INT, spell.clock_field("second"), arity=(1, 2)),
     _row("second_with_fraction", _each(as_moment), SECONDS, spell.seconds_with_fraction, spark="extract(SECOND FROM {0})"),
     _row("dayname", rule.dates, STRING, "left(dayname({0}), 3)"),
     _row("monthname", rule.dates, STRING, "left(monthname({0}), 3)"),
