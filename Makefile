@@ -36,11 +36,11 @@ ui: install ## Open the Dagster UI over pipelines/
 ##@ Work
 
 test: install check ## Checks, quick tests, then slow tests: what CI runs
-	$(PYTEST) -m "not slow" $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS) $(SELECTED)
 	$(PYTEST) -m slow -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
 
 test-fast: install ## Quick tests only
-	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS)
 
 check: install ## Lint, format, types and layers; changes nothing
 	$(BIN)/ruff check
@@ -69,7 +69,7 @@ query-schema: install ## Write docs/query-file.schema.json from the models of fr
 	$(BIN)/stagecoach check --schema > docs/query-file.schema.json
 
 screenshots: install ## Take the pictures in docs/ anew (needs Chromium)
-	$(BIN)/python docs/screenshots.py
+	$(BIN)/python -m docs.screenshots
 
 ##@ Upkeep
 

@@ -1,9 +1,9 @@
-"""Takes the pictures in docs/images/: `python docs/screenshots.py` (or `make screenshots`).
+"""Takes the pictures in docs/images/: `python -m docs.screenshots` (or `make screenshots`).
 
 Starts Dagster's web server on `pipelines/` with a state of its own, runs query 3 in it over
 generated TPC-H data, and looks at the asset graph and at the finished run with headless Chromium.
-Analyses another query on the command line, too, and looks at the page that this writes; with the
-argument `analysis` that alone.
+Analyses another query on the command line, too, and looks at the page that this writes; does and
+looks at what the tutorial does. The arguments `analysis` and `tutorial` are for one of these alone.
 Needs playwright (`pip install stagecoach[docs]`) and Chromium (`apt-get install chromium`).
 """
 
@@ -25,10 +25,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, TimeoutError, sync_playwright
+from playwright.sync_api import FloatRect, Locator, Page, TimeoutError, sync_playwright
 
 import stagecoach
 from assets.report.page import analysis_page
+from docs import ui_pages
 from stagecoach.commands.ui import dagster_command, prepare_home
 from stagecoach.tpch import generate, write_catalog
 
@@ -41,6 +42,8 @@ LOCATION = "pipelines"
 START_SECONDS = 180
 RUN_SECONDS = 300
 WIDTH, HEIGHT = 1440, 760
+# The graph without what is around it; see `ui_pages.open_graph`.
+_GRAPH: FloatRect = {"x": 560, "y": 112, "width": 1890, "height": 410}
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 # Small data would be one stage on one task; the pictures are to show a plan as for large data.
 MODULE = """\
@@ -67,6 +70,10 @@ def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="stagecoach-ui-") as folder:
         place = Path(folder)
+        if sys.argv[1:] in ([], ["tutorial"]):
+            _tutorial(place)
+        if sys.argv[1:] == ["tutorial"]:
+            return
         data = Path(os.environ.get("STAGECOACH_TPCH_DATA") or place / "tpch")
         generate(data, SCALE_FACTOR)
         write_catalog(place / "catalog.yaml", data)
@@ -126,6 +133,22 @@ def _take(page: Page, url: str, run_id: str) -> None:
     _shoot(page, "stage.png")
 
 
+def _tutorial(place: Path) -> None:
+    """The three queries of the tutorial: graph, automation, lineage, checks, partitions."""
+    with ui_pages.shop_ui(place / "shop") as shop, ui_pages.browser_page() as page:
+        ui_pages.open_graph(page, shop)
+        _shoot(page, "queries.png", clip=_GRAPH)
+        ui_pages.open_automation(page, shop)
+        _shoot(page, "automation.png")
+        ui_pages.open_run_page(page, shop, "sales")
+        _shoot(ui_pages.lineage_drawing(page), "lineage.png")
+        ui_pages.run_days(shop.dagster, "2024-01-08", "2024-01-14")
+        ui_pages.open_check(page, shop, "unique_order_id")
+        _shoot(page, "check-failed.png")
+        ui_pages.open_partitions(page, shop, "trend")
+        _shoot(page, "partitions.png")
+
+
 def _open(page: Page, address: str, text: str) -> None:
     page.goto(address)
     # The UI polls: idle is a hope, the text is the condition.
@@ -140,8 +163,11 @@ def _open(page: Page, address: str, text: str) -> None:
     page.wait_for_timeout(1_500)
 
 
-def _shoot(page: Page, name: str) -> None:
-    page.screenshot(path=IMAGES / name)
+def _shoot(shown: Page | Locator, name: str, clip: FloatRect | None = None) -> None:
+    if isinstance(shown, Page) and clip is not None:
+        shown.screenshot(path=IMAGES / name, clip=clip)
+    else:
+        shown.screenshot(path=IMAGES / name)
     print(IMAGES / name)
 
 

@@ -7,7 +7,6 @@ commands that exit with an error.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -51,7 +50,7 @@ class CommandStep:
         done = subprocess.run(
             ["bash", "-c", self.command],
             cwd=folder,
-            env={**os.environ, **environment},
+            env=dict(environment),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -63,7 +62,9 @@ class CommandStep:
             raise AssertionError(f"$ {self.command}\nexit {done.returncode}\n{printed[-3000:]}")
         if missing := self.missing(printed):
             shown = "\n".join(missing)
-            raise AssertionError(f"$ {self.command}\ndoes not print\n{shown}\nbut\n{printed[-3000:]}")
+            raise AssertionError(
+                f"$ {self.command}\ndoes not print\n{shown}\nbut\n{printed[-3000:]}"
+            )
         return printed
 
     def missing(self, printed: str) -> list[str]:

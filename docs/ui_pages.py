@@ -125,7 +125,7 @@ def run_days(dagster: DagsterClient, first: str, last: str) -> Run:
 def open_graph(page: Page, shop: Shop) -> None:
     """All three queries, the stages of each in a box; wide, so that the boxes have their texts."""
     groups = ",".join(f"global@global:{name}" for name in (*QUERIES, "tables"))
-    _open(page, f"{shop.url}/asset-groups?expanded={groups}", "50% filled", width=2300, height=620)
+    _open(page, f"{shop.url}/asset-groups?expanded={groups}", "50% filled", width=2500, height=620)
 
 
 def open_run(page: Page, shop: Shop) -> None:

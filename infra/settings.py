@@ -19,6 +19,7 @@ from infra.errors import ConfigError
 from infra.storage.object_store import ObjectStore, StorageOptions, open_store
 
 Codec = Literal["lz4", "zstd", "none"]
+LogFormat = Literal["text", "json"]
 
 ENVIRONMENT_PREFIX = "STAGECOACH_"
 _MB = 1 << 20
@@ -65,6 +66,8 @@ class EngineSettings:
     target_task_bytes: int = 1024 * _MB
     min_task_bytes: int = 4 * _MB
     progress_seconds: float = 0.2
+    metrics_pushgateway: str = ""
+    log_format: LogFormat = "text"
     claim_seconds: float = 10.0
     spark_conf: Mapping[str, str] = field(default_factory=dict)
 
@@ -86,8 +89,9 @@ class EngineSettings:
         ):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"setting {name} is {getattr(self, name)}; it must be above 0")
-        if self.codec not in get_args(Codec):
-            raise ConfigError(f"setting codec is '{self.codec}'; use one of {get_args(Codec)}")
+        for name, known in (("codec", get_args(Codec)), ("log_format", get_args(LogFormat))):
+            if (value := getattr(self, name)) not in known:
+                raise ConfigError(f"setting {name} is '{value}'; use one of {known}")
 
     @property
     def task_memory_bytes(self) -> int:

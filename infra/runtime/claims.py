@@ -129,6 +129,7 @@ class Claim:
         self._stale_seconds = stale_seconds
         self._clock = clock
         self._renewals = 0
+        self._held_since: float | None = None  # when we last wrote it
         self._seen = b""
         self._seen_at = 0.0
         self.other = "another run"
@@ -146,7 +147,9 @@ class Claim:
             return True
 
     def _take(self) -> bool:
+        now = self._clock()
         if self._store.put_if_absent(self._key, self._content()):
+            self._held_since = now
             return True
         try:
             content = self._store.read_bytes(self._key)
@@ -159,7 +162,7 @@ class Claim:
         if silent < self._stale_seconds and not _is_dead(_values_of(content)):
             return False
         log.warning("the claim of %s is abandoned and taken over", self.other)
-        self._store.write_bytes(self._key, self._content())
+        self._write()
         return True
 
     @contextmanager
@@ -177,8 +180,12 @@ class Claim:
 
     def release(self) -> None:
         """Remove the claim if it is still ours."""
+        held, self._held_since = self._held_since, None
+        if held is None:
+            return
         try:
-            if self._is_ours():
+            # Nobody takes over what was written just now, which saves a request for a short stage.
+            if self._clock() - held < self._stale_seconds / 2 or self._is_ours():
                 self._store.delete([self._key])
         except StagecoachError as error:
             log.warning("the claim %s is not removed: %s", self._key, error)
@@ -188,10 +195,16 @@ class Claim:
             self._renewals += 1
             try:
                 if not self._is_ours():
-                    return  # taken over: we were silent for too long
-                self._store.write_bytes(self._key, self._content())
+                    self._held_since = None  # taken over: we were silent for too long
+                    return
+                self._write()
             except StagecoachError as error:
                 log.warning("the claim %s is not renewed: %s", self._key, error)
+
+    def _write(self) -> None:
+        now = self._clock()
+        self._store.write_bytes(self._key, self._content())
+        self._held_since = now
 
     def _is_ours(self) -> bool:
         try:

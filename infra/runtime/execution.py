@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
+
+_FILE_CHECKS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,6 +255,8 @@ def _run_sql(
         ):
             reports = run_sql(session, spec, views=views, parameters=parameters)
         _raise_failure(attempt, reports)
+        # Spark reads whatever is there by that name; afterwards, so that it was the same till then.
+        _check_files(attempt, views)
     except TaskFailedError:
         # Spark passes on the text of an error in a reading task, not its class: look ourselves.
         _raise_lost_input(attempt, views)
@@ -306,10 +311,16 @@ def _raise_failure(attempt: Attempt, reports: Sequence[TaskReport]) -> None:
 def _raise_lost_input(attempt: Attempt, views: Mapping[str, InputSpec]) -> None:
     for manifest in attempt.manifests.values():
         verify_files(attempt.store, manifest)
+    _check_files(attempt, views)
+
+
+def _check_files(attempt: Attempt, views: Mapping[str, InputSpec]) -> None:
+    """Raise `InputLostError` if a table file is not the one of the snapshot any more."""
     options = StorageOptions.from_dict(attempt.store.to_dict().get("options", {}))
-    for view in views.values():
-        for file in view.files if isinstance(view, ScanInput) else ():
-            check_file(file, options)
+    files = [file for view in views.values() if isinstance(view, ScanInput) for file in view.files]
+    with ThreadPoolExecutor(_FILE_CHECKS) as threads:
+        for _ in threads.map(lambda file: check_file(file, options), files):
+            pass
 
 
 def _renumbered(reports: Sequence[TaskReport]) -> Iterator[TaskReport]:

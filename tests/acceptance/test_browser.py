@@ -1,0 +1,113 @@
+"""What a user sees in a real browser: graph, timeline, partitions, checks, lineage, automation.
+
+One UI with its warm Spark over the tutorial's project, two runs, headless Chromium.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("playwright", reason="needs playwright: pip install stagecoach[docs]")
+
+from docs import ui_pages
+from docs.ui_pages import CHROMIUM, QUERIES, Shop
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.acceptance.dagster_client import Run
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not CHROMIUM, reason="needs Chromium: apt-get install chromium"),
+]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    with ui_pages.shop_ui(tmp_path_factory.mktemp("browser") / "shop") as shop:
+        assert shop.run.status == "SUCCESS", shop.run.problem
+        yield shop
+
+
+@pytest.fixture(scope="module")
+def second_week(shop: Shop) -> Run:
+    """The run in which a check fails."""
+    return ui_pages.run_days(shop.dagster, "2024-01-08", "2024-01-14")
+
+
+@pytest.fixture(scope="module")
+def page(shop: Shop) -> Iterator[Page]:
+    with ui_pages.browser_page() as page:
+        yield page
+
+
+def test_the_graph_has_stages_in_groups(page: Page, shop: Shop) -> None:
+    ui_pages.open_graph(page, shop)
+    shown = page.locator("body").inner_text()
+    for name in (*QUERIES, "orders", "shops", "stage_0", "DuckDB"):
+        assert name in shown, shown
+    assert "2 / 2 Passed" in shown
+
+
+def test_leaves_overlap_in_the_timeline(page: Page, shop: Shop) -> None:
+    ui_pages.open_run(page, shop)
+    first, second = (_bar(page, f"sales__stage_{number}") for number in (0, 1))
+    assert min(first[1], second[1]) > max(first[0], second[0]), (first, second)
+    # Queries run one after the other.
+    heads = [_bar(page, name) for name in QUERIES]
+    assert all(before[1] <= after[0] + 1 for before, after in pairwise(heads))
+
+
+def _bar(page: Page, step: str) -> tuple[float, float]:
+    """Where the bar of a step begins and ends, in pixels."""
+    box = page.locator(f'.chart-element.box[data-tooltip="{step}"]').bounding_box()
+    assert box is not None, step
+    assert box["width"] > 0
+    return box["x"], box["x"] + box["width"]
+
+
+def test_the_partition_grid(page: Page, shop: Shop, second_week: Run) -> None:
+    assert second_week.status == "FAILURE"
+    ui_pages.open_partitions(page, shop, "sales")
+    assert page.get_by_text("Materialized (14)").is_visible()
+    ui_pages.open_partitions(page, shop, "trend")
+    assert page.get_by_text("Materialized (7)").is_visible()
+    assert page.get_by_text("2024-01-07", exact=True).first.is_visible()
+
+
+def test_checks_that_passed_and_failed(page: Page, shop: Shop, second_week: Run) -> None:
+    assert not second_week.checks["unique_order_id"]["success"]
+    ui_pages.open_check(page, shop, "unique_order_id")
+    assert page.get_by_text("3 row(s) fail the check").is_visible()
+    assert page.get_by_text("blocking").first.is_visible()
+    ui_pages.open_check(page, shop, "not_null_region")
+    assert page.get_by_text("no row fails the check").is_visible()
+    assert page.get_by_text("Passed").first.is_visible()
+
+
+def test_column_lineage_as_a_table(page: Page, shop: Shop) -> None:
+    ui_pages.open_lineage_table(page, shop, "sales")
+    rows = page.locator("tr", has_text="amount").all_inner_texts()
+    assert any("orders.cents" in row for row in rows), rows
+
+
+def test_column_lineage_drawn_on_the_page_of_the_run(page: Page, shop: Shop) -> None:
+    ui_pages.open_run_page(page, shop, "sales")
+    drawing = ui_pages.lineage_drawing(page)
+    assert drawing.is_visible()
+    shown = drawing.text_content() or ""
+    for name in ("orders", "cents", "shops", "region", "amount"):
+        assert name in shown, shown
+
+
+def test_schedule_and_sensor_are_listed(page: Page, shop: Shop) -> None:
+    ui_pages.open_automation(page, shop)
+    assert page.get_by_text("Scheduled At 06:00 AM").is_visible()
+    assert page.get_by_text("stagecoach_on_upstream_change").is_visible()
