@@ -36,11 +36,11 @@ ui: install ## Open the Dagster UI over pipelines/
 ##@ Work
 
 test: install check ## Checks, quick tests, then slow tests: what CI runs
-	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
 	$(PYTEST) -m slow -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
 
 test-fast: install ## Quick tests only
-	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
 
 check: install ## Lint, format, types and layers; changes nothing
 	$(BIN)/ruff check

@@ -16,6 +16,7 @@ import click
 import pytest
 import yaml
 
+from assets.components import StagecoachProject
 from assets.front_matter import parse_front_matter
 from assets.parameters import declared_parameters
 from infra.catalog.catalog import load_catalog
@@ -77,8 +78,14 @@ def test_sql_is_planned(block: Block) -> None:
 
 
 @pytest.mark.parametrize("block", blocks("yaml"), ids=str)
-def test_yaml_is_a_catalog_or_a_run_configuration(block: Block, tmp_path: Path) -> None:
+def test_yaml_is_of_a_known_kind(block: Block, tmp_path: Path) -> None:
+    """A catalog, a run's configuration, or a component."""
     content = yaml.safe_load(block.text)
+    if "type" in content:
+        assert content["type"] == "stagecoach.StagecoachProject"
+        known = {field.name for field in dataclasses.fields(StagecoachProject)}
+        assert set(content["attributes"]) <= known
+        return
     if "tables" not in content:
         assert set(content) == {"execution"}
         return
