@@ -14,7 +14,7 @@ PYTEST_ARGS ?=
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-fast check format golden bench bench-overhead sql-support query-schema screenshots lock clean distclean
+.PHONY: help install demo ui test test-fast test-operations check format golden bench bench-overhead sql-support query-schema screenshots lock clean distclean
 
 ##@ Start
 
@@ -37,10 +37,14 @@ ui: install ## Open the Dagster UI over pipelines/
 
 test: install check ## Checks, quick tests, then slow tests: what CI runs
 	$(PYTEST) -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
-	$(PYTEST) -m slow -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m "slow and not operations" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
 
 test-fast: install ## Quick tests only
 	$(PYTEST) -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
+
+test-operations: install ## Acceptance of a running UI, one module a process; takes long, not in CI
+	for module in $$(grep -l "mark.operations" -r tests --include='test_*.py'); do \
+	  $(PYTEST) -m operations $$module $(PYTEST_ARGS) || exit 1; done
 
 check: install ## Lint, format, types and layers; changes nothing
 	$(BIN)/ruff check

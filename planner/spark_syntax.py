@@ -101,6 +101,13 @@ class SparkSyntax(SparkParser):
         for token, parser in SparkParser.UNARY_PARSERS.items()
     }
 
+    # `transform` is a function; the clause TRANSFORM … USING would run a script.
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: parser
+        for name, parser in SparkParser.NO_PAREN_FUNCTION_PARSERS.items()
+        if name != "TRANSFORM"
+    }
+
     PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Any]] = {
         **SparkParser.PLACEHOLDER_PARSERS,
         TokenType.PLACEHOLDER: lambda self: self.parse_position_marker(),

@@ -161,7 +161,7 @@ class Claim:
         silent = self._clock() - self._seen_at
         if silent < self._stale_seconds and not _is_dead(_values_of(content)):
             return False
-        log.warning("the claim of %s is abandoned and taken over", self.other)
+        log.info("the claim of %s is abandoned and taken over", self.other)
         self._write()
         return True
 

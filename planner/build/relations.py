@@ -279,8 +279,10 @@ def _generated_join(
         view.set("outer", True)
     plan, scope = viewed(context, *left, view, outer, ctes)
     read = (part for e in plan.expressions for part in walk(e))
-    if any(isinstance(part, ColumnRef) and has_kind(part.dtype, "map") for part in read):
-        raise UnsupportedSqlError("LATERAL over a column of maps, which Spark refuses")
+    if not is_true and any(
+        isinstance(part, ColumnRef) and has_kind(part.dtype, "map") for part in read
+    ):
+        raise UnsupportedSqlError("LATERAL over a column of maps with ON, which Spark refuses")
     if kind == "left" and on is not None and not is_true:
         with located(on):
             return generated_where(plan, condition_of(on, scope, "ON")), scope

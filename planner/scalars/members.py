@@ -147,12 +147,6 @@ def _name(node: exp.Expr) -> str:
 # ---------------------------------------------------------------- lambdas
 
 
-@handles(exp.Transform)
-def _transform(node: exp.Transform, names: Names) -> Expression:
-    given = [node.this, node.expression]
-    return _higher_order("transform", [part for part in given if part is not None], names)
-
-
 @builds(*(name for name, function in REGISTRY.items() if function.lambda_types is not None))
 def _call_with_lambdas(node: exp.Anonymous, names: Names) -> Expression:
     return _higher_order(node.name.lower(), node.expressions, names)

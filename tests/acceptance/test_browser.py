@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.spark,
+    pytest.mark.operations,
     pytest.mark.timeout(600),
     pytest.mark.skipif(not CHROMIUM, reason="needs Chromium: apt-get install chromium"),
 ]

@@ -48,7 +48,12 @@ from tests.acceptance.warehouse import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.operations,
+    pytest.mark.timeout(900),
+]
 
 LOCATION = "warehouse_location"
 KEYS = [str(day) for day in DAYS]

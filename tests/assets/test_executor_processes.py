@@ -47,7 +47,13 @@ from tests.assets.warm_location import (
     process_job,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(400)]
+# A process that runs classic Spark cannot connect to a server, so these run in one of their own.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.operations,
+    pytest.mark.timeout(400),
+]
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 ROOT = Path(infra.__path__[0]).parent
