@@ -36,11 +36,11 @@ ui: install ## Open the Dagster UI over pipelines/
 ##@ Work
 
 test: install check ## Checks, quick tests, then slow tests: what CI runs
-	$(PYTEST) -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS) $(SELECTED)
 	$(PYTEST) -m "slow and not operations" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
 
 test-fast: install ## Quick tests only
-	$(PYTEST) -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS)
 
 test-operations: install ## Acceptance of a running UI, one module a process; takes long, not in CI
 	for module in $$(grep -l "mark.operations" -r tests --include='test_*.py'); do \
