@@ -123,6 +123,7 @@ class Session:
         self.settings = settings
         self.options = options
         self._storage_checked = False
+        self._has_run = False
 
     def __enter__(self) -> Self:
         return self
@@ -393,6 +394,7 @@ class Session:
         from stagecoach.progress import StageProgress
 
         listener: RunListener = progress or StageProgress()
+        self._has_run = True
         engine = StageEngine(self.settings, self.base_catalog, fresh=fresh)
         outcome = run_graph(
             planned.graph,
@@ -426,12 +428,11 @@ class Session:
         return name
 
     def close(self) -> None:
-        """Stop Spark, if it was started."""
-        import sys
+        """Stop Spark, if this session has run a query."""
+        if self._has_run:
+            from infra.runtime.spark_session import stop_sessions
 
-        module = sys.modules.get("infra.runtime.spark_session")
-        if module is not None:
-            module.stop_sessions()
+            stop_sessions()
 
     def _parameters(
         self, sql: str, given: Mapping[str, ParameterInput], declared: FrontMatter, name: str
