@@ -7,32 +7,17 @@ resource `engine` (a `StageRunner`).
 import inspect
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import dagster as dg
 
-from assets.cancellation import TimeLimit, cancel_registry
-from assets.engine import (
-    FailureLog,
-    HasFailureLog,
-    HearsTheEnd,
-    Publishes,
-    StageRequest,
-    StageRunner,
-)
 from assets.executor import AssetJob, stagecoach_threads
-from assets.failures import failure_text, missing_upstream
-from assets.metadata import StageMetadata
-from assets.partitions import backfill_policy, run_window
+from assets.partitions import backfill_policy
 from assets.policy import ExecutionPolicy
-from assets.publishing import partition_metadata, publish_target, published_metadata
-from assets.requests import build_request
-from assets.run_page import HasStore, PageMetadata, write_run_page
 from assets.specs import PlannedQuery
-from planner.errors import StagecoachError
+from assets.step import ENGINE_RESOURCE as ENGINE_RESOURCE
+from assets.step import StageStep
 from planner.stages import Stage
 
-ENGINE_RESOURCE = "engine"
 # Ready stages start in this order, so that a small one need not wait behind a large scan.
 PRIORITY_TAG = "dagster/priority"
 DEFAULT_POLICY = ExecutionPolicy()
@@ -90,45 +75,10 @@ def _stage_asset(
     stage: Stage,
     spec: dg.AssetSpec,
 ) -> dg.AssetsDefinition:
+    step = StageStep(planned=planned, stage=stage, keys=keys, policy=policy)
+
     def run(context: dg.AssetExecutionContext) -> "dg.MaterializeResult[None]":
-        run_id = context.run.run_id
-        request = build_request(context, planned, stage, keys)
-        runner: StageRunner = getattr(context.resources, ENGINE_RESOURCE)
-        cancel = partial(runner.cancel_stage, request)
-        limit = TimeLimit(policy.timeout_seconds)
-        is_head = stage is planned.graph.head
-        try:
-            with cancel_registry.on_cancel(run_id, cancel), limit.over(cancel):
-                metadata = runner.run_stage(request)
-                published = _publish(context, planned, runner, request) if is_head else {}
-        except StagecoachError as error:
-            cancelled = cancel_registry.is_cancelled(run_id)
-            if not cancelled and not limit.exceeded:
-                context.log.error(failure_text(error, request, _failure_log(runner, request)))
-            failure = to_dagster_error(
-                error,
-                request,
-                policy,
-                keys,
-                retries=context.retry_number,
-                cancelled=cancelled,
-                timed_out=limit.exceeded,
-            )
-            if isinstance(failure, dg.Failure) and isinstance(runner, HearsTheEnd):
-                runner.run_ended(request)
-            if isinstance(failure, dg.Failure) and isinstance(runner, HasStore) and not cancelled:
-                text = failure.description or str(error)
-                page = write_run_page(context, runner.store(), request, keys, text)
-                failure = dg.Failure(text, {**failure.metadata, **page}, allow_retries=False)
-            raise failure from error
-        if metadata.plan_warning is not None:
-            context.log.warning(metadata.plan_warning)
-        page = {}
-        if is_head and isinstance(runner, HearsTheEnd):
-            runner.run_ended(request)
-        if is_head and isinstance(runner, HasStore):
-            page = write_run_page(context, runner.store(), request, keys, metadata)
-        return to_result(metadata, spec.key, {**published, **page})
+        return step.run(context)
 
     # Dagster looks at signature and annotations some ten times a step, and there are thousands.
     run.__annotations__ = _ANNOTATIONS
@@ -143,73 +93,3 @@ def _stage_asset(
         backfill_policy=backfill_policy(planned.query.front_matter),
     )
     return decorate(run)
-
-
-def _publish(
-    context: dg.AssetExecutionContext,
-    planned: PlannedQuery,
-    runner: StageRunner,
-    request: StageRequest,
-) -> Mapping[str, dg.MetadataValue[Any]]:
-    """Publish the result as the query's table; what it came to."""
-    if not planned.publishes or not isinstance(runner, Publishes):
-        return {}
-    window = run_window(context, planned.query.front_matter.partitions)
-    published = runner.publish(request, publish_target(planned.query, window))
-    if window is not None and len(window.keys) > 1:
-        for key in window.keys:
-            context.add_asset_metadata(partition_metadata(published, key), partition_key=key)
-    return published_metadata(published, runner.table_uri(published.version.table))
-
-
-def _failure_log(runner: StageRunner, request: StageRequest) -> FailureLog | None:
-    return runner.failure_log(request) if isinstance(runner, HasFailureLog) else None
-
-
-def to_result(
-    metadata: StageMetadata, key: dg.AssetKey, page: PageMetadata | None = None
-) -> "dg.MaterializeResult[None]":
-    """What a stage that ran reports: its numbers, and its fingerprint as data version.
-
-    Args:
-        metadata: What it tells about itself.
-        key: Its asset.
-        page: Where the page of the run is, for the head stage.
-    """
-    version = dg.DataVersion(metadata.fingerprint) if metadata.fingerprint else None
-    told = {**metadata.to_dagster(), **(page or {})}
-    return dg.MaterializeResult(asset_key=key, metadata=told, data_version=version)
-
-
-def to_dagster_error(
-    error: StagecoachError,
-    request: StageRequest,
-    policy: ExecutionPolicy,
-    keys: Mapping[int, dg.AssetKey],
-    *,
-    retries: int,
-    cancelled: bool,
-    timed_out: bool = False,
-) -> Exception:
-    """What Dagster must do about a failed stage.
-
-    A retry is asked for only where the error says that it can help (a storage or machine fault):
-    a mistake in the SQL fails the same way again, and a stage over its time limit is over it again.
-    """
-    stage, description = request.stage, str(error)
-    if timed_out:
-        description = (
-            f"{request.graph.query}/stage_{stage.stage_id} took longer than its time limit of "
-            f"{policy.timeout_seconds:g} s and was cancelled; raise `timeout` in the query's front "
-            "matter, or remove it"
-        )
-    elif error.retryable and not cancelled and retries < policy.max_retries:
-        wait = policy.wait_seconds(retries)
-        return dg.RetryRequested(max_retries=policy.max_retries, seconds_to_wait=wait)
-    elif missing := missing_upstream(error, request, keys):
-        description = missing
-    metadata: Mapping[str, dg.MetadataValue[str]] = {
-        "stagecoach/error": dg.MetadataValue.text(type(error).__name__),
-        "stagecoach/stage": dg.MetadataValue.text(stage.title),
-    }
-    return dg.Failure(description=description, metadata=metadata, allow_retries=False)
