@@ -191,7 +191,8 @@ def expected(database: duckdb.DuckDBPyConnection, sql: str) -> Counter[tuple[Any
     return rows(database, sql)
 
 
-@pytest.mark.parametrize("sql", QUERIES)
+# Which row is the first of a group is open where a join makes the rows.
+@pytest.mark.parametrize("sql", [sql for sql in QUERIES if "first(l.line)" not in sql])
 def test_rows_are_the_same_after_every_rule(database: duckdb.DuckDBPyConnection, sql: str) -> None:
     catalog: MappingCatalog = SALES
     built = build_logical(parse_query(sql), catalog, {})
