@@ -10,7 +10,6 @@ Moments are wall-clock times of the session's zone: a date is its midnight.
 
 from __future__ import annotations
 
-import calendar
 import datetime
 import zoneinfo
 from collections.abc import Iterator, Mapping
@@ -24,11 +23,11 @@ from planner.expressions import (
     Literal,
     LiteralValue,
     Parameter,
-    conjuncts,
 )
-from planner.physical import FilterExec, PhysicalPlan, ScanExec
+from planner.moments import plus_months, session_moment, wall_clock
+from planner.physical import PhysicalPlan, ScanExec
+from planner.scan_filters import conjuncts_above
 from planner.stages import StageGraph
-from planner.tree import walk
 from planner.types import DataType
 
 _DAY = datetime.timedelta(days=1)
@@ -90,7 +89,7 @@ def column_bounds(
     for fragment, scan in _scans(graph, table):
         bounds = Bounds()
         ids = _ids(scan, column)
-        for part in _conjuncts_above(fragment, scan):
+        for part in conjuncts_above(fragment, scan):
             bounds = bounds.both(_bounds_of(part, ids, values, zone))
         found = bounds if found is None else found.either(bounds)
     whole = any(table.lower() in (t.lower() for t in s.sql_tables) for s in graph.stages)
@@ -110,7 +109,7 @@ def reads_key_only(graph: StageGraph, table: str, column: str, parameter: str) -
     return bool(scans) and all(
         any(
             _is_key_filter(part, _ids(scan, column), parameter)
-            for part in _conjuncts_above(fragment, scan)
+            for part in conjuncts_above(fragment, scan)
         )
         for fragment, scan in scans
     )
@@ -135,18 +134,6 @@ def _scans(graph: StageGraph, table: str) -> Iterator[tuple[PhysicalPlan, ScanEx
 def _ids(scan: ScanExec, column: str) -> frozenset[int]:
     pairs = zip(scan.outputs, scan.source, strict=True)
     return frozenset(made.id for made, name in pairs if name.lower() == column.lower())
-
-
-def _conjuncts_above(fragment: PhysicalPlan, scan: ScanExec) -> list[Expression]:
-    for node in walk(fragment):
-        found: list[Expression] = []
-        below: PhysicalPlan = node
-        while isinstance(below, FilterExec):
-            found.extend(conjuncts(below.predicate))
-            below = below.child
-        if below is scan and found:
-            return found
-    return []
 
 
 def _bounds_of(
@@ -225,22 +212,20 @@ def _moment(
 def _parsed(text: LiteralValue) -> datetime.datetime | None:
     """A text as a moment of the session's zone, where it names no zone of its own."""
     try:
-        moment = datetime.datetime.fromisoformat(str(text))
+        return wall_clock(str(text))
     except ValueError:
         return None
-    return moment if moment.tzinfo is None else None
 
 
 def _written(literal: Literal, zone: datetime.tzinfo) -> datetime.datetime | None:
     if not isinstance(literal.value, str) or not _is_moment(literal.dtype):
         return None
     try:
-        moment = datetime.datetime.fromisoformat(literal.value)
         if literal.dtype.kind == "timestamp":
-            moment = moment.replace(tzinfo=datetime.UTC).astimezone(zone).replace(tzinfo=None)
+            return session_moment(literal.value, zone)
+        return wall_clock(literal.value)
     except (ValueError, OverflowError):
         return None
-    return moment
 
 
 def _moved(moment: datetime.datetime, function: str, amount: int) -> datetime.datetime | None:
@@ -253,9 +238,7 @@ def _moved(moment: datetime.datetime, function: str, amount: int) -> datetime.da
             case "time_plus_duration":
                 return moment + amount * _TICK
             case "add_months" | "time_plus_months":
-                year, month = divmod(moment.year * 12 + moment.month - 1 + amount, 12)
-                last = calendar.monthrange(year, month + 1)[1]
-                return moment.replace(year=year, month=month + 1, day=min(moment.day, last))
+                return plus_months(moment, amount)
     except (ValueError, OverflowError):
         return None
     return None

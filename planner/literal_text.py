@@ -9,12 +9,12 @@ from __future__ import annotations
 import datetime
 import math
 import re
-import zoneinfo
 from decimal import Context, Decimal, Inexact, InvalidOperation
 
 from planner.coercion import date_text, decimal_literal_type, integer_literal_type
 from planner.errors import UnsupportedSqlError
 from planner.expressions import Literal, LiteralValue
+from planner.moments import moment_text, wall_clock, wall_clock_text
 from planner.types import (
     BOOLEAN,
     DATE,
@@ -109,25 +109,6 @@ def fraction(value: Decimal) -> Literal:
     return Literal(decimal_literal_type(text), text)
 
 
-def moment_text(moment: datetime.datetime, time_zone: str) -> str:
-    """The canonical text of a timestamp: UTC, with microseconds.
-
-    Args:
-        moment: The timestamp.
-        time_zone: Its zone, if it has none of its own.
-
-    Raises:
-        OverflowError: In UTC it is outside of the years 1 to 9999.
-    """
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=zoneinfo.ZoneInfo(time_zone))
-    return _wall_clock(moment.astimezone(datetime.UTC))
-
-
-def _wall_clock(moment: datetime.datetime) -> str:
-    return moment.replace(tzinfo=None).isoformat(" ", "microseconds")
-
-
 def _value(text: str, dtype: DataType, time_zone: str) -> LiteralValue:
     match dtype.kind:
         case "boolean" if text.lower() in ("true", "false"):
@@ -168,9 +149,6 @@ def _decimal(text: str, dtype: DataType) -> str:
 
 
 def _timestamp(text: str, dtype: DataType, time_zone: str) -> str:
-    moment = datetime.datetime.fromisoformat(text)
     if dtype.kind == "timestamp":
-        return moment_text(moment, time_zone)
-    if moment.tzinfo is not None:
-        raise ValueError("names a zone")
-    return _wall_clock(moment)
+        return moment_text(datetime.datetime.fromisoformat(text), time_zone)
+    return wall_clock_text(wall_clock(text))

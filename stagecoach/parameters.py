@@ -203,7 +203,8 @@ def _of_literal(literal: Literal) -> ParameterValue:
 def _from_python(
     name: str, value: int | float | Decimal | datetime.date, time_zone: str
 ) -> ParameterValue:
-    from planner.literal_text import fraction, integer, moment_text
+    from planner.literal_text import fraction, integer
+    from planner.moments import moment_text
     from planner.types import BOOLEAN, DATE, DOUBLE, TIMESTAMP
 
     match value:

@@ -7,15 +7,16 @@ filter stays in the fragment: pruning only saves reading.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from infra.catalog.partitions import canonical_value
 from infra.catalog.snapshot import FileIdentity, TableSnapshot
 from infra.runtime.file_predicates import Bounds, column_bounds, may_hold, timed
-from planner.expressions import Expression, Literal, Parameter, conjuncts, substitute
+from planner.expressions import Expression, Literal, Parameter, substitute
 from planner.optimizer.fold_constants import fold
-from planner.physical import FilterExec, PhysicalPlan, ScanExec
-from planner.tree import transform_up, walk
+from planner.physical import PhysicalPlan, ScanExec
+from planner.scan_filters import conjuncts_above
+from planner.tree import transform_up
 from planner.types import BIGINT, DATE, INT, STRING, DataType
 
 Constants = tuple[tuple[str, str | None], ...]
@@ -46,27 +47,11 @@ def pruned_files(
         parameters: Values of the query's parameters.
         time_zone: Session time zone.
     """
-    parts = tuple(_bound(part, parameters, time_zone) for part in _conjuncts_above(fragment, leaf))
+    parts = tuple(_bound(part, parameters, time_zone) for part in conjuncts_above(fragment, leaf))
     if not parts:
         return table.files
     pruner = _Pruner(leaf, table, parts)
     return tuple(file for file in table.files if pruner.may_match(file))
-
-
-def _conjuncts_above(fragment: PhysicalPlan, leaf: ScanExec) -> Iterator[Expression]:
-    """What all readers of the scan ask of its rows; nothing where it has several."""
-    readers = [node for node in walk(fragment) if any(c is leaf for c in node.children)]
-    if len(readers) != 1:
-        return
-    for node in walk(fragment):
-        below: PhysicalPlan = node
-        found: list[Expression] = []
-        while isinstance(below, FilterExec):
-            found.extend(conjuncts(below.predicate))
-            below = below.child
-        if below is leaf and found:
-            yield from found
-            return
 
 
 def _bound(part: Expression, parameters: Mapping[str, Literal], time_zone: str) -> Expression:

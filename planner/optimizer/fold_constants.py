@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import calendar
 import datetime
 from decimal import Decimal, localcontext
 
 from planner.coercion import cast_literal
 from planner.expressions import FALSE, TRUE, Call, Cast, Expression, Literal
 from planner.logical import LogicalPlan
+from planner.moments import plus_months
 from planner.optimizer.constants import COMPARE, compared, ordered
 from planner.optimizer.context import RuleContext
 from planner.optimizer.rewriting import map_expressions, map_plans
@@ -127,12 +127,7 @@ def _integer(expr: Call, left: int, right: int) -> Expression:
 def _date(expr: Call, text: str, *, days: int = 0, months: int = 0) -> Expression:
     date = datetime.date.fromisoformat(text)
     try:
-        if months:
-            index = date.year * 12 + date.month - 1 + months
-            year, month = divmod(index, 12)
-            last = calendar.monthrange(year, month + 1)[1]
-            date = datetime.date(year, month + 1, min(date.day, last))
-        date += datetime.timedelta(days=days)
+        date = plus_months(date, months) + datetime.timedelta(days=days)
     except (ValueError, OverflowError):
         return expr
     return Literal(DATE, date.isoformat())
