@@ -1,0 +1,145 @@
+"""Selectivity: which share of an operator's rows a predicate lets through.
+
+In: predicates and the estimate of the rows they are asked of. Out: shares from 0 to 1, and the
+estimate of the rows that are left. Conjuncts count as independent, but for ranges of one column.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+from decimal import Decimal
+
+from planner.estimates.estimate import Estimate, value_estimate
+from planner.expressions import Call, ColumnRef, Expression, Literal, conjuncts
+
+EQUALITIES = ("eq", "eq_null_safe")
+_EQ, _RANGE, _LIKE, _OTHER, _LEAST = 0.1, 0.3, 0.1, 0.3, 0.0005
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def filtered(below: Estimate, predicate: Expression) -> Estimate:
+    """The rows of `below` for which the predicate holds."""
+    share = _all_selectivity(predicate, below)
+    return _narrowed(below.scaled(below.rows * share), predicate)
+
+
+def selectivity(part: Expression, below: Estimate) -> float:
+    """The share of the rows of `below` for which one conjunct holds, from 0 to 1."""
+    if isinstance(part, Literal):
+        return 1.0 if part.value is True else 0.0
+    if not isinstance(part, Call):
+        return _OTHER
+    match part.function:
+        case "or":
+            missed = 1.0
+            for arg in part.args:
+                missed *= 1.0 - _all_selectivity(arg, below)
+            return 1.0 - missed
+        case "and":
+            return _all_selectivity(part, below)
+        case "not":
+            return max(1.0 - selectivity(part.args[0], below), 0.05)
+        case "in":
+            column = value_estimate(part.args[0], below)
+            return min((len(part.args) - 1) / column.distinct, 0.9)
+        case "eq" | "eq_null_safe" | "lt" | "le" | "gt" | "ge":
+            return _compared(part, below)
+        case "ne":
+            return 0.9
+        case "like" | "startswith" | "contains":
+            return _LIKE
+        case "is_null":
+            return 0.05
+        case "is_not_null":
+            return 0.95
+    return _OTHER
+
+
+def _all_selectivity(predicate: Expression, below: Estimate) -> float:
+    """The share of rows that pass all conjuncts, independent but for ranges of one column."""
+    result = 1.0
+    ranges: dict[int, tuple[float, float]] = {}
+    for part in conjuncts(predicate):
+        bound = _range_share(part, below)
+        if bound is None:
+            result *= selectivity(part, below)
+            continue
+        column, low, high = bound
+        known = ranges.get(column, (0.0, 1.0))
+        ranges[column] = (max(known[0], low), min(known[1], high))
+    for low, high in ranges.values():
+        result *= min(max(high - low, _LEAST), 1.0)
+    return result
+
+
+def _compared(part: Call, below: Estimate) -> float:
+    left, right = part.args
+    if isinstance(left, Literal):
+        left, right = right, left
+    bound = _range_share(part, below)
+    if bound is not None:
+        return min(max(bound[2] - bound[1], _LEAST), 1.0)
+    if part.function not in EQUALITIES:
+        return _RANGE
+    column = value_estimate(left, below)
+    if not isinstance(right, Literal) and right.column_ids:
+        return 1.0 / max(column.distinct, value_estimate(right, below).distinct, 1.0)
+    return max(1.0 / column.distinct, 1e-9) if left.column_ids else _EQ
+
+
+def _range_share(part: Expression, below: Estimate) -> tuple[int, float, float] | None:
+    """A column, and the part of its value range (from 0 to 1) that a comparison lets through."""
+    if not isinstance(part, Call) or part.function not in ("lt", "le", "gt", "ge"):
+        return None
+    left, right = part.args
+    function = part.function
+    if isinstance(left, Literal):
+        left, right, function = right, left, _MIRRORED[function]
+    value = _literal_number(right)
+    known = below.columns.get(left.id) if isinstance(left, ColumnRef) else None
+    if value is None or known is None or known.low is None or known.high is None:
+        return None
+    if not isinstance(left, ColumnRef) or known.high <= known.low:
+        return None
+    share = min(max((value - known.low) / (known.high - known.low), 0.0), 1.0)
+    return (left.id, 0.0, share) if function in ("lt", "le") else (left.id, share, 1.0)
+
+
+def _narrowed(estimate: Estimate, predicate: Expression) -> Estimate:
+    """The estimate with fewer values of the columns that a predicate restricts by themselves."""
+    columns = dict(estimate.columns)
+    ranges: dict[int, tuple[float, float]] = {}
+    for part in conjuncts(predicate):
+        bound = _range_share(part, estimate)
+        if bound is not None:
+            low, high = ranges.get(bound[0], (0.0, 1.0))
+            ranges[bound[0]] = (max(low, bound[1]), min(high, bound[2]))
+        elif (
+            isinstance(part, Call)
+            and part.function in ("eq", "in")
+            and isinstance(part.args[0], ColumnRef)
+            and (known := columns.get(part.args[0].id)) is not None
+            and all(isinstance(a, Literal) for a in part.args[1:])
+        ):
+            distinct = max(min(known.distinct, float(len(part.args) - 1)), 1.0)
+            kept = known.kept * distinct / known.distinct
+            columns[part.args[0].id] = replace(known, distinct=distinct, kept=kept)
+    for column, (low, high) in ranges.items():
+        known = columns[column]
+        share = min(max(high - low, _LEAST), 1.0)
+        distinct = max(known.distinct * share, 1.0)
+        columns[column] = replace(known, distinct=distinct, kept=known.kept * share)
+    return Estimate(estimate.rows, columns)
+
+
+def _literal_number(expr: Expression) -> float | None:
+    if not isinstance(expr, Literal) or expr.value is None or isinstance(expr.value, bool):
+        return None
+    if expr.dtype.kind == "date":
+        return float(
+            (datetime.date.fromisoformat(str(expr.value)) - datetime.date(1970, 1, 1)).days
+        )
+    if expr.dtype.is_decimal:
+        return float(Decimal(str(expr.value)))
+    return float(expr.value) if isinstance(expr.value, int | float) else None
