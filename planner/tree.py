@@ -53,31 +53,22 @@ def depth(root: N) -> int:
 
 def transform_up(root: N, fn: Callable[[N], N]) -> N:
     """Rebuild the tree from the leaves; `fn` sees a node whose children are already rebuilt."""
-    results: list[N] = []
-    stack: list[tuple[N, bool]] = [(root, False)]
-    while stack:
-        node, expanded = stack.pop()
-        if not expanded:
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(node.children))
-            continue
-        count = len(node.children)
-        if count:
-            new = tuple(results[-count:])
-            del results[-count:]
-            node = node.with_children(new)
-        results.append(fn(node))
-    return results[0]
+    return _rebuilt(root, None, fn)
 
 
 def transform_down(root: N, fn: Callable[[N], N]) -> N:
     """Rebuild the tree from the root; `fn` runs on a node before its (new) children are visited."""
+    return _rebuilt(root, fn, None)
+
+
+def _rebuilt(root: N, on_entry: Callable[[N], N] | None, on_exit: Callable[[N], N] | None) -> N:
     results: list[N] = []
     stack: list[tuple[N, bool]] = [(root, False)]
     while stack:
         node, expanded = stack.pop()
         if not expanded:
-            node = fn(node)
+            if on_entry is not None:
+                node = on_entry(node)
             stack.append((node, True))
             stack.extend((child, False) for child in reversed(node.children))
             continue
@@ -86,5 +77,5 @@ def transform_down(root: N, fn: Callable[[N], N]) -> N:
             new = tuple(results[-count:])
             del results[-count:]
             node = node.with_children(new)
-        results.append(node)
+        results.append(node if on_exit is None else on_exit(node))
     return results[0]

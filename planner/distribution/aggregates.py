@@ -28,6 +28,7 @@ from planner.expressions import TRUE, AggregateCall, Column, ColumnRef, Expressi
 from planner.logical import NamedExpression
 from planner.physical import (
     AggregateExec,
+    AggregateMode,
     ExpandExec,
     PhysicalPlan,
     ProjectionExec,
@@ -82,12 +83,7 @@ class AggregateDistributor:
         first = AggregateExec(child, "partial", partial_groups, tuple(states))
         first = self._over_groups(first, plan)
         self._exchanges.lowering.note_size(first, plan)
-        exchange, delivered = self._exchange_groups(first, keys, plan)
-        groups = tuple((c, k.ref) for (c, _), k in zip(plan.groups, keys, strict=True))
-        final = AggregateExec(exchange, "final", groups, tuple(merges))
-        return final, renamed(
-            delivered, {k.id: c.id for k, (c, _) in zip(keys, plan.groups, strict=True)}
-        )
+        return self._above_exchange(first, keys, plan, "final", merges)
 
     def _over_groups(self, first: AggregateExec, plan: AggregateExec) -> AggregateExec:
         """A partial aggregate of grouping sets over the groups of all keys, where they are few."""
@@ -139,12 +135,21 @@ class AggregateDistributor:
         else:
             below = ProjectionExec(child, tuple(items))
         self._exchanges.lowering.note_size(below, child)
+        return self._above_exchange(below, keys, plan, "single", aggregates)
+
+    def _above_exchange(
+        self,
+        below: PhysicalPlan,
+        keys: tuple[Column, ...],
+        plan: AggregateExec,
+        mode: AggregateMode,
+        aggregates: list[tuple[Column, AggregateCall]],
+    ) -> Distributed:
+        """The groups of `plan`, over rows of `below` that are exchanged by their keys."""
         exchange, delivered = self._exchange_groups(below, keys, plan)
         groups = tuple((c, k.ref) for (c, _), k in zip(plan.groups, keys, strict=True))
-        whole = AggregateExec(exchange, "single", groups, tuple(aggregates))
-        return whole, renamed(
-            delivered, {k.id: c.id for k, (c, _) in zip(keys, plan.groups, strict=True)}
-        )
+        names = {k.id: c.id for k, (c, _) in zip(keys, plan.groups, strict=True)}
+        return AggregateExec(exchange, mode, groups, tuple(aggregates)), renamed(delivered, names)
 
     def _exchange_groups(
         self, child: PhysicalPlan, keys: tuple[Column, ...], plan: AggregateExec
