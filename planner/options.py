@@ -75,6 +75,11 @@ class PlannerOptions:
             changes[name] = _parse(name, text, getattr(self, name))
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # parsed by field
 
+    def texts(self) -> dict[str, str]:
+        """The value of each option by its name, as `updated` reads it."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in values.items()}
+
 
 def _parse(name: str, text: str, current: object) -> object:
     if isinstance(current, bool):
