@@ -139,13 +139,16 @@ def describe(
 
 def column_names(plan: Plan) -> dict[int, str]:
     """Names of all columns by number; those that are ambiguous somewhere end in `#<number>`."""
-    names: dict[int, str] = {}
+    nodes = list(_with_subplans(plan))
+    read = [list(_read(node)) for node in nodes]
+    names = {column.id: column.name for node in reversed(nodes) for column in node.columns}
+    known = set(names.items()).union((c.id, c.name) for columns in read for c in columns)
+    if len({name.lower() for _, name in known}) == len(known):
+        return names  # as mostly; then no operator need be looked at
     ambiguous: set[int] = set()
-    for node in _with_subplans(plan):
-        for column in node.columns:
-            names.setdefault(column.id, column.name)
+    for node, columns in zip(nodes, read, strict=True):
         ambiguous |= _clashes(node.columns)
-        ambiguous |= _clashes([*_read(node), *(c for x in node.children for c in x.columns)])
+        ambiguous |= _clashes([*columns, *(c for x in node.children for c in x.columns)])
     return {i: f"{name}#{i}" if i in ambiguous else name for i, name in names.items()}
 
 
