@@ -18,6 +18,12 @@ class StorageError(StagecoachError):
     retryable = True
 
 
+class StorageRefusedError(StorageError):
+    """Object storage refuses a request and will again: no access, no bucket, wrong credentials."""
+
+    retryable = False
+
+
 class ShuffleReadError(StagecoachError):
     """Shuffle data of an upstream stage is missing, short or corrupt.
 

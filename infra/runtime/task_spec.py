@@ -12,7 +12,7 @@ from typing import Any
 
 from infra.engines.errors import InputLostError, QueryError
 from infra.engines.inputs import FileRows, LeafColumn
-from infra.errors import ShuffleReadError, StorageError, TaskFailedError
+from infra.errors import ShuffleReadError, StorageError, StorageRefusedError, TaskFailedError
 from infra.shuffle.manifest import ManifestError
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
 from planner.errors import StagecoachError
@@ -236,6 +236,7 @@ _KINDS: dict[str, type[StagecoachError]] = {
     "input_lost": InputLostError,
     "manifest_lost": ManifestError,
     "shuffle_lost": ShuffleReadError,
+    "storage_refused": StorageRefusedError,
     "storage": StorageError,
 }
 

@@ -6,11 +6,12 @@ a minute old would make a lost file look present.
 
 from __future__ import annotations
 
+import io
 import logging
-import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import fsspec
@@ -18,18 +19,20 @@ import pyarrow as pa
 from fsspec.spec import AbstractBufferedFile
 
 from infra.errors import StorageError
+from infra.storage.explain import explain_failure
 from infra.storage.object_store import (
     ByteSink,
     ObjectMissingError,
     StorageOptions,
     check_key,
-    explain_os_error,
     redact_url,
 )
+from infra.storage.retries import retrying
 
 logger = logging.getLogger(__name__)
 
 _S3_SCHEMES = ("s3", "s3a")
+_MAX_DELETES = 1000  # of one request to S3
 _T = TypeVar("_T")
 
 
@@ -50,7 +53,12 @@ class FsspecStore:
         self._root = filesystem_class._strip_protocol(self._url).rstrip("/")
         if self._scheme in _S3_SCHEMES and not self._root:
             raise StorageError("storage root s3:// names no bucket; give s3://<bucket>/<prefix>")
-        self._fs = filesystem_class(**self._filesystem_arguments())
+        if self._scheme in _S3_SCHEMES:
+            from infra.storage.s3 import s3_filesystem
+
+            self._fs: Any = s3_filesystem(self._options)
+        else:
+            self._fs = filesystem_class()
 
     def __repr__(self) -> str:
         return f"FsspecStore({redact_url(self._url)!r})"
@@ -91,8 +99,8 @@ class FsspecStore:
     def open_input(self, key: str) -> pa.NativeFile:
         """Return a random-access file whose every read is a ranged request."""
         path = self._path(key)
-        file = self._call("read", key, lambda: self._fs.open(path, "rb", cache_type="none"))
-        return pa.PythonFile(file, mode="r")
+        details = self._call("read the size of", key, lambda: self._fs.info(path))
+        return pa.PythonFile(_Reader(self, key, details), mode="r")
 
     def size(self, key: str) -> int:
         """Return the size of the object in bytes."""
@@ -119,12 +127,15 @@ class FsspecStore:
         path = self._path(key)
         try:
             self._fs.pipe_file(path, data, mode="create")
-        except FileExistsError:
-            return False
         except Exception as error:
-            if _is_precondition_failure(error):
+            if not isinstance(error, FileExistsError) and not _is_precondition_failure(error):
+                raise self._explain("write", key, error) from error
+            # A request that was sent twice, because no answer came the first time, is refused
+            # because of itself.
+            try:
+                return self.read_bytes(key) == data
+            except ObjectMissingError:
                 return False
-            raise self._explain("write", key, error) from error
         return True
 
     @contextmanager
@@ -139,7 +150,7 @@ class FsspecStore:
         file = self._call("write", key, lambda: self._fs.open(target, "wb", block_size=block_size))
         try:
             yield _Sink(self, key, file)
-            self._call("write", key, file.close)
+            self._complete(key, file)
             if not is_atomic:
                 self._call("write", key, lambda: self._fs.mv(target, path))
         except BaseException:
@@ -153,17 +164,15 @@ class FsspecStore:
         if not keys:
             return
         paths = [self._path(key) for key in keys]
-        try:
-            if self._scheme in _S3_SCHEMES:
-                self._fs.rm(paths)
-                return
-            for path in paths:
-                if self._fs.exists(path):
-                    self._fs.rm_file(path)
-        except FileNotFoundError:
+        if self._scheme in _S3_SCHEMES:
+            for start in range(0, len(keys), _MAX_DELETES):
+                self._delete_batch(keys[start : start + _MAX_DELETES])
             return
-        except Exception as error:
-            raise self._explain("delete", keys[0], error) from error
+        for key, path in zip(keys, paths, strict=True):
+            try:
+                self._call("delete", key, partial(self._fs.rm_file, path))
+            except ObjectMissingError:
+                continue
 
     def list(self, prefix: str) -> Iterator[str]:
         """Yield the keys below the folder `prefix`, sorted."""
@@ -178,11 +187,9 @@ class FsspecStore:
         start = self._path(prefix) if prefix else self._root
         self._fs.invalidate_cache()
         try:
-            found = self._fs.find(start, detail=True)
-        except FileNotFoundError:
+            found = self._call("list", prefix, lambda: self._fs.find(start, detail=True))
+        except ObjectMissingError:
             return
-        except Exception as error:
-            raise self._explain("list", prefix, error) from error
         for path, details in sorted(found.items()):
             yield path[len(self._root) + 1 :], details
 
@@ -191,11 +198,9 @@ class FsspecStore:
         start = self._path(prefix) if prefix else self._root
         self._fs.invalidate_cache()
         try:
-            found = self._fs.ls(start, detail=True)
-        except FileNotFoundError:
+            found = self._call("list", prefix, lambda: self._fs.ls(start, detail=True))
+        except ObjectMissingError:
             return []
-        except Exception as error:
-            raise self._explain("list", prefix, error) from error
         paths = (item["name"].rstrip("/") for item in found if item["type"] == "directory")
         return sorted(path.rsplit("/", 1)[-1] for path in paths)
 
@@ -211,17 +216,61 @@ class FsspecStore:
     def _path(self, key: str) -> str:
         return f"{self._root}/{check_key(key)}"
 
-    def _call(self, action: str, key: str, function: Callable[[], _T]) -> _T:
+    def _call(self, action: str, key: str, function: Callable[[], _T], *, again: bool = True) -> _T:
+        """Make a request, with retries that the file system has or (if it may be repeated) ours."""
         try:
-            return function()
+            if self._scheme in _S3_SCHEMES or not again:
+                return function()
+            bound = self._options.retry_seconds
+            return retrying(function, bound, lambda: f"{action} {self._uri(key)}")
         except StorageError:
             raise
         except Exception as error:
             raise self._explain(action, key, error) from error
 
+    def _uri(self, key: str) -> str:
+        return self.uri(key) if key else redact_url(self._url)
+
     def _explain(self, action: str, key: str, error: BaseException) -> StorageError:
-        explained = explain_os_error(action, self.uri(key) if key else self._url, error)
-        return type(explained)(self._options.redact(str(explained)))
+        return explain_failure(action, self._uri(key), error, self._options)
+
+    def _complete(self, key: str, file: Any) -> None:
+        """End an upload; one whose first answer was lost has ended already."""
+        num_bytes = file.tell()
+        try:
+            self._call("write", key, file.close, again=False)
+        except ObjectMissingError:  # `NoSuchUpload`
+            try:
+                found = self.size(key)
+            except ObjectMissingError:
+                found = -1
+            if found != num_bytes:
+                raise
+
+    def _delete_batch(self, keys: Sequence[str]) -> None:
+        """Remove objects in one request; s3fs would not say which of them could not be removed."""
+        bucket = self._root.partition("/")[0]
+        names = [self._path(key).partition("/")[2] for key in keys]
+        by_name = dict(zip(names, keys, strict=True))
+
+        def request() -> None:
+            objects = [{"Key": name} for name in by_name]
+            delete = {"Objects": objects, "Quiet": True}
+            answer = self._fs.call_s3("delete_objects", Bucket=bucket, Delete=delete)
+            refused = {e.get("Key", ""): e for e in answer.get("Errors", ())}
+            for name in list(by_name):
+                if name not in refused or refused[name].get("Code") == "NoSuchKey":
+                    del by_name[name]
+            for name, entry in refused.items():
+                if name in by_name:
+                    raise _DeleteRefusedError(entry)
+
+        first = keys[0]
+        try:
+            retrying(request, self._options.retry_seconds, lambda: f"delete {self.uri(first)}")
+        except Exception as error:
+            left = next(iter(by_name.values()), first)
+            raise self._explain("delete", left, error) from error
 
     def _discard(self, key: str, file: Any) -> None:
         """Drop what was uploaded so far, so that nothing becomes visible."""
@@ -246,32 +295,6 @@ class FsspecStore:
                 self._options.redact(str(error)),
             )
 
-    def _filesystem_arguments(self) -> dict[str, Any]:
-        if self._scheme not in _S3_SCHEMES:
-            return {}
-        options = self._options
-        endpoint = options.endpoint_url or os.environ.get("AWS_ENDPOINT_URL")
-        path_style = options.path_style if options.path_style is not None else bool(endpoint)
-        config: dict[str, Any] = {
-            # Servers other than Amazon's often refuse the newer default checksums; our files
-            # carry their own.
-            "request_checksum_calculation": "when_required",
-            "response_checksum_validation": "when_required",
-        }
-        if path_style:
-            config["s3"] = {"addressing_style": "path"}
-        client: dict[str, Any] = {"region_name": options.region} if options.region else {}
-        return {
-            "endpoint_url": endpoint,
-            "key": options.access_key,
-            "secret": options.secret_key,
-            "token": options.session_token,
-            "config_kwargs": config,
-            "client_kwargs": client,
-            "use_listings_cache": False,
-            "default_fill_cache": False,
-        }
-
 
 class _Sink:
     """A multipart upload whose errors name the object."""
@@ -282,7 +305,59 @@ class _Sink:
         self._file = file
 
     def write(self, data: Any, /) -> int:
-        return self._store._call("write", self._key, lambda: self._file.write(data))
+        return self._store._call("write", self._key, lambda: self._file.write(data), again=False)
+
+
+class _Reader(io.RawIOBase):
+    """A random-access file whose every read is one ranged request with the store's retries.
+
+    On S3 all of them are of the object that was there when it was opened.
+    """
+
+    def __init__(self, store: FsspecStore, key: str, details: dict[str, Any]) -> None:
+        self._store = store
+        self._key = key
+        self._size = int(details["size"])
+        etag = details.get("ETag")
+        self._match = {"if_match": etag} if etag and store._scheme in _S3_SCHEMES else {}
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = start + offset
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        start = self._position
+        left = max(self._size - start, 0)
+        length = left if size is None or size < 0 else min(size, left)
+        if not length:
+            return b""
+        store, path = self._store, self._store._path(self._key)
+        content: bytes = store._call(
+            "read",
+            self._key,
+            lambda: store._fs.cat_file(path, start=start, end=start + length, **self._match),
+        )
+        self._position += len(content)
+        return content
+
+
+class _DeleteRefusedError(OSError):
+    """One object of a bulk delete was not removed; looks as botocore's errors do."""
+
+    def __init__(self, entry: dict[str, Any]) -> None:
+        super().__init__(f"{entry.get('Code')}: {entry.get('Message')}")
+        self.response = {"Error": {"Code": entry.get("Code"), "Message": entry.get("Message")}}
 
 
 def _is_precondition_failure(error: BaseException) -> bool:

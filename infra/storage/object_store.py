@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 from urllib.parse import unquote
 
 from infra.errors import StorageError
+from infra.storage import secrets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +44,8 @@ class StorageOptions:
     """How to reach a storage root; the environment and AWS's own files fill what is left out.
 
     Attributes:
-        endpoint_url: S3 endpoint; `None` means `AWS_ENDPOINT_URL`, then Amazon's own.
+        endpoint_url: S3 endpoint; `None` means `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`, the
+            profile's, then Amazon's own.
         region: S3 region; `None` means AWS's own configuration.
         access_key: S3 access key; `None` means AWS's own credential chain.
         secret_key: S3 secret key, never shown.
@@ -54,6 +55,10 @@ class StorageOptions:
             `all` syncs streamed files too, `never` neither. A shuffle file lost by a power
             cut is found by its checksum and recomputed, so `commit` is the default.
         part_bytes: Size of one part of a multipart upload, in bytes.
+        profile: Profile of AWS's shared files; `None` means `AWS_PROFILE`, then `default`.
+        timeout_seconds: How long to wait for a connection, or for the next bytes of an answer.
+        retry_seconds: Failures that pass by themselves (time-outs, throttling, a server that is
+            away) are tried again for so long, with growing waits; 0 tries once.
     """
 
     endpoint_url: str | None = None
@@ -64,6 +69,12 @@ class StorageOptions:
     path_style: bool | None = None
     fsync: FsyncPolicy = "commit"
     part_bytes: int = 16 << 20
+    profile: str | None = None
+    timeout_seconds: float = 15.0
+    retry_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        secrets.register(self.secret_key, self.session_token, self.access_key)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options that differ from their defaults as plain data (with secrets)."""
@@ -93,12 +104,12 @@ class StorageOptions:
         for secret in (self.secret_key, self.session_token, self.access_key):
             if secret:
                 text = text.replace(secret, "***")
-        return redact_url(text)
+        return secrets.redact(text)
 
 
 def redact_url(text: str) -> str:
-    """Return `text` with `user:password@` of every URL in it replaced by `***@`."""
-    return re.sub(r"(?<=://)[^/@\s]+@", "***@", text)
+    """Return `text` without the credentials of every URL in it: `user:password@`, signatures."""
+    return secrets.redact_urls(text)
 
 
 @runtime_checkable

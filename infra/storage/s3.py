@@ -1,0 +1,212 @@
+"""s3fs within bounds: in, storage options; out, a file system whose every call ends in known time.
+
+Worker code. Three layers could try a request again; here one does, with one deadline for the whole
+operation. The loops of botocore and of s3fs are off: neither is bounded in time (a server that is
+silent would be waited for 5 x 5 times), they multiply each other, and bodies that are cut short
+pass both of them by. Time-outs are botocore's.
+
+What the options leave out is looked up where AWS's own tools look: the environment, the profile,
+the shared files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import botocore.exceptions
+import botocore.session
+from botocore.configprovider import ConfiguredEndpointProvider
+from fsspec.asyn import sync_wrapper
+from s3fs import S3FileSystem
+
+from infra.errors import StorageError
+from infra.storage.retries import NoAnswerError, ShortBodyError, is_passing, wait_seconds
+
+if TYPE_CHECKING:
+    from infra.storage.object_store import StorageOptions
+
+logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+_deadline: ContextVar[float | None] = ContextVar("s3_deadline", default=None)
+
+
+class BoundedS3FileSystem(S3FileSystem):
+    """`S3FileSystem` whose operations are tried again until one deadline.
+
+    Args:
+        retry_seconds: After so long an operation fails, whatever it waits for; 0 for one try
+            without a deadline.
+        arguments: Those of `S3FileSystem`.
+    """
+
+    retries = 1  # s3fs's own loop
+
+    def __init__(self, *args: Any, retry_seconds: float = 60.0, **arguments: Any) -> None:
+        super().__init__(*args, **arguments)
+        self._retry_seconds = retry_seconds
+
+    async def _call_s3(self, method: str, *akwarglist: Any, **kwargs: Any) -> Any:
+        call = super()._call_s3
+        return await self._bounded(lambda: call(method, *akwarglist, **kwargs), method)
+
+    call_s3 = sync_wrapper(_call_s3)
+
+    async def _cat_file(
+        self,
+        path: str,
+        version_id: str | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        if_match: str | None = None,
+        **_: Any,
+    ) -> bytes:
+        """Return an object, or a range of it, in one request, whole or not at all."""
+        bucket, key, version = self.split_path(path)
+        arguments: dict[str, Any] = {"Bucket": bucket, "Key": key}
+        if version_id or version:
+            arguments["VersionId"] = version_id or version
+        if if_match:
+            arguments["IfMatch"] = if_match
+        ranged = start is not None or end is not None
+        if ranged:
+            arguments["Range"] = await self._process_limits(path, start, end)
+
+        async def fetch() -> bytes:
+            response = await self._call_s3("get_object", **arguments)
+            body = response["Body"]
+            try:
+                content: bytes = await body.read()
+            finally:
+                body.close()
+            return _checked(content, response, start, end) if ranged else content
+
+        return await self._bounded(fetch, "get_object")
+
+    async def _bounded(self, call: Callable[[], Awaitable[_T]], name: str) -> _T:
+        """Try until the deadline, which calls inside this one share."""
+        await self.set_session()  # reads AWS's own files, and models that are large
+        if not self._retry_seconds:
+            return await call()
+        clock = asyncio.get_running_loop().time
+        outer = _deadline.get()
+        deadline = clock() + self._retry_seconds if outer is None else outer
+        token = _deadline.set(deadline)
+        attempt = 0
+        failure: BaseException | None = None
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        return await call()
+                except Exception as error:
+                    if clock() >= deadline:
+                        raise failure or NoAnswerError(name) from None
+                    wait = wait_seconds(attempt)
+                    if not is_passing(error) or clock() + wait >= deadline:
+                        raise
+                    failure = error
+                attempt += 1
+                logger.info("try %d of %s failed (%s)", attempt, name, type(failure).__name__)
+                await asyncio.sleep(wait)
+        finally:
+            _deadline.reset(token)
+
+
+def s3_filesystem(options: StorageOptions) -> BoundedS3FileSystem:
+    """The file system that the options and AWS's own configuration describe.
+
+    Raises:
+        StorageError: The profile does not exist.
+    """
+    endpoint, addressing = _aws_configuration(
+        options.profile,
+        tuple(os.environ.get(name, "") for name in _VARIABLES),
+    )
+    endpoint = options.endpoint_url or endpoint
+    path_style = options.path_style
+    if path_style is None and addressing is None:
+        # Servers other than Amazon's rarely have a host name for each bucket.
+        path_style = bool(endpoint)
+    config: dict[str, Any] = {
+        "retries": {"mode": "standard", "total_max_attempts": 1},
+        "connect_timeout": options.timeout_seconds,
+        "read_timeout": options.timeout_seconds,
+        # Servers other than Amazon's often refuse the newer default checksums; our files carry
+        # their own.
+        "request_checksum_calculation": "when_required",
+        "response_checksum_validation": "when_required",
+    }
+    if path_style is not None:
+        config["s3"] = {"addressing_style": "path" if path_style else "auto"}
+    return BoundedS3FileSystem(
+        endpoint_url=endpoint,
+        key=options.access_key,
+        secret=options.secret_key,
+        token=options.session_token,
+        retry_seconds=options.retry_seconds,
+        config_kwargs=config,
+        client_kwargs={"region_name": options.region} if options.region else {},
+        use_listings_cache=False,
+        default_fill_cache=False,
+        **({"profile": options.profile} if options.profile else {}),
+    )
+
+
+# What `_aws_configuration` depends on: a change of any of them (in tests, above all) counts.
+_VARIABLES = (
+    "AWS_CONFIG_FILE",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "HOME",
+)
+
+
+@functools.lru_cache(maxsize=64)
+def _aws_configuration(
+    profile: str | None, variables: tuple[str, ...]
+) -> tuple[str | None, str | None]:
+    """The endpoint and the addressing style of S3 as environment and shared files have them."""
+    session = botocore.session.Session(profile=profile)
+    try:
+        scoped = session.get_scoped_config()
+    except botocore.exceptions.ProfileNotFound as error:
+        raise StorageError(
+            f"{error}; correct AWS_PROFILE (or the storage option `profile`), or add the profile "
+            "to ~/.aws/config"
+        ) from None
+    except botocore.exceptions.ConfigParseError as error:
+        raise StorageError(f"cannot read the AWS configuration: {error}") from None
+    endpoint: str | None = None
+    if not session.get_config_variable("ignore_configured_endpoint_urls"):
+        endpoint = ConfiguredEndpointProvider(
+            full_config=session.full_config, scoped_config=scoped, client_name="s3"
+        ).provide()
+    nested = scoped.get("s3")
+    addressing = nested.get("addressing_style") if isinstance(nested, dict) else None
+    return endpoint, addressing
+
+
+def _checked(content: bytes, response: Any, start: int | None, end: int | None) -> bytes:
+    """The range out of a response, if it is whole."""
+    described = str(response.get("ContentRange") or "")  # bytes <first>-<last>/<size>
+    if not described:  # a server that ignores ranges sends the object
+        return content[start:end]
+    total = described.rpartition("/")[2]
+    if total.isdigit():
+        first = max(start or 0, 0)
+        expected = min(int(total), end if end is not None and end >= 0 else int(total)) - first
+        if len(content) < expected:
+            raise ShortBodyError(f"{len(content)} of {expected} bytes came")
+    return content
