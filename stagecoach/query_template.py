@@ -72,8 +72,10 @@ class Template:
             # retries: {{max: 3, delay_seconds: 10, backoff: exponential}}
             # Dagster's concurrency pool of all steps.
             # pool: warehouse
-            # The longest that a run may take.
+            # The longest that each stage of a run may take.
             # timeout: 1h 30m
+            # Whether a run computes a lost or damaged output of a stage again, or fails.
+            # recover: true
             # Values that a run can give: `:name` in the SQL.
             # parameters: {{since: 2024-01-01, price: {{type: "decimal(15,2)", default: 0.05}}}}
             ---""")

@@ -255,7 +255,9 @@ class FrontMatter(Part):
     pool: PoolName | None = None
     """Dagster's concurrency pool of all steps of the query."""
     timeout: Duration | None = None
-    """How long a run may take, such as '30m' or '1h 30m'."""
+    """How long each stage of a run may take, such as '30m' or '1h 30m'; then it fails."""
+    recover: StrictBool | None = None
+    """Whether a lost output of a stage is computed again in the run that finds it lost."""
     parameters: Annotated[
         dict[
             str,
