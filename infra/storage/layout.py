@@ -7,6 +7,7 @@ each is checked against a whitelist, so a hostile query or partition name is an 
     shuffle/<hex>/<fingerprint>/index-<checksum>.arrow   columnar index of one commit
     shuffle/<hex>/<fingerprint>/manifest.json            the commit
     shuffle/<hex>/<fingerprint>/claim.json               who computes it just now
+    shuffle/<hex>/<fingerprint>/lost-<hash>.json         that a commit has lost a file
     runs/<run>/snapshot.json                             the table snapshot of a run
     runs/<run>/stages/<stage>.json                       the manifest that the run pinned
     runs/<run>/page.html                                 how the run went, for people
@@ -16,6 +17,12 @@ each is checked against a whitelist, so a hostile query or partition name is an 
     results/<table>/files/[<col>=<value>/…]<name>.parquet   data of a published table, immutable
     results/<table>/versions/<number>.json               a version of it: the files that are live
     results/<table>/current.json                         a hint which version is the newest
+
+Below the location of a deduplicated table, which is a root of its own:
+
+    chunks/<name>.arrow|.parquet                         rows, immutable
+    versions/<number>.json                               a version of it: the chunks that are live
+    current.json                                         a hint which version is the newest
 """
 
 from __future__ import annotations
@@ -32,6 +39,7 @@ RUNS_ROOT = "runs"
 RESULTS_ROOT = "results"
 ANALYSIS_ROOT = "analysis"
 PLANS_ROOT = "plans"
+CHUNKS_ROOT = "chunks"
 
 TABLE_FILES = "files"
 TABLE_VERSIONS = "versions"
@@ -42,6 +50,7 @@ _COMPONENT = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9_.=+@-]{0,199}")
 _HASH = re.compile(r"[0-9a-f]{8,128}")
 _ATTEMPT = re.compile(r"[A-Za-z0-9_]{1,64}")
 _MAP_FILE = re.compile(r"(\d{5,})-([A-Za-z0-9_]{1,64})\.arrow")
+_CHUNK_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}\.(?:parquet|arrow)")
 _DATA_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}\.parquet")
 _FOLDER = re.compile(r"[^/\\\x00-\x1f]+")
 _VERSION_DIGITS = 12
@@ -101,6 +110,12 @@ def manifest(fingerprint: str) -> str:
 def claim(fingerprint: str) -> str:
     """Return the key of the claim of the run that computes a stage just now."""
     return f"{shuffle_prefix(fingerprint)}/claim.json"
+
+
+def lost_mark(fingerprint: str, manifest_hash: str) -> str:
+    """Return the key that says of one commit of a stage that its files are not all there."""
+    name = f"lost-{_check_hash('manifest hash', manifest_hash)[:32]}.json"
+    return f"{shuffle_prefix(fingerprint)}/{name}"
 
 
 def index_name(content_hash: str) -> str:
@@ -206,14 +221,12 @@ def partition_folder(column: str, value: str | None) -> str:
 
 def table_versions(table: str) -> str:
     """Return the folder of a published table's versions."""
-    return f"{table_prefix(table)}/{TABLE_VERSIONS}"
+    return log_versions(table_prefix(table))
 
 
 def table_version(table: str, number: int) -> str:
     """Return the key of one version of a published table, numbered from 1."""
-    if not 1 <= number < 10**_VERSION_DIGITS:
-        raise StorageError(f"version {number} of table {table!r} is out of range; count from 1")
-    return f"{table_versions(table)}/{number:0{_VERSION_DIGITS}d}.json"
+    return log_version(table_prefix(table), number)
 
 
 def parse_table_version(key: str) -> int | None:
@@ -224,7 +237,31 @@ def parse_table_version(key: str) -> int | None:
 
 def table_current(table: str) -> str:
     """Return the key of the hint which version of a published table is the newest."""
-    return f"{table_prefix(table)}/current.json"
+    return log_current(table_prefix(table))
+
+
+def log_versions(folder: str) -> str:
+    """Return the folder of the versions of a log; `folder` may be empty, the store's root."""
+    return f"{folder}/{TABLE_VERSIONS}" if folder else TABLE_VERSIONS
+
+
+def log_version(folder: str, number: int) -> str:
+    """Return the key of one version of a log, numbered from 1."""
+    if not 1 <= number < 10**_VERSION_DIGITS:
+        raise StorageError(f"version {number} in {folder!r} is out of range; count from 1")
+    return f"{log_versions(folder)}/{number:0{_VERSION_DIGITS}d}.json"
+
+
+def log_current(folder: str) -> str:
+    """Return the key of the hint which version of a log is the newest."""
+    return f"{folder}/current.json" if folder else "current.json"
+
+
+def chunk_file(name: str) -> str:
+    """Return the key of a chunk of a deduplicated table, below the table's own location."""
+    if not _CHUNK_FILE.fullmatch(name):
+        raise StorageError(f"{name!r} is not the name of a chunk; see infra.chunks.writer")
+    return f"{CHUNKS_ROOT}/{name}"
 
 
 def _escape_folder(text: str) -> str:

@@ -180,7 +180,7 @@ class _OpenFile:
         self._path = path
         self._key = key
         self._output: AbstractContextManager[ByteSink] | None = output
-        self._sink = _TailSink(output.__enter__())
+        self._sink = TailSink(output.__enter__())
         self._row_groups: list[int] = []
         self._writer: Any = None
         try:
@@ -208,7 +208,7 @@ class _OpenFile:
         output, self._output = self._output, None
         if output is not None:
             output.__exit__(None, None, None)
-        footer = _footer(bytes(self._sink.tail))
+        footer = footer_bytes(bytes(self._sink.tail))
         return TableFile(
             path=self._path,
             num_rows=sum(self._row_groups),
@@ -233,7 +233,7 @@ class _OpenFile:
                     raise
 
 
-class _TailSink:
+class TailSink:
     """What pyarrow writes into; remembers the end of the file, where the footer is."""
 
     closed = False
@@ -274,7 +274,7 @@ class _TailSink:
         """The store's own context closes the file."""
 
 
-def _footer(tail: bytes) -> bytes:
+def footer_bytes(tail: bytes) -> bytes:
     """The Parquet footer in the last bytes of a file, as `infra.catalog.footers` cuts it out."""
     length = int.from_bytes(tail[-_TRAILER_BYTES:-4], "little")
     return tail[-length - _TRAILER_BYTES : -_TRAILER_BYTES]

@@ -10,27 +10,26 @@ Worker code.
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import google_crc32c
-
 from infra.storage import layout
-from planner.encoding import encode
+from infra.tables.version_json import TableVersionError as TableVersionError
+from infra.tables.version_json import (
+    check_fields,
+    damaged,
+    seal,
+    type_from_json,
+    type_to_json,
+    unseal,
+)
 from planner.errors import GraphFormatError, StagecoachError, UnsupportedSqlError
-from planner.serde import decode
-from planner.types import DataType, Field, parse_type
+from planner.types import Field
 
 FORMAT_VERSION = 1
 
 PublishMode = Literal["replace", "append", "replace_partition"]
-
-
-class TableVersionError(StagecoachError):
-    """A version of a published table is damaged, or of a format that is not known."""
 
 
 class PublishError(StagecoachError):
@@ -157,14 +156,14 @@ class TableVersion:
             "token": self.token,
             "committed_at": self.committed_at,
             "mode": self.mode,
-            "columns": [{"name": f.name, "type": _type_to_json(f.dtype)} for f in self.columns],
+            "columns": [{"name": f.name, "type": type_to_json(f.dtype)} for f in self.columns],
             "partition_by": self.partition_by,
             "parts": [vars(part) for part in self.parts],
             "files": [vars(file) for file in self.files],
             "keep_versions": self.keep_versions,
             "run_id": self.run_id,
         }
-        return _dump({**values, "checksum": _checksum(values)})
+        return seal(values)
 
     @classmethod
     def from_json(cls, text: bytes, *, uri: str) -> TableVersion:
@@ -178,37 +177,23 @@ class TableVersion:
             TableVersionError: It is damaged, has unknown fields or is of another format.
         """
         try:
-            values = json.loads(text)
-            if not isinstance(values, dict):
-                raise ValueError("not an object")
-            if (found := values.pop("format_version", None)) != FORMAT_VERSION:
-                raise TableVersionError(
-                    f"{uri} has format version {found!r}, this Stagecoach reads {FORMAT_VERSION}; "
-                    "use a newer Stagecoach, or another storage root"
-                )
-            checksum = values.pop("checksum", None)
-            if checksum != _checksum({"format_version": FORMAT_VERSION, **values}):
-                raise ValueError("its checksum does not fit")
-            return _from_values(values)
+            return _from_values(unseal(text, uri=uri, format_version=FORMAT_VERSION))
         except (ValueError, KeyError, TypeError, GraphFormatError, UnsupportedSqlError) as error:
-            raise TableVersionError(
-                f"{uri} is damaged ({error}); restore it, or remove it to go back to the version "
-                "before it"
-            ) from error
+            raise damaged(uri, error) from error
 
 
 def _from_values(values: dict[str, Any]) -> TableVersion:
-    _check_fields(TableVersion, values)
+    check_fields(TableVersion, values)
     columns = tuple(
-        Field(column["name"], _type_from_json(column["type"])) for column in values["columns"]
+        Field(column["name"], type_from_json(column["type"])) for column in values["columns"]
     )
     parts = []
     for part in values["parts"]:
-        _check_fields(TablePart, part)
+        check_fields(TablePart, part)
         parts.append(TablePart(**part))
     files = []
     for file in values["files"]:
-        _check_fields(TableFile, file)
+        check_fields(TableFile, file)
         lists = {name: tuple(file[name]) for name in ("row_groups", "partition")}
         files.append(TableFile(**{**file, **lists}))
     rest = {
@@ -218,40 +203,6 @@ def _from_values(values: dict[str, Any]) -> TableVersion:
         "files": tuple(files),
     }
     return TableVersion(**{**values, **rest})
-
-
-def _check_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
-    known = {f.name for f in dataclasses.fields(kind)}
-    if unknown := sorted(set(values) - known):
-        raise ValueError(f"unknown field {unknown[0]!r}")
-    if missing := sorted(known - set(values)):
-        raise ValueError(f"field {missing[0]!r} is missing")
-
-
-def _type_to_json(dtype: DataType) -> Any:
-    """Spark's spelling, which other tools can read, wherever it says all."""
-    text = str(dtype)
-    try:
-        if parse_type(text) == dtype:
-            return text
-    except UnsupportedSqlError:
-        pass  # a member's name that looks like a part of a type
-    return encode(dtype)
-
-
-def _type_from_json(value: Any) -> DataType:
-    found = parse_type(value) if isinstance(value, str) else decode(value)
-    if not isinstance(found, DataType):
-        raise ValueError(f"{value!r} is no type")
-    return found
-
-
-def _dump(values: Mapping[str, Any]) -> bytes:
-    return json.dumps(values, sort_keys=True, ensure_ascii=False).encode()
-
-
-def _checksum(values: Mapping[str, Any]) -> int:
-    return int(google_crc32c.value(_dump(values)))
 
 
 def file_columns(columns: tuple[Field, ...], partition_by: tuple[str, ...]) -> tuple[Field, ...]:

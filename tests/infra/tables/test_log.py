@@ -16,7 +16,7 @@ from infra.errors import StorageError
 from infra.storage import layout
 from infra.storage.local_store import LocalStore
 from infra.storage.object_store import ObjectMissingError
-from infra.tables import log
+from infra.tables import log, version_log
 from infra.tables.changes import TableChange
 from infra.tables.log import commit, read_current, read_version, version_numbers
 from infra.tables.version import PublishMode, TableFile, TableVersion, TableVersionError
@@ -122,7 +122,7 @@ def test_a_crash_before_the_hint_loses_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(log, "_write_hint", crash)
+        patch.setattr(version_log, "write_hint", crash)
         with pytest.raises(KeyboardInterrupt):
             commit(store, change("y"))
     assert json.loads(store.read_bytes(layout.table_current("t")))["version"] == 1
@@ -138,7 +138,7 @@ def test_a_hint_that_cannot_be_written_is_only_logged(
     def fail(*_: Any) -> None:
         raise StorageError("no space")
 
-    monkeypatch.setattr(log, "_write_hint", fail)
+    monkeypatch.setattr(version_log, "write_hint", fail)
     assert commit(store, change("x")).version.number == 1
     assert "its hint cannot be written: no space" in caplog.text
 
@@ -167,7 +167,7 @@ def test_a_damaged_version_is_no_answer(store: LocalStore) -> None:
 
 @pytest.mark.parametrize("place", ["version", "file", "part"])
 def test_unknown_fields_are_refused(place: str) -> None:
-    from infra.tables import version as module
+    from infra.tables import version_json as module
     from infra.tables.changes import apply_change
 
     made = apply_change(None, change("x"))
@@ -175,7 +175,7 @@ def test_unknown_fields_are_refused(place: str) -> None:
     del values["checksum"]
     target = {"version": values, "file": values["files"][0], "part": values["parts"][0]}[place]
     target["extra"] = 1
-    text = json.dumps({**values, "checksum": module._checksum(values)}).encode()
+    text = json.dumps({**values, "checksum": module.checksum(values)}).encode()
     with pytest.raises(TableVersionError, match=r"unknown field 'extra'"):
         TableVersion.from_json(text, uri="there")
 
@@ -303,7 +303,7 @@ def race(
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(version_log, "_WAIT_SECONDS", 0.0)
 
 
 ORDERS = st.lists(st.integers(0, 5), max_size=80)
