@@ -23,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from infra.processes import is_running
 from planner.errors import StagecoachError
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ class MetricsServer:
         """Add up the files of processes that have ended: every run would leave some for good."""
         for name in self._files():
             kind, _, pid = Path(name).stem.partition("_")
-            if pid.isdigit() and not _is_alive(int(pid)):
+            if pid.isdigit() and not is_running(int(pid)):
                 _add_values(name, str(self._folder / f"{kind}_{_ENDED}.db"))
                 Path(name).unlink(missing_ok=True)
 
@@ -225,16 +226,6 @@ class MetricsServer:
 
     def _files(self) -> list[str]:
         return sorted(glob.glob(str(self._folder / "*.db")))
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _add_values(source: str, target: str) -> None:

@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +111,17 @@ def read_footers(
     entries: Sequence[FileEntry],
     options: StorageOptions | None = None,
     cache: FooterCache | None = None,
+    *,
+    immutable: bool = False,
 ) -> tuple[FileFooter, ...]:
     """Return the footers of the files, in their order.
+
+    Args:
+        entries: The files.
+        options: How to reach S3.
+        cache: Footers that are known already.
+        immutable: Whether the files never change: then footers are kept under the entries as they
+            are given, else under what the files are when they are read.
 
     Raises:
         CatalogError: A file cannot be used; the message names it.
@@ -123,6 +132,8 @@ def read_footers(
     if missing:
         with ThreadPoolExecutor(min(_NUM_THREADS, len(missing))) as pool:
             read = list(pool.map(lambda entry: read_footer(entry, options), missing))
+        if immutable:
+            read = [replace(f, entry=entry) for entry, f in zip(missing, read, strict=True)]
         known.update(zip(missing, read, strict=True))
         cache.add(read)
     return tuple(footer for entry in entries if (footer := known[entry]) is not None)

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
+from infra.engines.chunk_inputs import ChunkInput
+from infra.engines.chunks import bind_chunks
 from infra.engines.errors import QueryError
 from infra.engines.inputs import (
     ArrowInput,
@@ -32,6 +34,7 @@ from infra.engines.inputs import (
 )
 from infra.engines.java_functions import register_java_functions
 from infra.engines.parquet import check_file, read_parquet_batches
+from infra.processes import is_running
 from planner.errors import StagecoachError, UnsupportedSqlError
 from planner.sql.types import type_name
 from planner.types import DataType
@@ -70,7 +73,7 @@ class DuckDbSettings:
 @contextmanager
 def run_fragment(
     sql: str,
-    inputs: Sequence[EngineInput],
+    inputs: Sequence[EngineInput | ChunkInput],
     schema: pa.Schema,
     settings: DuckDbSettings,
     *,
@@ -167,18 +170,8 @@ def _sweep_spills(folder: str) -> None:
     except FileNotFoundError:
         return
     for name in names:
-        if (match := re.fullmatch(r"duckdb-(\d+)", name)) and not _is_running(int(match[1])):
+        if (match := re.fullmatch(r"duckdb-(\d+)", name)) and not is_running(int(match[1])):
             shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 @contextmanager
@@ -210,13 +203,16 @@ def _conformed(
 def _bind(
     cursor: duckdb.DuckDBPyConnection,
     name: str,
-    leaf: EngineInput,
+    leaf: EngineInput | ChunkInput,
     settings: DuckDbSettings,
     input_errors: list[BaseException],
     *,
     streamed: bool,
 ) -> None:
     """Make `name` a relation of the cursor."""
+    if isinstance(leaf, ChunkInput):
+        bind_chunks(cursor, name, leaf, settings.memory_bytes, input_errors)
+        return
     if isinstance(leaf, ParquetInput):
         if not leaf.files:
             cursor.execute(f"CREATE TEMP VIEW {name} AS {_empty_select(leaf.columns)}")
@@ -262,7 +258,9 @@ def _stored_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _is_empty(leaf: EngineInput) -> bool:
+def _is_empty(leaf: EngineInput | ChunkInput) -> bool:
+    if isinstance(leaf, ChunkInput):
+        return not leaf.parts
     return isinstance(leaf, ParquetInput) and not leaf.files
 
 

@@ -28,6 +28,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from infra.engines.errors import StageCanceledError
+from infra.processes import is_running
 from infra.runtime.jobs import cancellable, job_tag
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
@@ -228,13 +229,7 @@ def _is_dead(values: Mapping[str, Any]) -> bool:
     pid = values.get("pid")
     if values.get("host") != socket.gethostname() or not isinstance(pid, int):
         return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        return False  # somebody else's process
-    return False
+    return not is_running(pid)
 
 
 def _values_of(content: bytes) -> dict[str, Any]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from infra.catalog.catalog import TableSource
 from infra.catalog.files import FileEntry
-from infra.catalog.footers import FileFooter, read_footer
-from infra.catalog.statistics import FooterCache, table_info
+from infra.catalog.footers import FileFooter
+from infra.catalog.statistics import FooterCache, read_footers, table_info
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore, StorageOptions
 from infra.tables.expiry import canonical_uri
@@ -27,11 +26,10 @@ from planner.errors import CatalogError
 from planner.types import Field
 
 _GUESSED_ROW_BYTES = 64
-_NUM_THREADS = 16
 
 
 class TableCatalog(Protocol):
-    """What planning and running need of a catalog: `FileCatalog` and `PublishedCatalog`."""
+    """What planning and running need of a catalog: `FileCatalog`, `PublishedCatalog`."""
 
     def table(self, name: str) -> TableInfo | None:
         """The table of that name (case does not matter), or None; the same until `refresh`."""
@@ -127,7 +125,7 @@ class PublishedCatalog:
             CatalogError: The table is known but its files cannot be used.
             StorageError: The storage refused.
         """
-        planned = self._planned.get(name.lower())
+        planned = self._published(name)
         if planned is None:
             return self._base.table(name)
         with self._lock:
@@ -145,7 +143,7 @@ class PublishedCatalog:
         Raises:
             CatalogError: There is no such table.
         """
-        planned = self._planned.get(name.lower())
+        planned = self._published(name)
         if planned is None:
             return self._base.source(name)
         prefix = layout.table_prefix(planned.name)
@@ -169,7 +167,7 @@ class PublishedCatalog:
         Raises:
             CatalogError: As `read`.
         """
-        planned = self._planned.get(name.lower())
+        planned = self._published(name)
         if planned is None:
             return (*self._base.read(name), None)
         version = read_current(self._store, planned.name)
@@ -188,6 +186,10 @@ class PublishedCatalog:
         with self._lock:
             self._tables.clear()
         self._base.refresh()
+
+    def _published(self, name: str) -> PlannedTable | None:
+        """The published table of that name; None for one of the base tables, or none at all."""
+        return self._planned.get(name.lower())
 
     def _plan(self, planned: PlannedTable) -> TableInfo:
         """What the planner is told: the planned columns, with what statistics there are."""
@@ -218,7 +220,7 @@ class PublishedCatalog:
             for file, key in zip(version.files, version.file_keys(), strict=True)
         ]
         options = StorageOptions.from_dict(self._store.to_dict().get("options", {}))
-        footers = _read_footers(entries, options, self._cache)
+        footers = read_footers(entries, options, self._cache, immutable=True)
         for file, footer in zip(version.files, footers, strict=True):
             if footer.checksum != file.footer_checksum:
                 raise CatalogError(
@@ -226,21 +228,6 @@ class PublishedCatalog:
                     f"{version.number} names; restore it, or publish the table again"
                 )
         return tuple(sorted(footers, key=lambda footer: footer.entry.uri))
-
-
-def _read_footers(
-    entries: Sequence[FileEntry], options: StorageOptions, cache: FooterCache
-) -> list[FileFooter]:
-    """The footers of files that never change, under the entries as they are given."""
-    known = {entry: cache.get(entry) for entry in entries}
-    missing = [entry for entry in entries if known[entry] is None]
-    if missing:
-        with ThreadPoolExecutor(min(_NUM_THREADS, len(missing))) as pool:
-            read = list(pool.map(lambda entry: read_footer(entry, options), missing))
-        found = [replace(f, entry=entry) for entry, f in zip(missing, read, strict=True)]
-        cache.add(found)
-        known.update(zip(missing, found, strict=True))
-    return [footer for entry in entries if (footer := known[entry]) is not None]
 
 
 def _info(name: str, version: TableVersion, footers: Sequence[FileFooter]) -> TableInfo:

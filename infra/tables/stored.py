@@ -9,22 +9,19 @@ asked for that the catalog file does not have.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from infra.catalog.catalog import TableSource
-from infra.catalog.footers import FileFooter
+from infra.catalog.statistics import FooterCache
 from infra.errors import StorageError
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore
 from infra.tables.catalog import PlannedTable, PublishedCatalog, TableCatalog
-from planner.catalog import TableInfo
 
 
-class StoredCatalog:
-    """Base tables, and all tables published in a storage root; implements `TableCatalog`.
+class StoredCatalog(PublishedCatalog):
+    """Base tables, and all tables published in a storage root.
 
-    Safe to use from several threads. A base table hides a published one of its name.
+    A base table hides a published one of its name.
 
     Args:
         base: The base tables.
@@ -32,27 +29,16 @@ class StoredCatalog:
     """
 
     def __init__(self, base: TableCatalog, store: ObjectStore) -> None:
-        self._base = base
-        self._store = store
-        self._lock = threading.Lock()
-        self._found: PublishedCatalog | None = None
+        super().__init__(base, store, ())
+        self._listed: Mapping[str, PlannedTable] | None = None
 
     def __repr__(self) -> str:
         return f"StoredCatalog({self._base!r}, {self._store.uri('')!r})"
 
-    def table(self, name: str) -> TableInfo | None:
-        """Return the table of that name (case does not matter), or None.
-
-        Raises:
-            CatalogError: The table is known but its files cannot be used.
-            StorageError: The storage refused.
-        """
-        return self._of(name).table(name)
-
     def table_names(self) -> Sequence[str]:
         """Return all names, the base tables first; these alone where the storage has no answer."""
         try:
-            return self._all().table_names()
+            return [*self._base.table_names(), *self.published_names()]
         except StorageError:
             return self._base.table_names()
 
@@ -62,44 +48,28 @@ class StoredCatalog:
         Raises:
             StorageError: The storage refused.
         """
-        base = set(self._base.table_names())
-        return [name for name in self._all().table_names() if name not in base]
-
-    def source(self, name: str) -> TableSource:
-        """Return where the table is.
-
-        Raises:
-            CatalogError: There is no such table.
-        """
-        return self._of(name).source(name)
-
-    def read(self, name: str) -> tuple[TableInfo, tuple[FileFooter, ...]]:
-        """Return the table and its files, sorted by URI, as they are now.
-
-        Raises:
-            CatalogError: There is no such table, or its files cannot be used.
-            StorageError: The storage refused.
-        """
-        return self._of(name).read(name)
+        return [table.name for table in self._all().values()]
 
     def refresh(self) -> None:
         """Forget what was read and listed."""
         with self._lock:
-            self._found = None
-        self._base.refresh()
+            self._listed = None
+            self._cache = FooterCache()
+        super().refresh()
 
-    def _of(self, name: str) -> TableCatalog:
-        known = {table.lower() for table in self._base.table_names()}
-        return self._base if name.lower() in known else self._all()
+    def _published(self, name: str) -> PlannedTable | None:
+        return None if name.lower() in self._base_names() else self._all().get(name.lower())
 
-    def _all(self) -> PublishedCatalog:
+    def _all(self) -> Mapping[str, PlannedTable]:
         with self._lock:
-            if self._found is None:
-                known = {table.lower() for table in self._base.table_names()}
-                planned = {
+            if self._listed is None:
+                hidden = self._base_names()
+                self._listed = {
                     name.lower(): PlannedTable(name=name)
                     for name in self._store.folders(layout.RESULTS_ROOT)
-                    if name.lower() not in known
+                    if name.lower() not in hidden
                 }
-                self._found = PublishedCatalog(self._base, self._store, list(planned.values()))
-            return self._found
+            return self._listed
+
+    def _base_names(self) -> frozenset[str]:
+        return frozenset(name.lower() for name in self._base.table_names())

@@ -9,13 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from infra.catalog import statistics
 from infra.catalog.catalog import FileCatalog, load_catalog
 from infra.catalog.snapshot import Snapshot, load_or_take, take_snapshot
+from infra.errors import StorageError
 from infra.storage.local_store import LocalStore
 from infra.storage.object_store import ObjectStore
-from infra.tables import catalog as module
 from infra.tables.catalog import PlannedTable, PublishedCatalog, TableCatalog
 from infra.tables.log import clear_table
+from infra.tables.stored import StoredCatalog
 from planner.catalog import TableInfo
 from planner.errors import CatalogError
 from planner.types import BIGINT, INT, STRING, Field
@@ -88,7 +90,7 @@ def test_what_is_published_is_read_by_name(
     def no_more(*_: object) -> None:
         raise AssertionError("a footer or a listing was asked for")
 
-    monkeypatch.setattr(module, "read_footer", no_more)
+    monkeypatch.setattr(statistics, "read_footer", no_more)
     monkeypatch.setattr(LocalStore, "list", no_more)
     assert made.read("daily") == (info, footers)
     assert catalog(base, store, columns=None).table_names() == ["base", "Daily"]
@@ -194,3 +196,38 @@ def test_names_that_clash(base: FileCatalog, store: LocalStore) -> None:
         PublishedCatalog(base, store, [PlannedTable(name="BASE")])
     with pytest.raises(CatalogError, match=r"two queries publish table 'X'"):
         PublishedCatalog(base, store, [PlannedTable(name="x"), PlannedTable(name="X")])
+
+
+def test_a_stored_catalog_has_whatever_is_published(base: FileCatalog, store: LocalStore) -> None:
+    stored = StoredCatalog(base, store)
+    assert (list(stored.table_names()), stored.published_names()) == (["base"], [])
+    publish_rows(store, rows(1, 2), table="Daily")
+    publish_rows(store, rows(3), table="BASE")
+    assert stored.table("daily") is None
+    stored.refresh()
+    assert (list(stored.table_names()), stored.published_names()) == (["base", "Daily"], ["Daily"])
+    assert stored.table("BASE") == base.table("base")
+    info, footers = stored.read("DAILY")
+    assert (info.name, info.columns, len(footers)) == ("Daily", COLUMNS, 1)
+    assert stored.table("daily") == info
+    assert stored.source("daily").location == store.uri("results/Daily")
+    # A snapshot names the version, as one of a code location does.
+    taken = take_snapshot(stored, ["daily", "base"])
+    assert {name: table.version for name, table in taken.tables.items()} == {
+        "Daily": 1,
+        "base": None,
+    }
+
+
+def test_a_storage_that_does_not_answer_leaves_the_base_tables(
+    base: FileCatalog, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> None:
+        raise StorageError("no")
+
+    monkeypatch.setattr(LocalStore, "folders", refuses)
+    stored = StoredCatalog(base, store)
+    assert list(stored.table_names()) == ["base"]
+    assert stored.table("base") is not None
+    with pytest.raises(StorageError):
+        stored.table("daily")
