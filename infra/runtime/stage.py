@@ -17,7 +17,7 @@ import logging
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -70,7 +70,7 @@ def run_stage(stage_id: int, context: StageContext) -> StageResult:
     check = start_schema_check(graph, context.values, context.store, context.session)
     inputs = {i: input_pointer(context, i) for i in stage.inputs}
     if stage is graph.head:
-        result = _run_head(context, stage, inputs, check)
+        result = _HeadStage(context=context, stage=stage, inputs=inputs, check=check).run()
     else:
         result = _run_inner(context, stage, inputs)
     result = replace(result, seconds=time.perf_counter() - started)
@@ -123,61 +123,66 @@ def _run_inner(
         return _commit(context, stage, fingerprint, output)
 
 
-def _run_head(
-    context: StageContext,
-    stage: Stage,
-    inputs: Mapping[int, StagePointer],
-    check: Future[SchemaCheck],
-) -> StageResult:
-    fingerprint = context.fingerprints[stage.stage_id]
-    if reason := _deferred_input(inputs):
-        return _run_whole_query(context, stage, check.result(), reason)
-    # The check runs beside the stage; if it has ended with bad news, the stage need not start.
-    if check.done() and (mismatch := check.result().mismatch):
-        return _run_whole_query(context, stage, check.result(), mismatch)
-    look = partial(usable_manifest, context, stage, fingerprint)
-    if (found := look()) is None:
-        with sole_computation(context, stage, fingerprint, look) as found:
-            if found is None:
-                return _compute_head(context, stage, inputs, check)
-    if mismatch := check.result().mismatch:
-        return _run_whole_query(context, stage, check.result(), mismatch)
-    return _finish(context, stage, found, reused=True, check=check.result())
+@dataclass(frozen=True, kw_only=True)
+class _HeadStage:
+    """The head stage: it makes the result, or Spark does from the query's text.
 
+    Args:
+        context: The run.
+        stage: The stage.
+        inputs: What the stages that it reads have come to.
+        check: Whether Spark gives the query the columns that are planned; it runs meanwhile.
+    """
 
-def _compute_head(
-    context: StageContext,
-    stage: Stage,
-    inputs: Mapping[int, StagePointer],
-    check: Future[SchemaCheck],
-) -> StageResult:
-    fingerprint = context.fingerprints[stage.stage_id]
-    if stage.sql is not None:
-        output = run_query(_attempt(context, stage, {}, fingerprint), check.result().fields)
-        return _commit(context, stage, fingerprint, output, check.result())
-    try:
-        output = _run_fragment(context, stage, inputs, fingerprint)
-    except QueryFailedError as error:
-        first_line = str(error).splitlines()[0]
-        return _run_whole_query(context, stage, check.result(), first_line)
-    if (mismatch := check.result().mismatch) is None:
-        return _commit(context, stage, fingerprint, output, check.result())
-    return _run_whole_query(context, stage, check.result(), mismatch)
+    context: StageContext
+    stage: Stage
+    inputs: Mapping[int, StagePointer]
+    check: Future[SchemaCheck]
 
+    @property
+    def _fingerprint(self) -> str:
+        return self.context.fingerprints[self.stage.stage_id]
 
-def _run_whole_query(
-    context: StageContext, stage: Stage, check: SchemaCheck, reason: str
-) -> StageResult:
-    """Have Spark run the query's text; only this run (and its re-executions) may reuse it."""
-    log.warning("query '%s': Spark runs the whole query: %s", context.graph.query, reason)
-    expected = context.fingerprints[stage.stage_id]
-    fingerprint = digest([expected, "whole query", context.root_run_id])
-    found = usable_manifest(context, stage, fingerprint)
-    if found is not None:
-        return _finish(context, stage, found, reused=True, check=check, reason=reason)
-    output = run_query(_attempt(context, stage, {}, fingerprint), check.fields)
-    output = replace(output, fallback_reason=reason)
-    return _commit(context, stage, fingerprint, output, check)
+    def run(self) -> StageResult:
+        if reason := _deferred_input(self.inputs):
+            return self._run_whole_query(reason)
+        # If the check has ended with bad news, the stage need not start.
+        if self.check.done() and (mismatch := self.check.result().mismatch):
+            return self._run_whole_query(mismatch)
+        look = partial(usable_manifest, self.context, self.stage, self._fingerprint)
+        if (found := look()) is None:
+            with sole_computation(self.context, self.stage, self._fingerprint, look) as found:
+                if found is None:
+                    return self._compute()
+        if mismatch := self.check.result().mismatch:
+            return self._run_whole_query(mismatch)
+        return _finish(self.context, self.stage, found, reused=True, check=self.check.result())
+
+    def _compute(self) -> StageResult:
+        context, stage, fingerprint = self.context, self.stage, self._fingerprint
+        if stage.sql is not None:
+            fields = self.check.result().fields
+            output = run_query(_attempt(context, stage, {}, fingerprint), fields)
+            return _commit(context, stage, fingerprint, output, self.check.result())
+        try:
+            output = _run_fragment(context, stage, self.inputs, fingerprint)
+        except QueryFailedError as error:
+            return self._run_whole_query(str(error).splitlines()[0])
+        if (mismatch := self.check.result().mismatch) is None:
+            return _commit(context, stage, fingerprint, output, self.check.result())
+        return self._run_whole_query(mismatch)
+
+    def _run_whole_query(self, reason: str) -> StageResult:
+        """Have Spark run the query's text; only this run (and its re-executions) may reuse it."""
+        context, stage, check = self.context, self.stage, self.check.result()
+        log.warning("query '%s': Spark runs the whole query: %s", context.graph.query, reason)
+        fingerprint = digest([self._fingerprint, "whole query", context.root_run_id])
+        found = usable_manifest(context, stage, fingerprint)
+        if found is not None:
+            return _finish(context, stage, found, reused=True, check=check, reason=reason)
+        output = run_query(_attempt(context, stage, {}, fingerprint), check.fields)
+        output = replace(output, fallback_reason=reason)
+        return _commit(context, stage, fingerprint, output, check)
 
 
 def _run_fragment(
