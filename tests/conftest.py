@@ -17,6 +17,10 @@ from infra.settings import EngineSettings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# The Spark processes of tests live for a minute or less: compiling their code a second time, for
+# speed, and collecting garbage in parallel cost more than they save.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = "--update-golden"
 
