@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from planner.chunks.chunk import Chunk, DedupTable
 from planner.types import Field
 
 StatValue = int | float | str
@@ -54,12 +55,16 @@ class TableInfo:
         columns: Columns in file order.
         stats: Sizes; None where they could not be had.
         native_reason: Why DuckDB must not read the table's files, or None where it may.
+        dedup: Key and other declarations of a deduplicated table; None for any other.
+        chunks: Its chunks now, for estimates and explanations: a plan does not depend on them.
     """
 
     name: str
     columns: tuple[Field, ...]
     stats: TableStats | None = None
     native_reason: str | None = None
+    dedup: DedupTable | None = None
+    chunks: tuple[Chunk, ...] = ()
 
 
 class Catalog(Protocol):

@@ -89,6 +89,17 @@ class Scan(WithOutputs, LogicalPlan):
 
 
 @dataclass(frozen=True)
+class DedupScan(Scan):
+    """Columns of a deduplicated table: one row, the latest, for each value of its key.
+
+    Args:
+        key: Names of the columns of the primary key, whether they are read or not.
+    """
+
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class _Unary(LogicalPlan):
     child: LogicalPlan
 

@@ -22,6 +22,7 @@ from planner.expressions import (
 )
 from planner.logical import (
     Aggregate,
+    DedupScan,
     Expand,
     Filter,
     Generate,
@@ -41,6 +42,7 @@ from planner.lower_windows import lower_windows
 from planner.optimizer.context import RuleContext
 from planner.physical import (
     AggregateExec,
+    DedupScanExec,
     ExpandExec,
     FilterExec,
     GenerateExec,
@@ -107,6 +109,8 @@ class Lowering:
 
     def _lower(self, plan: LogicalPlan) -> PhysicalPlan:
         match plan:
+            case DedupScan():
+                return DedupScanExec(plan.table, plan.outputs, plan.source, key=plan.key)
             case Scan():
                 return ScanExec(plan.table, plan.outputs, plan.source)
             case OneRow():

@@ -79,6 +79,20 @@ class ScanExec(WithOutputs, PhysicalPlan):
 
 
 @dataclass(frozen=True)
+class DedupScanExec(ScanExec):
+    """Reads a deduplicated table: one row, the latest, for each value of its key.
+
+    The plan does not depend on the table's chunks: which of them are compared with each other is
+    decided when the stage runs (`planner.chunks`), with the filters right above the scan.
+
+    Args:
+        key: Names of the columns of the primary key, whether they are read or not.
+    """
+
+    key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class StageInputExec(WithOutputs, PhysicalPlan):
     """Reads the output of another stage.
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner import expressions, physical, stages, types
+from planner.chunks import chunk
 from planner.encoding import Json, encode
 from planner.errors import GraphFormatError, InternalPlanError, SqlError
 
@@ -36,6 +37,7 @@ _CLASSES: tuple[type[Any], ...] = (
     expressions.WindowCall,
     physical.OneRowExec,
     physical.ScanExec,
+    physical.DedupScanExec,
     physical.StageInputExec,
     physical.FilterExec,
     physical.ProjectionExec,
@@ -50,6 +52,9 @@ _CLASSES: tuple[type[Any], ...] = (
     physical.ValuesExec,
     physical.RangeExec,
     physical.ExpandExec,
+    chunk.ColumnRange,
+    chunk.Chunk,
+    chunk.DedupTable,
     stages.Branch,
     stages.StageOutput,
     stages.Stage,

@@ -36,6 +36,7 @@ from planner.expressions import (
 from planner.functions import make_call
 from planner.functions.nested_rules import has_kind
 from planner.logical import (
+    DedupScan,
     Filter,
     Join,
     JoinKind,
@@ -195,7 +196,10 @@ def _scan(context: BuildContext, name: str, node: exp.Table, ctes: Ctes) -> Logi
         raise CatalogError(f"table '{name}' has no columns")
     context.tables[info.name] = info
     outputs = tuple(context.column(f.name, f.dtype) for f in info.columns)
-    return Scan(info.name, outputs, tuple(f.name for f in info.columns))
+    names = tuple(f.name for f in info.columns)
+    if info.dedup is not None:
+        return DedupScan(info.name, outputs, names, info.dedup.primary_key)
+    return Scan(info.name, outputs, names)
 
 
 def joined(

@@ -84,6 +84,18 @@ def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Liter
     return f"SELECT {items}\nFROM {renderer.relation(block)}"
 
 
+def render_scalar(
+    expr: Expression, engine: Engine, parameters: Mapping[str, Literal] | None
+) -> str:
+    """The SQL of an expression over columns `c<number>`.
+
+    Raises:
+        ParameterError: If a parameter has no value.
+        UnsupportedSqlError: The engine cannot evaluate it.
+    """
+    return _Renderer(engine, parameters).scalar(expr)
+
+
 def literal_text(node: Literal, engine: Engine) -> str:
     """An engine's spelling of a constant, with its type."""
     kind, value = node.dtype.kind, node.value

@@ -50,9 +50,9 @@ COUNT = AggregateCall(BIGINT, "count", ())
 
 
 def concrete(module: ModuleType, base: type) -> set[type]:
-    """The classes of a module that plans are made of: those no other class descends from."""
+    """The classes of a module that plans are made of: those that are no private bases."""
     found = {c for _, c in inspect.getmembers(module, inspect.isclass) if issubclass(c, base)}
-    return {c for c in found if not any(c in d.__mro__[1:] for d in found)}
+    return {c for c in found if c is not base and not c.__name__.startswith("_")}
 
 
 LOGICAL: list[LogicalPlan] = [

@@ -1,0 +1,1 @@
+"""Deduplicated tables: which chunks must be compared with each other, and how they are read."""

@@ -1,0 +1,1 @@
+"""One rewrite of chunk plans per file: `def rule(plan, context) -> plan`."""

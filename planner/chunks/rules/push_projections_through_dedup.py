@@ -1,0 +1,27 @@
+"""Rule: columns that neither the query nor a deduplication needs are dropped below it."""
+
+from __future__ import annotations
+
+from planner.chunks.context import ChunkContext
+from planner.chunks.plan import ChunkPlan, DeduplicateExec, ProjectionExec
+from planner.chunks.rules.push_projections_through_filters import project_below
+from planner.tree import transform_down
+
+
+def push_projections_through_dedup(plan: ChunkPlan, context: ChunkContext) -> ChunkPlan:
+    """Project the input of a deduplication to the query's columns, its key and the version.
+
+    Before:  Projection[tag1, field2, time](Deduplicate[tag1, tag2, time](x))
+    After:   Projection[tag1, field2, time](Deduplicate(Projection[tag1, tag2, field2, time](x)))
+    The upper projection goes where it keeps all that the deduplication reads.
+    Source:  seed 003, "Projections & Dedup".
+    """
+    version = context.table.version_column
+
+    def push(node: ChunkPlan) -> ChunkPlan:
+        if not isinstance(node, ProjectionExec) or not isinstance(node.child, DeduplicateExec):
+            return node
+        needed = {*node.child.key, *(() if version is None else (version,))}
+        return project_below(node, node.child, frozenset(needed))
+
+    return transform_down(plan, push)

@@ -1,0 +1,257 @@
+"""Chunk plans ⇄ YAML, in the notation of seed 003.
+
+In: a plan; out: text such as
+
+    FilterExec:
+      expr: tag > 0
+      child:
+        DeduplicateExec:
+          UnionExec:
+            - RecordBatchesExec:
+                chunks: [c1]
+            - ParquetExec:
+                files: [[c2, c3], [c4]]
+                store: A
+
+and back. An operator without parameters has its input right below its name. Reading needs the
+chunks by their ids, for the text holds nothing else of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from planner.chunks.chunk import Chunk
+from planner.chunks.context import ChunkContext
+from planner.chunks.plan import (
+    ChunkPlan,
+    DeduplicateExec,
+    EmptyExec,
+    FileGroup,
+    FilterExec,
+    ParquetExec,
+    ProgressiveExec,
+    ProjectionExec,
+    RecordBatchesExec,
+    UnionExec,
+)
+from planner.encoding import Json
+from planner.errors import InternalPlanError
+from planner.explain.expression_text import ExpressionText
+from planner.explain.yaml_text import to_yaml
+from planner.expressions import TRUE, Call, Expression, Literal, call, conjoin, conjuncts
+from planner.types import BIGINT, BOOLEAN, DOUBLE, STRING
+
+OtherExec = Callable[[Any], ChunkPlan]
+"""Makes an operator that this module does not know from what stands below its name."""
+
+
+def plan_to_yaml(plan: ChunkPlan, context: ChunkContext) -> str:
+    """The plan as YAML text."""
+    return to_yaml(plan_to_data(plan, context))
+
+
+def plan_to_data(plan: ChunkPlan, context: ChunkContext) -> Json:
+    """The plan as plain data: objects of one key, the operator's name."""
+    text = ExpressionText({i: f.name for i, f in enumerate(context.table.columns)})
+    return _Writer(context, text).node(plan)
+
+
+class _Writer:
+    def __init__(self, context: ChunkContext, text: ExpressionText) -> None:
+        self._context = context
+        self._text = text
+
+    def node(self, plan: ChunkPlan) -> Json:
+        name = type(plan).__name__
+        match plan:
+            case UnionExec():
+                return {name: [self.node(child) for child in plan.inputs]}
+            case ProgressiveExec():
+                order = f"{plan.column} DESC" if plan.descending else plan.column
+                return {name: {"order": order, "inputs": [self.node(c) for c in plan.inputs]}}
+            case FilterExec():
+                return {name: {"expr": self._text(plan.predicate), "child": self.node(plan.child)}}
+            case ProjectionExec():
+                return {name: {"keep": ", ".join(plan.keep), "child": self.node(plan.child)}}
+            case DeduplicateExec() if plan.key == self._context.table.primary_key:
+                return {name: self.node(plan.child)}
+            case DeduplicateExec():
+                return {name: {"key": ", ".join(plan.key), "child": self.node(plan.child)}}
+            case EmptyExec():
+                return {name: {"schema": ", ".join(plan.schema)}}
+            case RecordBatchesExec():
+                return {name: self._batches(plan)}
+            case ParquetExec():
+                return {name: self._parquet(plan)}
+        return name
+
+    def _batches(self, plan: RecordBatchesExec) -> Json:
+        body: dict[str, Json] = {"chunks": [c.chunk_id for c in plan.batches]}
+        if plan.schema != self._context.table.column_names:
+            body["schema"] = ", ".join(plan.schema)
+        return body
+
+    def _parquet(self, plan: ParquetExec) -> Json:
+        files: list[Json] = [[c.chunk_id for c in group.chunks] for group in plan.file_groups]
+        body: dict[str, Json] = {"files": files}
+        orders = [", ".join(group.order) for group in plan.file_groups]
+        if any(orders):
+            body["orders"] = list(orders)
+        if plan.store != "file":
+            body["store"] = plan.store
+        if plan.predicate != TRUE:
+            body["predicate"] = self._text(plan.predicate)
+        if plan.projection is not None:
+            body["projection"] = ", ".join(plan.projection)
+        return body
+
+
+def plan_from_data(
+    data: Any,  # what a YAML reader gives
+    context: ChunkContext,
+    chunks: Mapping[str, Chunk],
+    others: Mapping[str, OtherExec] | None = None,
+) -> ChunkPlan:
+    """The plan that `plan_to_data` wrote, or that a person did.
+
+    Args:
+        data: Plain data.
+        context: The table.
+        chunks: Chunks by id.
+        others: Further operators by name.
+
+    Raises:
+        InternalPlanError: The data is no plan.
+    """
+    return _Reader(context, chunks, others or {}).node(data)
+
+
+class _Reader:
+    def __init__(
+        self, context: ChunkContext, chunks: Mapping[str, Chunk], others: Mapping[str, OtherExec]
+    ) -> None:
+        self._context = context
+        self._chunks = chunks
+        self._others = others
+
+    def node(self, data: Any) -> ChunkPlan:
+        name, body = _named(data)
+        if name in self._others:
+            return self._others[name](body)
+        match name:
+            case "UnionExec":
+                return UnionExec(tuple(self.node(child) for child in body))
+            case "ProgressiveExec":
+                column, _, direction = body["order"].partition(" ")
+                inputs = tuple(self.node(child) for child in body["inputs"])
+                return ProgressiveExec(inputs, column, direction == "DESC")
+            case "FilterExec":
+                return FilterExec(self._child(body), read_predicate(body["expr"], self._context))
+            case "ProjectionExec":
+                return ProjectionExec(self._child(body), _names(body["keep"]))
+            case "DeduplicateExec":
+                key = self._context.table.primary_key
+                if isinstance(body, dict) and "key" in body:
+                    key = _names(body["key"])
+                return DeduplicateExec(self._child(body), key)
+            case "EmptyExec":
+                return EmptyExec(self._schema((body or {}).get("schema")))
+            case "RecordBatchesExec":
+                batches = tuple(self._chunks[c] for c in body.get("chunks", ()))
+                return RecordBatchesExec(batches, self._schema(body.get("schema")))
+            case "ParquetExec":
+                return self._parquet(body)
+        raise InternalPlanError(f"'{name}' is no operator over chunks")
+
+    def _child(self, body: Any) -> ChunkPlan:
+        below = body["child"] if isinstance(body, dict) and "child" in body else body
+        return self.node(below)
+
+    def _schema(self, text: str | None) -> tuple[str, ...]:
+        return self._context.table.column_names if text is None else _names(text)
+
+    def _parquet(self, body: dict[str, Any]) -> ParquetExec:
+        files = body.get("files", [body["chunks"]] if body.get("chunks") else [])
+        orders = body.get("orders", [""] * len(files))
+        groups = tuple(
+            FileGroup(tuple(self._chunks[c] for c in group), _names(order))
+            for group, order in zip(files, orders, strict=True)
+        )
+        predicate, projection = body.get("predicate"), body.get("projection")
+        return ParquetExec(
+            groups,
+            self._schema(body.get("schema")),
+            body.get("store", "file"),
+            TRUE if predicate is None else read_predicate(predicate, self._context),
+            None if projection is None else _names(projection),
+        )
+
+
+def _named(data: Any) -> tuple[str, Any]:
+    """An operator's name and what stands below it."""
+    if isinstance(data, str):
+        return data, {}
+    if isinstance(data, dict) and len(data) == 1:
+        name, body = next(iter(data.items()))
+        return name, {} if body is None else body
+    raise InternalPlanError(f"an operator is an object of one key, not {data!r}")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+_BINARY: dict[type[exp.Binary], str] = {
+    exp.EQ: "eq", exp.NEQ: "ne", exp.GT: "gt", exp.GTE: "ge", exp.LT: "lt", exp.LTE: "le",
+    exp.NullSafeEQ: "eq_null_safe", exp.Or: "or",
+}  # fmt: skip
+
+
+def read_predicate(text: str, context: ChunkContext) -> Expression:
+    """A predicate as a person writes it, over the table's columns; types are not coerced."""
+    return _read(sqlglot.parse_one(text, dialect="spark"), context)
+
+
+def _read(node: exp.Expr, context: ChunkContext) -> Expression:
+    match node:
+        case exp.Paren():
+            return _read(node.this, context)
+        case exp.Column():
+            return context.ref(node.name)
+        case exp.Boolean():
+            return Literal(BOOLEAN, bool(node.this))
+        case exp.Literal() if node.is_string:
+            return Literal(STRING, node.this)
+        case exp.Literal():
+            whole = node.this.isdigit()
+            return Literal(BIGINT if whole else DOUBLE, (int if whole else float)(node.this))
+        case exp.Cast() if isinstance(node.this, exp.Literal):  # 1L
+            return _read(node.this, context)
+        case exp.Neg():
+            inner = _read(node.this, context)
+            if isinstance(inner, Literal) and isinstance(inner.value, int | float):
+                return Literal(inner.dtype, -inner.value)
+        case exp.And():
+            parts = [p for a in (node.left, node.right) for p in conjuncts(_read(a, context))]
+            return conjoin(parts)
+        case exp.Not():
+            return call("not", BOOLEAN, _read(node.this, context))
+        case exp.Is():
+            return call("is_null", BOOLEAN, _read(node.this, context))
+        case exp.In():
+            items = [node.this, *node.expressions]
+            return Call(BOOLEAN, "in", tuple(_read(item, context) for item in items))
+        case exp.Anonymous():
+            args = tuple(_read(item, context) for item in node.expressions)
+            return Call(BIGINT, node.name.lower(), args)
+        case exp.Rand():
+            return Call(DOUBLE, "rand", ())
+        case exp.Binary() if type(node) in _BINARY:
+            left, right = _read(node.left, context), _read(node.right, context)
+            return call(_BINARY[type(node)], BOOLEAN, left, right)
+    raise InternalPlanError(f"'{node.sql()}' is no predicate that can be read here")

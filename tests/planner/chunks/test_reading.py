@@ -1,0 +1,106 @@
+"""Slices and layers: what tasks read of a group gives the rows of the group."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, given, settings
+
+from planner.chunks.chunk import Chunk
+from planner.chunks.initial import initial_plan
+from planner.chunks.passes import run_passes
+from planner.chunks.reading import Group, Slice, joined, layers_of, reading_of, slices_of
+from planner.expressions import TRUE
+from tests.planner.chunks.chunk_sets import ChunkSet, chunk_sets
+from tests.planner.chunks.model import Model, Row, grouped
+
+_CASES = int(os.environ.get("STAGECOACH_CHUNK_CASES", "100"))
+
+
+class _Reader:
+    def __init__(self, case: ChunkSet) -> None:
+        self.case = case
+        self.table = case.context.table
+        self.model = Model(self.table, case.rows, prunes=False)
+
+    def rows(self, chunks: tuple[Chunk, ...], part: Slice) -> list[Row]:
+        found = [r for c in chunks for r in self.model.scan(c, self.table.column_names)]
+        return [r for r in found if self._inside(r, part)]
+
+    def _inside(self, row: Row, part: Slice) -> bool:
+        if part.low is None and part.high is None:
+            return True
+        time = row.values[self.table.time_column or ""]
+        return (part.low is None or time >= part.low) and (part.high is None or time < part.high)
+
+    def key(self, row: Row, key: tuple[str, ...]) -> tuple[object, ...]:
+        return tuple(grouped(row.values[c]) for c in key)
+
+    def slice_rows(self, part: Slice, key: tuple[str, ...]) -> list[Row]:
+        layers = layers_of(part, self.case.context)
+        assert not {*layers.plain} & {*layers.base} and not {*layers.base} & {*layers.newer}
+        newer = self.model.latest(self.rows(layers.newer, part), key)
+        hidden = {self.key(r, key) for r in newer}
+        base = [r for r in self.rows(layers.base, part) if self.key(r, key) not in hidden]
+        return [*self.rows(layers.plain, part), *base, *newer]
+
+
+@settings(
+    max_examples=_CASES,
+    deadline=None,
+    derandomize=_CASES <= 100,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(chunk_sets())
+def test_slices_and_layers_give_the_rows(case: ChunkSet) -> None:
+    reader = _Reader(case)
+    plan = run_passes(initial_plan(case.chunks, case.context), case.context)
+    reading = reading_of(plan, case.context)
+    found = reader.rows(reading.plain, Slice(reading.plain))
+    together = list(found)
+    for group in reading.groups:
+        slices = slices_of(group, case.context)
+        assert {c for s in slices for c in s.chunks} == set(group.chunks)
+        for part in slices:
+            found += reader.slice_rows(part, group.key)
+        half = len(slices) // 2
+        for neighbours in (slices[:half], slices[half:]):
+            if neighbours:
+                together += reader.slice_rows(joined(neighbours), group.key)
+    columns = case.context.table.column_names
+    expected = reader.model.expected(case.chunks, TRUE, columns)
+    for rows in (found, together):
+        assert reader.model.texts(reader.model.undeleted(rows), columns) == expected
+
+
+def _chunk(name: str, low: int, high: int, sequence: int, duplicates: bool = False) -> Chunk:
+    return Chunk(
+        chunk_id=name,
+        num_rows=10,
+        time_min=low,
+        time_max=high,
+        sequence=sequence,
+        may_contain_duplicates=duplicates,
+    )
+
+
+def test_a_late_chunk_hides_rows_of_the_chunks_that_it_overlaps_only() -> None:
+    from planner.chunks.chunk import DedupTable
+    from planner.chunks.context import ChunkContext
+    from planner.types import BIGINT, Field
+
+    table = DedupTable(
+        name="t", columns=(Field("time", BIGINT),), primary_key=("time",), time_column="time"
+    )
+    context = ChunkContext(table)
+    days = [_chunk(f"day{i}", 10 * i, 10 * i + 9, i) for i in range(5)]
+    late = _chunk("late", 15, 34, 9, duplicates=True)
+    group = Group((*days[1:4], late), ("time",), "")
+    slices = slices_of(group, context)
+    assert [(s.low, s.high) for s in slices] == [(None, 20), (20, 30), (30, None)]
+    assert all(late in s.chunks for s in slices)
+    layers = layers_of(slices[1], context)
+    assert (layers.plain, layers.base, layers.newer) == ((), (days[2],), (late,))
+    whole = layers_of(joined(slices), context)
+    assert (whole.base, whole.newer) == (tuple(days[1:4]), (late,))
+    assert round(slices[1].share(late), 2) == 0.5

@@ -1,0 +1,40 @@
+"""Each rule against its golden cases: the examples of seed 003 and our own."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.chunks.passes import RULES, UNION_RULES
+from planner.chunks.yaml_text import plan_from_data, plan_to_data, plan_to_yaml
+from planner.tree import walk
+from tests.planner.chunks.chunk_cases import CASES, Case, cases_of
+
+_RULES = {rule.__name__: rule for rule in (*UNION_RULES, *RULES)}  # type: ignore[attr-defined]
+_CASES = [case for path in sorted(CASES.glob("*.yaml")) for case in cases_of(path)]
+
+
+def test_each_rule_has_cases_and_the_seed_has_its_examples() -> None:
+    assert {case.rule for case in _CASES} == set(_RULES)
+    assert sum(case.from_seed for case in _CASES) == 18
+
+
+@pytest.mark.parametrize("case", _CASES, ids=lambda c: f"{c.rule}: {c.title}")
+def test_rule(case: Case) -> None:
+    rule = _RULES[case.rule]
+    found = rule(case.before, case.context)
+    assert found == case.after, plan_to_yaml(found, case.context)
+    assert rule(found, case.context) == found, "the rule is not idempotent"
+    if found == case.before:
+        assert found is case.before
+
+
+_READABLE = [
+    case for case in _CASES if all(type(node).__name__ != "SomeExec" for node in walk(case.after))
+]
+
+
+@pytest.mark.parametrize("case", _READABLE, ids=lambda c: f"{c.rule}: {c.title}")
+def test_yaml_reads_back(case: Case) -> None:
+    chunks = {chunk.chunk_id: chunk for chunk in case.after.chunks}
+    data = plan_to_data(case.after, case.context)
+    assert plan_from_data(data, case.context, chunks) == case.after
