@@ -100,11 +100,8 @@ def timed(expr: Expression, time_zone: str) -> Expression:
         return expr
     if expr.dtype.kind not in _TIMES or expr.arg.dtype.kind != "string":
         return expr
-    if not _PLAIN_TIME.fullmatch(str(expr.arg.value)):
-        return expr
-    try:
-        moment = datetime.datetime.fromisoformat(str(expr.arg.value))
-    except ValueError:  # no such day
+    moment = _plain_moment(str(expr.arg.value))
+    if moment is None:
         return expr
     if expr.dtype.kind == "timestamp" and time_zone not in _UTC:
         zone = ZoneInfo(time_zone)
@@ -164,13 +161,20 @@ def _bounds_of(expr: Expression, known: Mapping[int, Bounds]) -> Bounds:
 def _value(expr: Expression) -> Ordered | None:
     if not isinstance(expr, Literal) or not expr.dtype.is_datetime:
         return ordered(expr)
-    if not _PLAIN_TIME.fullmatch(str(expr.value)):
-        return None
-    try:
-        moment = datetime.datetime.fromisoformat(str(expr.value))
-    except ValueError:
+    moment = _plain_moment(str(expr.value))
+    if moment is None:
         return None
     return _day(moment) if expr.dtype.kind == "date" else _instant(moment)
+
+
+def _plain_moment(text: str) -> datetime.datetime | None:
+    """A time in the usual form; None for any other text, and where there is no such day."""
+    if not _PLAIN_TIME.fullmatch(text):
+        return None
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def _day(moment: datetime.datetime) -> str:
