@@ -11,8 +11,8 @@ from assets.front_matter import (
     PARTITION_END,
     PARTITION_KEY,
     PARTITION_START,
+    Partitions,
     StaticPartitions,
-    TimePartitions,
 )
 from assets.front_matter.checks import (
     AcceptedValuesCheck,
@@ -25,8 +25,6 @@ from assets.front_matter.checks import (
 )
 from planner.parse import StagecoachSpark
 from planner.types import DataType, Field
-
-Partitions = TimePartitions | StaticPartitions
 
 MAX_FAILING_ROWS = 1000
 """Failing rows that are counted; more are told as "at least"."""

@@ -13,20 +13,27 @@ import dagster as dg
 import pyarrow as pa
 
 from assets.check_sql import MAX_FAILING_ROWS, failing_rows_sql
-from assets.engine import HasRows, StageRequest, StageRunner
-from assets.front_matter import StaticPartitions, TimePartitions
-from assets.front_matter.checks import Check
+from assets.engine import ENGINE_RESOURCE, HasRows, StageRequest, StageRunner
+from assets.front_matter import Partitions, StaticPartitions
+from assets.front_matter.checks import (
+    AcceptedValuesCheck,
+    Check,
+    FreshnessCheck,
+    NoRowsCheck,
+    NotNullCheck,
+    RowCountCheck,
+    UniqueCheck,
+)
 from assets.metadata import NAMESPACE
-from assets.parameters import TAG_PREFIX
-from assets.partitions import RunWindow, run_window, window_values
+from assets.partitions import RunWindow, run_window
 from assets.project import ProjectError, Query
+from assets.requests import run_parameters
 from planner.catalog import Catalog
 from planner.errors import SqlError
 from planner.parse import parameter_places
 from planner.stages import StageGraph
 from planner.types import Field
 
-ENGINE_RESOURCE = "engine"
 SAMPLE_ROWS = 5
 MAX_CELL_CHARACTERS = 200
 
@@ -118,7 +125,7 @@ def build_checks(
         dg.AssetCheckSpec(
             name,
             asset=key,
-            description=f"{planned.check.kind} on `{query.table}`",
+            description=describe(planned.check, query.table),
             blocking=planned.check.is_blocking,
             metadata={f"{NAMESPACE}/sql": dg.MetadataValue.md(f"```sql\n{planned.sql}\n```")},
         )
@@ -140,6 +147,31 @@ def build_checks(
             yield to_check_result(by_name[name].check, key, rows)
 
     return run
+
+
+def describe(check: Check, table: str) -> str:
+    """What a check asks of a table, in one line."""
+    names = ", ".join(f"`{name}`" for _, name in check.columns)
+    match check:
+        case NotNullCheck():
+            return f"no NULL in {names} of `{table}`"
+        case UniqueCheck():
+            return f"no two rows of `{table}` are the same in {names}"
+        case AcceptedValuesCheck(accepted_values=accepted):
+            return f"{names} of `{table}` is one of {cut(', '.join(accepted.texts))}"
+        case RowCountCheck(row_count=bounds):
+            least = [] if bounds.min is None else [f"at least {bounds.min:,}"]
+            most = [] if bounds.max is None else [f"at most {bounds.max:,}"]
+            return f"`{table}` has {' and '.join([*least, *most])} rows"
+        case NoRowsCheck(no_rows=asked):
+            return f"the query `{asked.name}` about `{table}` finds no rows"
+        case FreshnessCheck(freshness=freshness):
+            return f"`{table}` is not older than {freshness.within}"
+
+
+def cut(text: str) -> str:
+    """The text, its end left out where it is long."""
+    return text if len(text) <= MAX_CELL_CHARACTERS else f"{text[:MAX_CELL_CHARACTERS]}…"
 
 
 def to_check_result(check: Check, key: dg.AssetKey, rows: pa.Table) -> dg.AssetCheckResult:
@@ -182,8 +214,7 @@ def markdown_rows(rows: pa.Table) -> str:
 
 def _cell(value: object) -> str:
     text = "NULL" if value is None else str(value)
-    cut = text if len(text) <= MAX_CELL_CHARACTERS else f"{text[:MAX_CELL_CHARACTERS]}…"
-    return cut.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+    return cut(text).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
 
 def _failing_rows(
@@ -207,28 +238,18 @@ def _requests(
 ) -> Iterator[StageRequest]:
     partitions = query.front_matter.partitions
     window = run_window(context.op_execution_context, partitions)
-    tags = context.run.tags
-    declared = {p.name for p in planned.graph.parameters}
-    given = {
-        k.removeprefix(TAG_PREFIX): v
-        for k, v in tags.items()
-        if k.removeprefix(TAG_PREFIX) in declared and k.startswith(TAG_PREFIX)
-    }
     for number, part in enumerate(_parts(window, partitions)):
-        bound = window_values(part, partitions) if part and partitions else {}
         run_id = f"{context.run.run_id}.{planned.graph.query}.{number}"
         yield StageRequest(
             graph=planned.graph,
             stage_id=planned.graph.head.stage_id,
             run_id=run_id,
             root_run_id=run_id,
-            parameters={**given, **{k: v for k, v in bound.items() if k in declared}},
+            parameters=run_parameters(planned.graph, context.run, part, partitions, alone=False),
         )
 
 
-def _parts(
-    window: RunWindow | None, partitions: TimePartitions | StaticPartitions | None
-) -> Sequence[RunWindow | None]:
+def _parts(window: RunWindow | None, partitions: Partitions | None) -> Sequence[RunWindow | None]:
     """A range of windows is one query; a list of keys is one a key."""
     if window is not None and isinstance(partitions, StaticPartitions):
         return [RunWindow(keys=(key,)) for key in window.keys]

@@ -19,6 +19,9 @@ from planner.stages import Stage, StageGraph
 if TYPE_CHECKING:
     from infra.tables.publish import Published
 
+ENGINE_RESOURCE = "engine"
+"""Key of the resource, a `StageRunner`, that the assets and checks of a query need."""
+
 Progress = Callable[[int, int], None]
 
 

@@ -22,13 +22,12 @@ from assets.front_matter import (
     PARTITION_KEY,
     PARTITION_START,
     FrontMatter,
+    Partitions,
     StaticPartitions,
     TimePartitions,
 )
 from planner.column_bounds import column_bounds, reads_key_only
 from planner.stages import StageGraph
-
-Partitions = TimePartitions | StaticPartitions
 
 # A window of every length of month, so that "the last month" is no number of days by chance.
 _SAMPLES = 30

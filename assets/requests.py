@@ -9,10 +9,11 @@ from collections.abc import Mapping
 import dagster as dg
 
 from assets.engine import EarlierRun, StageRequest
+from assets.front_matter import Partitions
 from assets.parameters import parameters_for
 from assets.partitions import RunWindow, run_window, window_values
 from assets.specs import PlannedQuery
-from planner.stages import Stage
+from planner.stages import Stage, StageGraph
 
 FRESH_TAG = "stagecoach/fresh"
 # Dagster's own, of a run that was re-executed from failure with a choice of assets, not of steps.
@@ -36,8 +37,6 @@ def build_request(
     run = context.run
     partitions = planned.query.front_matter.partitions
     window = run_window(context, partitions)
-    bound = window_values(window, partitions) if window and partitions else {}
-    known = {p.name for p in planned.graph.parameters}
     root = _root_of(context.instance, run, planned)
     # A re-execution reads what the run that it goes on with has read.
     outside = () if _goes_on(run) else _outside(context, planned, keys)
@@ -46,15 +45,39 @@ def build_request(
         stage_id=stage.stage_id,
         run_id=f"{run.run_id}{_suffix(run, planned)}",
         root_run_id=root.root_run_id,
-        parameters={
-            **parameters_for(planned.graph, run.tags, alone=run.job_name == planned.query.job_name),
-            **{name: text for name, text in bound.items() if name in known},
-        },
+        parameters=run_parameters(
+            planned.graph, run, window, partitions, alone=run.job_name == planned.query.job_name
+        ),
         fresh=root.fresh,
         attempt=context.retry_number,
         outside=outside,
         earlier=_earlier(context.instance, planned, [keys[i] for i in outside], window),
     )
+
+
+def run_parameters(
+    graph: StageGraph,
+    run: dg.DagsterRun,
+    window: RunWindow | None,
+    partitions: Partitions | None,
+    *,
+    alone: bool,
+) -> dict[str, str]:
+    """The values that a run has for a query: those of its tags, and those of its partition.
+
+    Args:
+        graph: The query.
+        run: The run.
+        window: What the run makes of a partitioned query.
+        partitions: Those of the query.
+        alone: Whether the run is of this query only; see `parameters_for`.
+    """
+    bound = window_values(window, partitions) if window and partitions else {}
+    known = {p.name for p in graph.parameters}
+    return {
+        **parameters_for(graph, run.tags, alone=alone),
+        **{name: text for name, text in bound.items() if name in known},
+    }
 
 
 def _outside(

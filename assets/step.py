@@ -11,7 +11,14 @@ from typing import Any
 import dagster as dg
 
 from assets.cancellation import TimeLimit, cancel_registry
-from assets.engine import HasFailureLog, HearsTheEnd, Publishes, StageRequest, StageRunner
+from assets.engine import (
+    ENGINE_RESOURCE,
+    HasFailureLog,
+    HearsTheEnd,
+    Publishes,
+    StageRequest,
+    StageRunner,
+)
 from assets.failures import failure_text, missing_upstream
 from assets.metadata import StageMetadata
 from assets.partitions import run_window
@@ -23,7 +30,6 @@ from assets.specs import PlannedQuery
 from planner.errors import StagecoachError
 from planner.stages import Stage
 
-ENGINE_RESOURCE = "engine"
 Metadata = Mapping[str, dg.MetadataValue[Any]]
 
 
@@ -69,6 +75,8 @@ class StageStep:
             ) from error
         if metadata.plan_warning is not None:
             context.log.warning(metadata.plan_warning)
+        if metadata.recovered is not None:
+            context.log.warning(metadata.recovered)
         page = self._end(context, runner, request, metadata) if self.is_head else {}
         return to_result(metadata, self.keys[self.stage.stage_id], {**published, **page})
 

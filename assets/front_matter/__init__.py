@@ -34,6 +34,7 @@ from assets.front_matter.partitions import PARTITION_END as PARTITION_END
 from assets.front_matter.partitions import PARTITION_KEY as PARTITION_KEY
 from assets.front_matter.partitions import PARTITION_PARAMETERS as PARTITION_PARAMETERS
 from assets.front_matter.partitions import PARTITION_START as PARTITION_START
+from assets.front_matter.partitions import Partitions as Partitions
 from assets.front_matter.partitions import StaticPartitions as StaticPartitions
 from assets.front_matter.partitions import TimePartitions as TimePartitions
 from assets.front_matter.places import FrontMatterError as FrontMatterError

@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from assets.check_sql import failing_rows_sql, quoted, text_literal
+from assets.checks import describe
 from assets.front_matter import FrontMatter, parse_front_matter
 from planner import plan_query
 from planner.types import DATE, INT, STRING, Field
@@ -89,6 +90,22 @@ def test_only_the_runs_own_window_is_looked_at() -> None:
 def test_freshness_is_not_about_rows() -> None:
     (check,) = front_matter("freshness: {within: 26h}").checks
     assert failing_rows_sql(check, "t", COLUMNS) is None
+
+
+@pytest.mark.parametrize(
+    ("check", "text"),
+    [
+        ("not_null: [id, kind]", "no NULL in `id`, `kind` of `t`"),
+        ("unique: [id, a b]", "no two rows of `t` are the same in `id`, `a b`"),
+        ("accepted_values: {column: kind, values: [new, odd]}", "`kind` of `t` is one of new, odd"),
+        ("row_count: {min: 1000}", "`t` has at least 1,000 rows"),
+        ("row_count: {min: 1, max: 5}", "`t` has at least 1 and at most 5 rows"),
+        ("no_rows: {name: odd, sql: SELECT 1}", "the query `odd` about `t` finds no rows"),
+    ],
+)
+def test_a_check_says_what_it_looks_at(check: str, text: str) -> None:
+    (found,) = front_matter(check).checks
+    assert describe(found, "t") == text
 
 
 def test_quoting() -> None:
