@@ -4,7 +4,7 @@ Nothing is started and no data is read but the footers of the tables that the qu
 catalog is the caller's: what `check_query` finds in it, it takes for a table of the project.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from assets.front_matter import (
@@ -18,9 +18,11 @@ from assets.front_matter.checks import NoRowsCheck
 from assets.names import closest, did_you_mean
 from assets.parameters import query_parameters
 from assets.project import Query
+from assets.project_catalog import ProjectCatalog
 from infra.errors import StorageError
+from infra.tables.catalog import PlannedTable
 from planner import plan_query
-from planner.catalog import Catalog, MappingCatalog, TableInfo
+from planner.catalog import Catalog
 from planner.errors import CatalogError, PlacedError, SqlError, StagecoachError
 from planner.options import PlannerOptions
 from planner.parse import parameter_places, parse_query
@@ -178,28 +180,12 @@ def _check_sql_problems(
         try:
             parse_query(sql)
             if catalog is not None and graph is not None:
-                table = query.front_matter.output_table(query.name)
-                own = TableInfo(name=table, columns=graph.result)
-                _plan(query, sql, _WithTable(catalog, own), options)
+                with_own = ProjectCatalog(catalog)
+                with_own.add(PlannedTable(name=query.table, columns=graph.result))
+                _plan(query, sql, with_own, options)
         except StagecoachError as error:
             message = f"check '{check.check_name}': {error}"
             yield _of(query, places.problem(("checks", i, "no_rows", "sql"), message))
-
-
-class _WithTable:
-    """A catalog and one table more; implements `planner.catalog.Catalog`."""
-
-    def __init__(self, catalog: Catalog, table: TableInfo) -> None:
-        self._catalog = catalog
-        self._own = MappingCatalog([table])
-
-    def table(self, name: str) -> TableInfo | None:
-        """The table of that name, or None."""
-        return self._own.table(name) or self._catalog.table(name)
-
-    def table_names(self) -> Sequence[str]:
-        """All names."""
-        return [*self._own.table_names(), *self._catalog.table_names()]
 
 
 # ---------------------------------------------------------------- planning and places

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from assets.dependencies import sql_reads, type_changes
 from assets.plan_files import plan_file, read_plan
-from assets.planning import PlanQuery, ProjectCatalog
+from assets.planning import PlanQuery
 from assets.project import ProjectError, Query
+from assets.project_catalog import ProjectCatalog
 from planner.catalog import Catalog
 from planner.errors import GraphFormatError
 from planner.stages import StageGraph

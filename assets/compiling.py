@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from assets.checks import check_queries
 from assets.dependencies import CircleError, order_and_circles
 from assets.plan_files import CompiledPlan, compile_query
-from assets.planning import ProjectCatalog, planned_table
+from assets.planning import planned_table
 from assets.project import ProjectError, Query
+from assets.project_catalog import ProjectCatalog
 from planner.catalog import Catalog
 from planner.errors import SqlError, StagecoachError
 from planner.options import PlannerOptions

@@ -68,7 +68,7 @@ class PinnedPlans:
         """A hash of what the plan depends on, tables by columns and by magnitude only."""
         parts = [
             query.sql,
-            repr(self._options),
+            self._options.texts(),
             f"{FORMAT_VERSION} {PLANNER_VERSION}",
             *(_known(catalog.table(name)) for name in sorted(tables_read(query.sql))),
         ]

@@ -75,7 +75,7 @@ def compile_query(query: Query, catalog: Catalog, options: PlannerOptions) -> Co
     _check_declared(query)
     graph = planner_of(options)(query, catalog)
     tables = {t: _statistics(catalog.table(t)) for t, _ in graph.tables}
-    notes = {"options": _option_texts(options), "statistics": tables}
+    notes = {"options": options.texts(), "statistics": tables}
     return CompiledPlan(graph=graph, notes=notes)
 
 
@@ -198,22 +198,17 @@ def _column_changes(table: str, was: Mapping[str, str], now: Mapping[str, str]) 
 
 
 def _option_changes(was: object, options: PlannerOptions) -> Iterator[str]:
-    now = _option_texts(options)
+    now = options.texts()
     if not isinstance(was, Mapping):
         yield "it does not tell the options that it was made with"
         return
     for name in sorted({*was, *now}):
         before, after = was.get(name), now.get(name)
         # An option that came later had its default then.
-        if before is None and after == _option_texts(type(options)())[name]:
+        if before is None and after == type(options)().texts()[name]:
             continue
         if before != after:
             yield f"planner.{name} was {before} and is {after}"
-
-
-def _option_texts(options: PlannerOptions) -> dict[str, str]:
-    values = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
-    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in values.items()}
 
 
 def _statistics(info: TableInfo | None) -> str:

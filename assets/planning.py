@@ -8,7 +8,7 @@ are expected to have, never with what is published: so what a run publishes does
 graph that the next run of the same code location finds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from assets.checking import result_problems
@@ -17,12 +17,13 @@ from assets.checks import PlanQuery as PlanQuery
 from assets.dependencies import QueryOrder
 from assets.parameters import query_parameters
 from assets.project import Query
+from assets.project_catalog import ProjectCatalog
 from assets.specs import PlannedQuery
 from infra.errors import StorageError
 from infra.tables.catalog import PlannedTable
 from infra.tables.target import check_publishable
 from planner import plan_query
-from planner.catalog import Catalog, TableInfo, TableStats
+from planner.catalog import Catalog
 from planner.errors import CatalogError, StagecoachError
 from planner.options import PlannerOptions
 from planner.stages import StageGraph
@@ -46,56 +47,6 @@ class PlannedProject:
     tables: tuple[PlannedTable, ...]
     blocked: tuple[tuple[Query, str], ...]
     mistakes: tuple[str, ...]
-
-
-class ProjectCatalog:
-    """Base tables and the tables of queries that are planned already; a planner's `Catalog`.
-
-    Args:
-        base: The base tables.
-        names: The tables that the project makes, planned or not, for messages about unknown names.
-    """
-
-    def __init__(self, base: Catalog, names: Sequence[str] = ()) -> None:
-        self._base = base
-        self._names = names
-        self._made: dict[str, TableInfo] = {}
-        self._unknown: dict[str, str] = {}
-
-    def add(self, table: PlannedTable) -> None:
-        """From now on there is this table, too."""
-        columns = table.table_columns
-        if columns is None:
-            self._unknown[table.name.lower()] = table.name
-            return
-        rows = table.estimated_rows
-        stats = None if rows is None else TableStats(rows, rows * len(columns) * _VALUE_BYTES)
-        self._made[table.name.lower()] = TableInfo(name=table.name, columns=columns, stats=stats)
-
-    def made(self, name: str) -> TableInfo | None:
-        """The table of that name that a planned query makes, or None."""
-        return self._made.get(name.lower())
-
-    def table(self, name: str) -> TableInfo | None:
-        """The table of that name, or None.
-
-        Raises:
-            CatalogError: Its columns are not known before its query has run.
-        """
-        if (made := self._unknown.get(name.lower())) is not None:
-            raise CatalogError(
-                f"the columns of table '{made}' are not known before it is made, because Spark "
-                "runs the whole query that makes it; write that query so that it can be planned"
-            )
-        return self._made.get(name.lower()) or self._base.table(name)
-
-    def table_names(self) -> Sequence[str]:
-        """All names, the base tables first."""
-        made = [*self._names, *(table.name for table in self._made.values())]
-        return list(dict.fromkeys([*self._base.table_names(), *made]))
-
-
-_VALUE_BYTES = 8
 
 
 def plan_project(

@@ -14,8 +14,9 @@ from assets.checking import CheckedQuery, check_query, sorted_problems
 from assets.dependencies import CircleError, order_and_circles, read_place, type_changes
 from assets.front_matter import Problem
 from assets.plan_files import plan_file, read_plan
-from assets.planning import ProjectCatalog, planned_table
+from assets.planning import planned_table
 from assets.project import Query, name_clashes
+from assets.project_catalog import ProjectCatalog
 from infra.tables.target import check_publishable
 from planner.catalog import Catalog
 from planner.errors import GraphFormatError, StagecoachError
