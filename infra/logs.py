@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from infra.stderr_handler import StderrHandler, root_handlers
 from infra.storage.object_store import redact_url
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 OURS = ("stagecoach", "infra", "planner", "assets", "pipelines")
 MAX_MESSAGE = 2_000
 
-_stage: ContextVar[dict[str, str | int]] = ContextVar("stagecoach_stage", default={})  # noqa: B039
+_stage: ContextVar[Mapping[str, str | int]] = ContextVar(
+    "stagecoach_stage", default=MappingProxyType({})
+)
 _QUOTED = re.compile(
     r"(?i)\b(value|values|string|literal|input|row|key)s?\s*(?::\s*)?(['\"`])(?:(?!\2).)*\2",
     re.DOTALL,
@@ -50,7 +53,7 @@ def stage_context(*, run: str, query: str, stage: int, attempt: int) -> Iterator
 
 def json_handler() -> logging.Handler:
     """Writes lines of our loggers as JSON to whatever `sys.stderr` is at that moment."""
-    handler = _LateStderr()
+    handler = StderrHandler()
     handler.setFormatter(json_formatter())
     handler.addFilter(is_ours)
     handler.setLevel(logging.INFO)
@@ -83,12 +86,9 @@ def json_formatter() -> logging.Formatter:
 
 def log_as_json() -> None:
     """Let our loggers write JSON lines; once a process, and not where there is such a handler."""
-    root = logging.getLogger()
-    if any(getattr(handler, "stagecoach", False) for handler in root.handlers):
+    if root_handlers():
         return
-    handler = json_handler()
-    handler.stagecoach = True  # type: ignore[attr-defined]  # found again above
-    root.addHandler(handler)
+    logging.getLogger().addHandler(json_handler())
     for name in OURS:
         logging.getLogger(name).setLevel(logging.INFO)
 
@@ -103,11 +103,6 @@ def redacted(text: str) -> str:
     text = _AWS_KEY.sub("***", _SECRET.sub(r"\1\2\3***", redact_url(text)))
     text = " ".join(_QUOTED.sub(r"\1 \2…\2", text).split())
     return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 1]}…"
-
-
-class _LateStderr(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(self.format(record) + "\n")
 
 
 def _frames(

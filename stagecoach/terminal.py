@@ -15,6 +15,8 @@ import warnings
 from pathlib import Path
 from typing import TextIO
 
+from infra.stderr_handler import StderrHandler, root_handlers
+
 _LOG_FOLDER = Path(".stagecoach/logs")
 _MAX_WARNING = 160
 _OURS = ("stagecoach", "infra", "planner", "assets")
@@ -74,11 +76,9 @@ def logs_are_json() -> bool:
 def configure_logging(*, debug: bool) -> None:
     """Show warnings of our own modules on standard error, and nothing of anybody else's."""
     root = logging.getLogger()
-    for handler in root.handlers[:]:
-        if getattr(handler, "stagecoach", False):
-            root.removeHandler(handler)
-    handler = _LateStderr()
-    handler.stagecoach = True  # type: ignore[attr-defined]  # found again above
+    for earlier in root_handlers():
+        root.removeHandler(earlier)
+    handler = StderrHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     if _as_json:
         from infra.logs import json_formatter
@@ -94,13 +94,6 @@ def configure_logging(*, debug: bool) -> None:
     if debug or _as_json:
         for name in _OURS:
             logging.getLogger(name).setLevel(logging.INFO)
-
-
-class _LateStderr(logging.Handler):
-    """Writes to whatever `sys.stderr` is at that moment."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(self.format(record) + "\n")
 
 
 class _Plain(logging.Formatter):
