@@ -186,7 +186,8 @@ class _Teller:
             try:
                 self._notify(alert)
             except Exception:
-                # One that cannot be told must not keep the others from being told.
+                # Any: `notify` is its user's. One alert that cannot be told must not keep the
+                # others from being told.
                 logger.exception("alert was not delivered: %s of %s", alert.kind, alert.query)
         return count
 

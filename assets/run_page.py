@@ -82,7 +82,8 @@ def write_run_page(
         store.write_bytes(key, page)
         return _links(store, key, _served_copy(context, request.graph.query, page))
     except Exception:
-        # The stage is committed; a page about it must not make it fail.
+        # The stage is committed; a page about it must not make it fail, whatever its sources raise:
+        # Dagster's databases, the storage, the local disk, numbers that another version has told.
         logger.warning("run %s: its page could not be written", request.run_id, exc_info=True)
         return {}
 

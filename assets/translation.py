@@ -40,42 +40,57 @@ def translated(
         tables: That of base tables, by name.
         table_assets: Whether base tables become assets.
     """
+    # In front of the caller's class, as Dagster's components do it.
+    made = type("Translated", (_Translated, base), {})
+    translator: StageTranslator = made(stages, tables, table_assets=table_assets)
+    return translator
 
-    class Translated(base):  # type: ignore[valid-type, misc]  # as the caller's class is
-        """`base` under the translations; Dagster's components do it the same way."""
 
-        def __init__(self) -> None:
-            super().__init__()
-            self._keys: dict[tuple[str, int], dg.AssetKey] = {}
+class _Translated(StageTranslator):
+    """The class that comes next in the order of bases, under translations; see `translated`."""
 
-        def get_asset_key(self, props: StageProps) -> dg.AssetKey:
-            place = (props.query.name, props.stage.stage_id)
-            if place not in self._keys:
-                key = super().get_asset_key(props)
-                self._keys[place] = stages(dg.AssetSpec(key), props).key if stages else key
-            return self._keys[place]
+    def __init__(
+        self,
+        stages: StageTranslation | None,
+        tables: TableTranslation | None,
+        *,
+        table_assets: bool,
+    ) -> None:
+        super().__init__()
+        # Two underscores: the caller's class may have attributes of these names.
+        self.__stages = stages
+        self.__tables = tables
+        self.__table_assets = table_assets
+        self.__keys: dict[tuple[str, int], dg.AssetKey] = {}
 
-        def get_table_key(self, table: str) -> dg.AssetKey:
-            key: dg.AssetKey = super().get_table_key(table)
-            return tables(dg.AssetSpec(key), table).key if tables else key
+    def get_asset_key(self, props: StageProps) -> dg.AssetKey:
+        place = (props.query.name, props.stage.stage_id)
+        if place not in self.__keys:
+            key = super().get_asset_key(props)
+            self.__keys[place] = (
+                self.__stages(dg.AssetSpec(key), props).key if self.__stages else key
+            )
+        return self.__keys[place]
 
-        def get_asset_spec(self, props: StageProps, spec: dg.AssetSpec) -> dg.AssetSpec:
-            spec = super().get_asset_spec(props, spec)
-            if stages is None:
-                return spec
-            # The translation makes the key once more, from what it was made from before.
-            before = spec.replace_attributes(key=super().get_asset_key(props))
-            return _checked(spec, stages(before, props), props.query.source)
+    def get_table_key(self, table: str) -> dg.AssetKey:
+        key = super().get_table_key(table)
+        return self.__tables(dg.AssetSpec(key), table).key if self.__tables else key
 
-        def get_table_spec(self, table: TableInfo, spec: dg.AssetSpec) -> dg.AssetSpec | None:
-            if not table_assets:
-                return None
-            if tables is None:
-                return super().get_table_spec(table, spec)
-            before = spec.replace_attributes(key=super().get_table_key(table.name))
-            return super().get_table_spec(table, tables(before, table.name))
+    def get_asset_spec(self, props: StageProps, spec: dg.AssetSpec) -> dg.AssetSpec:
+        spec = super().get_asset_spec(props, spec)
+        if self.__stages is None:
+            return spec
+        # The translation makes the key once more, from what it was made from before.
+        before = spec.replace_attributes(key=super().get_asset_key(props))
+        return _checked(spec, self.__stages(before, props), props.query.source)
 
-    return Translated()
+    def get_table_spec(self, table: TableInfo, spec: dg.AssetSpec) -> dg.AssetSpec | None:
+        if not self.__table_assets:
+            return None
+        if self.__tables is None:
+            return super().get_table_spec(table, spec)
+        before = spec.replace_attributes(key=super().get_table_key(table.name))
+        return super().get_table_spec(table, self.__tables(before, table.name))
 
 
 def _checked(before: dg.AssetSpec, after: dg.AssetSpec, source: str) -> dg.AssetSpec:

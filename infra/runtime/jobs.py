@@ -43,6 +43,7 @@ _lock = threading.Lock()
 _running: dict[str, SparkSession] = {}
 _canceled: set[str] = set()
 _waiting: dict[str, threading.Event] = {}
+_aliases: dict[str, str] = {}
 
 # What Spark Connect says where the server was started anew, or does not answer.
 _LOST_SERVER = (
@@ -63,6 +64,8 @@ def cancel_stage(run_id: str, stage_id: int) -> bool:
     """Interrupt a stage's Spark job, or its wait for one; return whether there is any here."""
     tag = job_tag(run_id, stage_id)
     with _lock:
+        while tag in _aliases:
+            tag = _aliases[tag]
         if (waiting := _waiting.get(tag)) is not None:
             waiting.set()
             return True
@@ -85,6 +88,18 @@ def cancellable(tag: str) -> Iterator[threading.Event]:
     finally:
         with _lock:
             _waiting.pop(tag, None)
+
+
+@contextmanager
+def job_alias(tag: str, other: str) -> Iterator[None]:
+    """Let `cancel_stage` of one stage cancel another while the block runs in its place."""
+    with _lock:
+        _aliases[tag] = other
+    try:
+        yield
+    finally:
+        with _lock:
+            _aliases.pop(tag, None)
 
 
 def was_canceled(tag: str) -> bool:
@@ -125,7 +140,7 @@ def tagged_job(
                 watcher = threading.Thread(target=_watch, args=arguments, daemon=True)
                 watcher.start()
         yield
-    except BaseException as error:
+    except BaseException as error:  # also Ctrl-C and Dagster's interrupts, which are no Exception
         if is_connect(spark):
             _abandon(spark, tag, error)
         raise

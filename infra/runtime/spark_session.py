@@ -18,6 +18,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -36,6 +37,9 @@ from infra.runtime.connect_server import (
 )
 from infra.runtime.java import ensure_java
 from infra.settings import EngineSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 log = logging.getLogger(__name__)
 
@@ -188,7 +192,7 @@ def _release(session: SparkSession, url: str) -> None:
         return
     if not is_up(url):
         # pyspark would try for ten minutes to tell a server that has ended before this process.
-        session.release_session_on_close = False  # type: ignore[attr-defined]  # Connect's only
+        cast("ConnectSession", session).release_session_on_close = False
     session.stop()
 
 
