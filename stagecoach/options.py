@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from stagecoach.project_files import ChosenFiles, choose_files, project_option
 from stagecoach.session import DEFAULT_CATALOG, DEFAULT_STORAGE, STORAGE_VARIABLE, connect
 
 if TYPE_CHECKING:
@@ -27,6 +30,46 @@ class Settings:
 
     planner: dict[str, object]
     engine: dict[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectRequest:
+    """What a command that plans queries of a project is told, by `project_options`.
+
+    Args:
+        named: Files and folders; none for all queries of the project.
+        project: The project's folder.
+        catalog: The catalog file.
+        engine: As `--engine` says.
+        time_zone: Likewise.
+        assignments: Each `KEY=VALUE` of `--set`.
+        debug: Whether tracebacks are shown.
+    """
+
+    named: tuple[Path, ...]
+    project: Path
+    catalog: str
+    engine: str | None
+    time_zone: str | None
+    assignments: tuple[str, ...]
+    debug: bool
+
+    def files(self, verb: str) -> ChosenFiles:
+        """The files that are named; `verb` says what the command does to them.
+
+        Raises:
+            click.UsageError: There is no such file, or none at all.
+        """
+        return choose_files(self.named, self.project, verb)
+
+    def session(self) -> Session:
+        """A session over the base tables.
+
+        Raises:
+            click.BadParameter: An assignment has no `=` or an unknown prefix.
+        """
+        settings = read_settings(self.assignments, engine=self.engine, time_zone=self.time_zone)
+        return open_session(self.catalog, None, settings)
 
 
 def debug_option(command: _F) -> _F:
@@ -106,6 +149,41 @@ def planner_options(command: _F) -> _F:
     for decorator in reversed(decorators):
         command = decorator(command)
     return command
+
+
+def project_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Files of a project, its tables, and how they are planned: a `ProjectRequest` for `request`.
+
+    The command's own options stand above it.
+    """
+
+    @functools.wraps(command)
+    def run(
+        *,
+        named: tuple[Path, ...],
+        project: Path,
+        catalog: str,
+        engine: str | None,
+        time_zone: str | None,
+        assignments: tuple[str, ...],
+        debug: bool,
+        **own: Any,
+    ) -> None:
+        request = ProjectRequest(
+            named=named,
+            project=project,
+            catalog=catalog,
+            engine=engine,
+            time_zone=time_zone,
+            assignments=assignments,
+            debug=debug,
+        )
+        command(request, **own)
+
+    argument = click.argument(
+        "named", metavar="[FILE.sql|FOLDER]…", nargs=-1, type=click.Path(path_type=Path)
+    )
+    return argument(catalog_option(project_option(planner_options(debug_option(run)))))
 
 
 def spark_options(command: _F) -> _F:

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.options import (
-    catalog_option,
-    debug_option,
-    open_session,
-    planner_options,
-    read_settings,
-)
-from stagecoach.project_files import choose_files, project_option
+from stagecoach.options import ProjectRequest, project_options
 from stagecoach.reporting import EXIT_FAILED
 from stagecoach.terminal import configure_logging
 
@@ -29,9 +22,6 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("paths", metavar="[FILE.sql|FOLDER]…", nargs=-1, type=click.Path(path_type=Path))
-@catalog_option
-@project_option
 @click.option(
     "--plans",
     metavar="DIR",
@@ -47,20 +37,8 @@ if TYPE_CHECKING:
 @click.option(
     "--schema", is_flag=True, help="Print the JSON Schema of front matter, and check nothing."
 )
-@planner_options
-@debug_option
-def check(
-    paths: tuple[Path, ...],
-    catalog: str,
-    project: Path,
-    plans: Path | None,
-    no_tables: bool,
-    schema: bool,
-    engine: str | None,
-    time_zone: str | None,
-    assignments: tuple[str, ...],
-    debug: bool,
-) -> None:
+@project_options
+def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: bool) -> None:
     """Check queries without running them: front matter, names, SQL, parameters, columns.
 
     Without files or folders, all queries of the project. Each problem is a line
@@ -73,10 +51,9 @@ def check(
         return
     from assets.checking import UNREADABLE
 
-    configure_logging(debug=debug)
-    settings = read_settings(assignments, engine=engine, time_zone=time_zone)
-    session = open_session(catalog, None, settings)
-    files = choose_files(paths, project, "check")
+    configure_logging(debug=request.debug)
+    session = request.session()
+    files = request.files("check")
     chosen, plans = files.chosen, plans or files.plans
     problems = check_files(
         chosen,

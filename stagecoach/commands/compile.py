@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.options import (
-    catalog_option,
-    debug_option,
-    open_session,
-    planner_options,
-    read_settings,
-)
-from stagecoach.project_files import ChosenFiles, choose_files, project_option
+from stagecoach.options import ProjectRequest, project_options
+from stagecoach.project_files import ChosenFiles
 from stagecoach.reporting import EXIT_FAILED, EXIT_USAGE, Source, describe_error, exit_code
 from stagecoach.sources import query_name
 from stagecoach.terminal import configure_logging
@@ -57,9 +51,6 @@ class _Found:
 
 
 @click.command(name="compile")
-@click.argument("files", metavar="[FILE.sql|FOLDER]…", nargs=-1, type=click.Path(path_type=Path))
-@catalog_option
-@project_option
 @click.option(
     "--output-dir",
     metavar="DIR",
@@ -67,7 +58,6 @@ class _Found:
     help="Where the plans are: DIR/NAME.json, NAME being that of the SQL file.  "
     "[default: plans beside the folder of the queries]",
 )
-@planner_options
 @click.option(
     "--check",
     is_flag=True,
@@ -79,19 +69,9 @@ class _Found:
     help="With --check: a plan that the statistics of today would change is stale, too.",
 )
 @click.option("--force", is_flag=True, help="Write every plan, even one that has not changed.")
-@debug_option
+@project_options
 def compile_(
-    files: tuple[Path, ...],
-    catalog: str,
-    project: Path,
-    output_dir: Path | None,
-    engine: str | None,
-    time_zone: str | None,
-    assignments: tuple[str, ...],
-    check: bool,
-    strict: bool,
-    force: bool,
-    debug: bool,
+    request: ProjectRequest, output_dir: Path | None, check: bool, strict: bool, force: bool
 ) -> None:
     """Write the plans of SQL files as stage graphs, or check those that are committed.
 
@@ -103,18 +83,16 @@ def compile_(
         raise click.UsageError("--strict needs --check")
     if force and check:
         raise click.UsageError("--check writes nothing, so --force has no meaning with it")
-    configure_logging(debug=debug)
-    chosen = choose_files(files, project, "compile")
+    configure_logging(debug=request.debug)
+    chosen = request.files("compile")
     _check_targets(chosen.chosen)
-    session = open_session(
-        catalog, None, read_settings(assignments, engine=engine, time_zone=time_zone)
-    )
+    session = request.session()
     job = _Job(
         files=chosen,
         plans=output_dir or chosen.plans,
         catalog=session.base_catalog,
         options=session.options,
-        debug=debug,
+        debug=request.debug,
     )
     code = _check(job, strict) if check else _compile(job, force)
     if code:
