@@ -67,6 +67,11 @@ def canonical_location(location: str, base: Path) -> str:
         raise CatalogError(f"location {location!r} has '**'; Spark lists one level, so use '*'")
     if is_s3(location):
         path = location.split("://", 1)[1].strip("/")
+        if "@" in path.partition("/")[0]:
+            raise CatalogError(
+                f"location {redact_url(location)!r} has credentials in it, which everybody would "
+                "see; put them into the storage options or the environment"
+            )
         if not path:
             raise CatalogError(f"location {location!r} names no bucket; use s3://<bucket>/<folder>")
         return f"s3://{path}"
@@ -117,8 +122,8 @@ def stat_file(uri: str, options: StorageOptions | None = None) -> FileEntry:
         return _s3_entry(filesystem.info(uri))
     except FileNotFoundError:
         raise
-    except Exception as error:
-        raise _s3_error("look at", uri, options, error) from error
+    except Exception as error:  # noqa: BLE001 -- whatever it raises
+        raise _s3_error("look at", uri, options, error) from None
 
 
 def read_tail(
@@ -138,8 +143,8 @@ def read_tail(
             tail = _s3(entry.uri, options).cat_file(entry.uri, start=start, end=entry.num_bytes)
         except FileNotFoundError:
             raise
-        except Exception as error:
-            raise _s3_error("read", entry.uri, options, error) from error
+        except Exception as error:  # noqa: BLE001 -- whatever it raises
+            raise _s3_error("read", entry.uri, options, error) from None
         return entry, tail
     try:
         with open(entry.uri, "rb") as file:
@@ -222,8 +227,8 @@ def _list_s3(location: str, options: StorageOptions | None) -> list[FileEntry]:
         raise CatalogError(
             f"{location} does not exist; write the table or correct the location"
         ) from None
-    except Exception as error:
-        raise _s3_error("list", location, options, error) from error
+    except Exception as error:  # noqa: BLE001 -- whatever it raises
+        raise _s3_error("list", location, options, error) from None
 
 
 def _list_s3_folder(filesystem: Any, folder: str, above: tuple[str, ...] = ()) -> list[FileEntry]:

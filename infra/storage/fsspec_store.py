@@ -127,9 +127,9 @@ class FsspecStore:
         path = self._path(key)
         try:
             self._fs.pipe_file(path, data, mode="create")
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 -- whatever it raises
             if not isinstance(error, FileExistsError) and not _is_precondition_failure(error):
-                raise self._explain("write", key, error) from error
+                raise self._explain("write", key, error) from None
             # A request that was sent twice, because no answer came the first time, is refused
             # because of itself.
             try:
@@ -225,13 +225,14 @@ class FsspecStore:
             return retrying(function, bound, lambda: f"{action} {self._uri(key)}")
         except StorageError:
             raise
-        except Exception as error:
-            raise self._explain(action, key, error) from error
+        except Exception as error:  # noqa: BLE001 -- whatever it raises
+            raise self._explain(action, key, error) from None
 
     def _uri(self, key: str) -> str:
         return self.uri(key) if key else redact_url(self._url)
 
     def _explain(self, action: str, key: str, error: BaseException) -> StorageError:
+        """Our error for one of the file system; raise it `from None`: that one may have secrets."""
         return explain_failure(action, self._uri(key), error, self._options)
 
     def _complete(self, key: str, file: Any) -> None:
@@ -268,9 +269,9 @@ class FsspecStore:
         first = keys[0]
         try:
             retrying(request, self._options.retry_seconds, lambda: f"delete {self.uri(first)}")
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 -- whatever it raises
             left = next(iter(by_name.values()), first)
-            raise self._explain("delete", left, error) from error
+            raise self._explain("delete", left, error) from None
 
     def _discard(self, key: str, file: Any) -> None:
         """Drop what was uploaded so far, so that nothing becomes visible."""

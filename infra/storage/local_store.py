@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -148,9 +148,12 @@ class LocalStore:
         temporary = path.with_name(f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}")
         file = self._create(temporary, path)
         try:
-            with file:
-                yield file
+            yield file
+            _close(file, path)
         finally:
+            # What is still buffered cannot be written either where the disk is full.
+            with suppress(OSError):
+                file.close()
             temporary.unlink(missing_ok=True)
 
     @staticmethod
@@ -192,6 +195,13 @@ class LocalStore:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _close(file: IO[bytes], path: Path) -> None:
+    try:
+        file.close()
+    except OSError as error:
+        raise explain_os_error("write", str(path), error) from error
 
 
 class _Sink:

@@ -25,8 +25,9 @@ from botocore.configprovider import ConfiguredEndpointProvider
 from fsspec.asyn import sync_wrapper
 from s3fs import S3FileSystem
 
-from infra.errors import StorageError
+from infra.errors import StorageError, StorageRefusedError
 from infra.storage.retries import NoAnswerError, ShortBodyError, is_passing, wait_seconds
+from infra.storage.secrets import redact_urls
 
 if TYPE_CHECKING:
     from infra.storage.object_store import StorageOptions
@@ -44,12 +45,16 @@ class BoundedS3FileSystem(S3FileSystem):
     Args:
         retry_seconds: After so long an operation fails, whatever it waits for; 0 for one try
             without a deadline.
+        environment: Not looked at; instances are shared between equal arguments only, and one that
+            was made in another environment has other credentials.
         arguments: Those of `S3FileSystem`.
     """
 
     retries = 1  # s3fs's own loop
 
-    def __init__(self, *args: Any, retry_seconds: float = 60.0, **arguments: Any) -> None:
+    def __init__(
+        self, *args: Any, retry_seconds: float = 60.0, environment: int = 0, **arguments: Any
+    ) -> None:
         super().__init__(*args, **arguments)
         self._retry_seconds = retry_seconds
 
@@ -131,10 +136,15 @@ def s3_filesystem(options: StorageOptions) -> BoundedS3FileSystem:
         tuple(os.environ.get(name, "") for name in _VARIABLES),
     )
     endpoint = options.endpoint_url or endpoint
+    if endpoint and "@" in endpoint.partition("://")[2].partition("/")[0]:
+        raise StorageRefusedError(
+            f"the S3 endpoint {redact_urls(endpoint)} has credentials in it, which are none of "
+            "S3's; give access_key and secret_key"
+        )
     path_style = options.path_style
-    if path_style is None and addressing is None:
+    if path_style is None and addressing is None and endpoint:
         # Servers other than Amazon's rarely have a host name for each bucket.
-        path_style = bool(endpoint)
+        path_style = True
     config: dict[str, Any] = {
         "retries": {"mode": "standard", "total_max_attempts": 1},
         "connect_timeout": options.timeout_seconds,
@@ -152,6 +162,7 @@ def s3_filesystem(options: StorageOptions) -> BoundedS3FileSystem:
         secret=options.secret_key,
         token=options.session_token,
         retry_seconds=options.retry_seconds,
+        environment=hash(tuple(sorted(i for i in os.environ.items() if i[0].startswith("AWS_")))),
         config_kwargs=config,
         client_kwargs={"region_name": options.region} if options.region else {},
         use_listings_cache=False,

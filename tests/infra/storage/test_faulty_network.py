@@ -117,7 +117,9 @@ def actions(store: ObjectStore) -> dict[str, tuple[str, Callable[[], object], ob
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in ("503", "reset after", "cut") else pytest.param(name, marks=pytest.mark.slow)
+        name
+        if name in ("503", "reset after", "cut")
+        else pytest.param(name, marks=pytest.mark.slow)
         for name in PASSING
     ],
 )
