@@ -58,7 +58,7 @@ def moto_options() -> Iterator[StorageOptions]:
         _make_bucket(options)
         yield options
     finally:
-        process.terminate()
+        process.kill()  # asked to end, it waits for a connection that a client keeps open
         process.wait()
 
 
