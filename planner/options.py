@@ -30,6 +30,8 @@ class PlannerOptions:
         single_task_bytes: A query over tables of fewer stored bytes is one stage on one task; 0
             never is.
         force_distribution: Plan as if all data were large: no inline scans, no single task.
+        runtime_filters: Whether the keys of a join's smaller side may be listed by a stage of their
+            own, so that only rows of the larger side with a partner are shuffled.
         engine: `auto`: DuckDB where proven; `duckdb`: an unproven expression is an error; `spark`:
             every stage on Spark SQL.
         time_zone: Session time zone, an IANA name.
@@ -43,6 +45,7 @@ class PlannerOptions:
     inline_bytes: int = 1 << 20
     single_task_bytes: int = 1 << 20
     force_distribution: bool = False
+    runtime_filters: bool = True
     engine: EngineChoice = "auto"
     time_zone: str = "UTC"
     exact_math: bool = True

@@ -88,9 +88,11 @@ class DeduplicateExec(UnaryExec):
 
     Args:
         key: Columns that tell rows apart, in the order in which it is cheapest to sort by them.
+        is_fused: Whether groups were put together on purpose: it is not split again.
     """
 
     key: tuple[str, ...]
+    is_fused: bool = False
 
 
 @dataclass(frozen=True)

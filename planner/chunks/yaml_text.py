@@ -78,10 +78,8 @@ class _Writer:
                 return {name: {"expr": self._text(plan.predicate), "child": self.node(plan.child)}}
             case ProjectionExec():
                 return {name: {"keep": ", ".join(plan.keep), "child": self.node(plan.child)}}
-            case DeduplicateExec() if plan.key == self._context.table.primary_key:
-                return {name: self.node(plan.child)}
             case DeduplicateExec():
-                return {name: {"key": ", ".join(plan.key), "child": self.node(plan.child)}}
+                return {name: self._dedup(plan)}
             case EmptyExec():
                 return {name: {"schema": ", ".join(plan.schema)}}
             case RecordBatchesExec():
@@ -89,6 +87,15 @@ class _Writer:
             case ParquetExec():
                 return {name: self._parquet(plan)}
         return name
+
+    def _dedup(self, plan: DeduplicateExec) -> Json:
+        body: dict[str, Json] = {}
+        if plan.key != self._context.table.primary_key:
+            body["key"] = ", ".join(plan.key)
+        if plan.is_fused:
+            body["fused"] = True
+        child = self.node(plan.child)
+        return {**body, "child": child} if body else child
 
     def _batches(self, plan: RecordBatchesExec) -> Json:
         body: dict[str, Json] = {"chunks": [c.chunk_id for c in plan.batches]}
@@ -158,7 +165,8 @@ class _Reader:
                 key = self._context.table.primary_key
                 if isinstance(body, dict) and "key" in body:
                     key = _names(body["key"])
-                return DeduplicateExec(self._child(body), key)
+                fused = isinstance(body, dict) and bool(body.get("fused"))
+                return DeduplicateExec(self._child(body), key, fused)
             case "EmptyExec":
                 return EmptyExec(self._schema((body or {}).get("schema")))
             case "RecordBatchesExec":

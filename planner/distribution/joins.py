@@ -200,7 +200,8 @@ class JoinDistributor:
         dtypes = {c.id: c.dtype for c in source.columns}
         key_bytes = rows * (1 + sum(default_width(dtypes[k]) for k in keys))
         return (
-            isinstance(source, ExchangeExec)
+            self._exchanges.context.options.runtime_filters
+            and isinstance(source, ExchangeExec)
             and share <= _FILTER_SHARE
             and key_bytes <= self._exchanges.context.options.broadcast_bytes
             and filtered_bytes >= _FILTER_GAIN * source_bytes

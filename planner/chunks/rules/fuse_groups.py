@@ -36,7 +36,9 @@ def fuse_groups(plan: ChunkPlan, context: ChunkContext) -> ChunkPlan:
         fused: list[ChunkPlan] = []
         for low, high in cut_evenly(weights, context.max_groups):
             scans = [chunk_exec(c, g.columns) for g, chunks in groups[low:high] for c in chunks]
-            fused.append(DeduplicateExec(UnionExec(tuple(scans)), groups[low][0].key))
+            # The whole key: one group's may lack what is NULL in it only.
+            key = context.table.primary_key
+            fused.append(DeduplicateExec(UnionExec(tuple(scans)), key, is_fused=True))
         return UnionExec((*others, *fused))
 
     return transform_up(plan, fuse)

@@ -23,14 +23,15 @@ def split_by_partition(plan: ChunkPlan, context: ChunkContext) -> ChunkPlan:
     After:   Union(Deduplicate(Union(c1[A], c3[A])), Deduplicate(Union(c2[B])))
     Needs:   all partition columns in the primary key, so that rows with equal keys are of one
     partition; NULL is a partition like others.
-    Never:   where a chunk's partition is unknown: its rows may meet those of any other.
+    Never:   where a chunk's partition is unknown: its rows may meet those of any other; what
+    `fuse_groups` has put together.
     Source:  seed 003, "Partition Split".
     """
     if not context.table.splits_by_partition:
         return plan
 
     def split(node: ChunkPlan) -> ChunkPlan:
-        if not isinstance(node, DeduplicateExec):
+        if not isinstance(node, DeduplicateExec) or node.is_fused:
             return node
         chunks = plain_chunks(node.child)
         if chunks is None:

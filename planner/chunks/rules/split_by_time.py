@@ -17,14 +17,15 @@ def split_by_time(plan: ChunkPlan, context: ChunkContext) -> ChunkPlan:
     Before:  Deduplicate(Union(c1[1..10], c2[2..5], c3[11..15]))
     After:   Union(Deduplicate(Union(c1, c2)), Deduplicate(Union(c3)))
     Needs:   the time column in the primary key. Ranges that share a bound overlap.
-    Never:   where a chunk's range is unknown, as it is where a time is NULL.
+    Never:   where a chunk's range is unknown, as it is where a time is NULL; what `fuse_groups` has
+    put together.
     Source:  seed 003, "Time Split".
     """
     if not context.table.splits_by_time:
         return plan
 
     def split(node: ChunkPlan) -> ChunkPlan:
-        if not isinstance(node, DeduplicateExec):
+        if not isinstance(node, DeduplicateExec) or node.is_fused:
             return node
         chunks = plain_chunks(node.child)
         if chunks is None or any(c.time_range is None for c in chunks):

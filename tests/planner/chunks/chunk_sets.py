@@ -1,12 +1,14 @@
-"""Random tables, chunks and queries, with chunk metadata that is true but may be vague."""
+"""Random tables, chunks and queries, with chunk metadata that is true but may be vague.
+
+In: a seed. Out: a chunk set; the same for the same seed.
+"""
 
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import dataclass
 from typing import Any
-
-from hypothesis import strategies as st
 
 from planner.chunks.chunk import Chunk, DedupTable
 from planner.chunks.context import ChunkContext
@@ -18,14 +20,15 @@ FIELDS = (
     Field("k", BIGINT), Field("ratio", DOUBLE), Field("time", BIGINT),
     Field("f", BIGINT), Field("version", BIGINT), Field("deleted", BOOLEAN),
 )  # fmt: skip
-_VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "k": st.sampled_from([None, 0, 1, 2]),
-    "ratio": st.sampled_from([None, 0.0, -0.0, 1.5, math.nan]),
-    "time": st.integers(0, 12),
-    "f": st.sampled_from([None, 0, 1, 2, 3, 4, 5, 6, 7]),
-    "version": st.sampled_from([None, 1, 2]),
-    "deleted": st.sampled_from([None, False, False, True]),
+_VALUES: dict[str, list[Any]] = {
+    "k": [None, 0, 1],
+    "ratio": [None, 0.0, -0.0, 1.5, math.nan],
+    "time": list(range(12)),
+    "f": [None, *range(8)],
+    "version": [None, 1, 2],
+    "deleted": [None, False, False, True],
 }
+_KEYS = (("k", "time"), ("k", "time"), ("k", "ratio", "time"), ("time",), ("k",), ("ratio",))
 
 
 @dataclass(frozen=True)
@@ -39,152 +42,131 @@ class ChunkSet:
     columns: tuple[str, ...] | None
 
 
-@st.composite
-def chunk_sets(draw: st.DrawFn) -> ChunkSet:
+def chunk_set(seed: int) -> ChunkSet:
     """A chunk set of up to seven chunks of up to eight rows."""
-    key = draw(
-        st.sampled_from([("k", "time"), ("k", "ratio", "time"), ("time",), ("k",), ("ratio",)])
-    )
+    rng = random.Random(seed)
+    key = list(rng.choice(_KEYS))
+    rng.shuffle(key)
     table = DedupTable(
         name="t",
         columns=FIELDS,
-        primary_key=draw(st.permutations(key).map(tuple)),
-        time_column=draw(st.sampled_from(["time", "time", None])),
-        partition_by=draw(st.sampled_from([(), ("k",), ("ratio",), ("k", "ratio")])),
-        version_column=draw(st.sampled_from([None, None, "version"])),
-        delete_column=draw(st.sampled_from([None, "deleted"])),
+        primary_key=tuple(key),
+        time_column=rng.choice(["time", "time", "time", None]),
+        partition_by=rng.choice([(), (), ("k",), ("ratio",), ("k", "ratio")]),
+        version_column=rng.choice([None, None, None, "version"]),
+        delete_column=rng.choice([None, "deleted"]),
     )
     context = ChunkContext(
-        table,
-        target_partitions=draw(st.integers(1, 3)),
-        max_groups=draw(st.sampled_from([1, 2, 256])),
+        table, target_partitions=rng.randint(1, 3), max_groups=rng.choice([1, 2, 256, 256])
     )
     rows: dict[str, list[Values]] = {}
     chunks = []
-    for number in range(draw(st.integers(0, 7))):
-        chunk, values = draw(_chunks(table, number))
-        chunks.append(chunk)
-        rows[chunk.chunk_id] = values
-    chunks = draw(st.permutations(chunks))
-    predicate = draw(predicates(context))
-    columns = draw(
-        st.none() | st.lists(st.sampled_from(table.column_names), unique=True, min_size=1)
-    )
-    return ChunkSet(
-        context, tuple(chunks), rows, predicate, None if columns is None else tuple(columns)
-    )
+    is_vague = rng.random() < 0.3
+    for number in range(rng.choice([0, 1, 2, 3, 4, 5, 6, 7])):
+        columns, values = _rows(rng, table, is_vague)
+        chunks.append(_described(rng, table, number, columns, values, is_vague))
+        rows[chunks[-1].chunk_id] = values
+    rng.shuffle(chunks)
+    columns_read = None
+    if rng.random() < 0.7:
+        columns_read = tuple(rng.sample(table.column_names, rng.randint(1, len(FIELDS))))
+    return ChunkSet(context, tuple(chunks), rows, _predicate(rng, context), columns_read)
 
 
-@st.composite
-def _chunks(draw: st.DrawFn, table: DedupTable, number: int) -> tuple[Chunk, list[Values]]:
-    absent = draw(st.sets(st.sampled_from(["ratio", "f", "version", "deleted"]), max_size=2))
-    columns = [f for f in FIELDS if f.name not in absent]
+def _rows(
+    rng: random.Random, table: DedupTable, is_vague: bool
+) -> tuple[tuple[Field, ...], list[Values]]:
+    absent = set()
+    if rng.random() < 0.3:
+        absent = set(rng.sample(["ratio", "f", "version", "deleted"], rng.randint(1, 2)))
+    columns = tuple(f for f in FIELDS if f.name not in absent)
     fixed: dict[str, Any] = {}
-    if draw(st.booleans()):
-        fixed = {c: draw(_VALUES[c]) for c in table.partition_by}
-    start = draw(st.integers(0, 12))
-    times = st.integers(start, start + draw(st.integers(0, 4)))
-    if draw(st.integers(0, 9)) == 0:
-        times = st.none() | times
-    values = draw(
-        st.lists(
-            st.fixed_dictionaries(
-                {
-                    f.name: st.just(fixed[f.name]) if f.name in fixed
-                    else times if f.name == "time" else _VALUES[f.name]
-                    for f in columns
-                }
-            ),
-            max_size=8,
-        )
-    )  # fmt: skip
-    if draw(st.booleans()):
-        values = _first_of_each_key(values, table)
-    return _described(draw, table, number, tuple(columns), values), values
+    if rng.random() < 0.7:
+        fixed = {c: rng.choice(_VALUES[c]) for c in table.partition_by}
+    start, width = rng.randint(0, 12), rng.choice([0, 1, 2, 4, 8])
+    with_nulls = is_vague and rng.random() < 0.2
+    rows = []
+    for _ in range(rng.randint(0 if is_vague else 1, 8)):
+        row = {f.name: rng.choice(_VALUES[f.name]) for f in columns}
+        row["time"] = rng.choice([start + rng.randint(0, width), *([None] if with_nulls else [])])
+        rows.append({name: fixed.get(name, value) for name, value in row.items()})
+    if rng.random() < 0.7:
+        known: dict[tuple[object, ...], Values] = {}
+        for row in rows:
+            known.setdefault(_key(row, table), row)
+        rows = list(known.values())
+    return columns, rows
 
 
-def _first_of_each_key(values: list[Values], table: DedupTable) -> list[Values]:
-    known: dict[tuple[object, ...], Values] = {}
-    for row in values:
-        known.setdefault(tuple(grouped(row.get(c)) for c in table.primary_key), row)
-    return list(known.values())
+def _key(row: Values, table: DedupTable) -> tuple[object, ...]:
+    return tuple(grouped(row.get(c)) for c in table.primary_key)
 
 
 def _described(
-    draw: st.DrawFn, table: DedupTable, number: int, columns: tuple[Field, ...], rows: list[Values]
+    rng: random.Random,
+    table: DedupTable,
+    number: int,
+    columns: tuple[Field, ...],
+    rows: list[Values],
+    is_vague: bool,
 ) -> Chunk:
     names = [f.name for f in columns]
-    times = [row.get("time") for row in rows]
-    known = bool(times) and None not in times and draw(st.integers(0, 5)) > 0
-    vague = draw(st.sampled_from([0, 0, 1]))
-    keys = {tuple(grouped(row.get(c)) for c in table.primary_key) for row in rows}
+    times = [row["time"] for row in rows]
+    known = bool(times) and None not in times and not (is_vague and rng.random() < 0.2)
+    slack = rng.choice([0, 1]) if is_vague else 0
     partitions = [tuple(row.get(c) for c in table.partition_by) for row in rows]
-    one = len({tuple(map(grouped, p)) for p in partitions}) == 1
+    one = len({tuple(map(grouped, p)) for p in partitions}) == 1 and bool(table.partition_by)
     nulls = [c for c in table.primary_key if all(row.get(c) is None for row in rows)]
-    order = draw(st.sampled_from([(), ("time",), ("k", "time"), ("ratio",)]))
+    order = rng.choice([(), ("time",), ("k", "time"), ("ratio",)])
+    unsure = is_vague and rng.random() < 0.3
     return Chunk(
         chunk_id=f"c{number}",
-        kind=draw(st.sampled_from(["parquet", "arrow"])),
-        store=draw(st.sampled_from(["file", "file", "s3://b"])),
+        kind=rng.choice(["parquet", "parquet", "arrow"]),
+        store=rng.choice(["file", "file", "s3://b"]),
         num_rows=len(rows),
         num_bytes=10 * len(rows),
         sequence=number + 1,
         columns=columns,
-        partition=partitions[0] if one and table.partition_by and draw(st.integers(0, 5)) else None,
-        time_min=min(times) - vague if known else None,
-        time_max=max(times) + vague if known else None,
+        partition=partitions[0] if one and not unsure else None,
+        time_min=min(times) - slack if known else None,
+        time_max=max(times) + slack if known else None,
         sort_order=tuple(c for c in order if c in names),
-        may_contain_duplicates=len(keys) < len(rows) or draw(st.integers(0, 3)) == 0,
-        has_deletes=any(row.get("deleted") for row in rows) or draw(st.integers(0, 3)) == 0,
+        may_contain_duplicates=len({_key(r, table) for r in rows}) < len(rows) or unsure,
+        has_deletes=any(row.get("deleted") for row in rows) or unsure,
         null_columns=tuple(nulls) if rows else (),
     )
 
 
-@st.composite
-def predicates(draw: st.DrawFn, context: ChunkContext) -> Expression:
+def _predicate(rng: random.Random, context: ChunkContext) -> Expression:
     """A conjunction with OR, NOT, functions and NULLs."""
-    parts = draw(st.lists(_parts(context), max_size=3))
+    parts = [_part(rng, context, 2) for _ in range(rng.choice([0, 0, 1, 2, 3]))]
     return conjoin(parts) if parts else TRUE
 
 
-def _parts(context: ChunkContext) -> st.SearchStrategy[Expression]:
+def _part(rng: random.Random, context: ChunkContext, depth: int) -> Expression:
+    if depth and rng.random() < 0.3:
+        inner = [_part(rng, context, depth - 1) for _ in range(2)]
+        function = rng.choice(["and", "or", "not"])
+        return call(function, BOOLEAN, *inner[: 1 if function == "not" else 2])
+    number = rng.choice(["k", "time", "f", "version"])
+    compare = rng.choice(["eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe"])
+    value = rng.choice([None, 0, 1, 2, 5, 9])
     ref = context.ref
-    number = st.builds(
-        lambda f, c, v: call(f, BOOLEAN, ref(c), Literal(BIGINT, v)),
-        st.sampled_from(["eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe"]),
-        st.sampled_from(["k", "time", "f", "version"]),
-        st.sampled_from([None, 0, 1, 2, 5, 9]),
-    )
-    ratio = st.builds(
-        lambda f, v: call(f, BOOLEAN, ref("ratio"), Literal(DOUBLE, v)),
-        st.sampled_from(["eq", "lt", "ge", "eq_null_safe"]),
-        st.sampled_from([None, 0.0, -0.0, 1.0, math.nan]),
-    )
-    null = st.sampled_from(context.table.column_names).map(
-        lambda c: call("is_null", BOOLEAN, ref(c))
-    )
-    listed = st.builds(
-        lambda c, v: Call(BOOLEAN, "in", (ref(c), *(Literal(BIGINT, x) for x in v))),
-        st.sampled_from(["k", "time", "f"]),
-        st.lists(st.sampled_from([None, 0, 1, 2, 7]), min_size=1, max_size=3),
-    )
-    half = st.builds(
-        lambda c, v: call("eq", BOOLEAN, call("half", BIGINT, ref(c)), Literal(BIGINT, v)),
-        st.sampled_from(["k", "time", "f"]),
-        st.integers(0, 4),
-    )
-    sign = st.sampled_from([-1.0, 1.0]).map(
-        lambda v: call("eq", BOOLEAN, call("sign_text", DOUBLE, ref("ratio")), Literal(DOUBLE, v))
-    )
-    marked = st.just(ref("deleted"))
-    constant = st.sampled_from([Literal(BOOLEAN, v) for v in (True, False, None)])
-    simple = st.one_of(number, number, ratio, null, listed, half, sign, marked, constant)
-    return st.recursive(
-        simple,
-        lambda inner: st.one_of(
-            inner.map(lambda a: call("not", BOOLEAN, a)),
-            st.tuples(inner, inner).map(lambda p: call("or", BOOLEAN, *p)),
-            st.tuples(inner, inner).map(lambda p: call("and", BOOLEAN, *p)),
+    choices: list[Expression] = [
+        call(compare, BOOLEAN, ref(number), Literal(BIGINT, value)),
+        call(compare, BOOLEAN, ref("time"), Literal(BIGINT, rng.randint(0, 14))),
+        call(
+            compare, BOOLEAN, ref("ratio"),
+            Literal(DOUBLE, rng.choice([None, 0.0, -0.0, 1.0, math.nan])),
         ),
-        max_leaves=4,
-    )
+        call("is_null", BOOLEAN, ref(rng.choice(context.table.column_names))),
+        Call(BOOLEAN, "in", (ref(number), Literal(BIGINT, 1), Literal(BIGINT, value))),
+        call("eq", BOOLEAN, call("half", BIGINT, ref(number)), Literal(BIGINT, 1)),
+        call(
+            "eq", BOOLEAN, call("sign_text", DOUBLE, ref("ratio")),
+            Literal(DOUBLE, rng.choice([-1.0, 1.0])),
+        ),
+        ref("deleted"),
+        Literal(BOOLEAN, rng.choice([True, False, None])),
+    ]  # fmt: skip
+    return rng.choice(choices)

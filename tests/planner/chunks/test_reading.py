@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from planner.chunks.chunk import Chunk
+from planner.chunks.chunk import Chunk, DedupTable
+from planner.chunks.context import ChunkContext
+from planner.chunks.explain import reading_text
 from planner.chunks.initial import initial_plan
 from planner.chunks.passes import run_passes
 from planner.chunks.reading import Group, Slice, joined, layers_of, reading_of, slices_of
 from planner.expressions import TRUE
-from tests.planner.chunks.chunk_sets import ChunkSet, chunk_sets
+from planner.types import BIGINT, Field
+from tests.planner.chunks.chunk_sets import ChunkSet, chunk_set
 from tests.planner.chunks.model import Model, Row, grouped
 
-_CASES = int(os.environ.get("STAGECOACH_CHUNK_CASES", "100"))
+_CASES = int(os.environ.get("STAGECOACH_CHUNK_CASES", "400"))
 
 
 class _Reader:
@@ -48,10 +53,10 @@ class _Reader:
 @settings(
     max_examples=_CASES,
     deadline=None,
-    derandomize=_CASES <= 100,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    derandomize=_CASES <= 400,
+    suppress_health_check=[*HealthCheck],
 )
-@given(chunk_sets())
+@given(st.integers(0, 1 << 40).map(chunk_set))
 def test_slices_and_layers_give_the_rows(case: ChunkSet) -> None:
     reader = _Reader(case)
     plan = run_passes(initial_plan(case.chunks, case.context), case.context)
@@ -73,6 +78,11 @@ def test_slices_and_layers_give_the_rows(case: ChunkSet) -> None:
         assert reader.model.texts(reader.model.undeleted(rows), columns) == expected
 
 
+_TIMED = DedupTable(
+    name="t", columns=(Field("time", BIGINT),), primary_key=("time",), time_column="time"
+)
+
+
 def _chunk(name: str, low: int, high: int, sequence: int, duplicates: bool = False) -> Chunk:
     return Chunk(
         chunk_id=name,
@@ -85,14 +95,7 @@ def _chunk(name: str, low: int, high: int, sequence: int, duplicates: bool = Fal
 
 
 def test_a_late_chunk_hides_rows_of_the_chunks_that_it_overlaps_only() -> None:
-    from planner.chunks.chunk import DedupTable
-    from planner.chunks.context import ChunkContext
-    from planner.types import BIGINT, Field
-
-    table = DedupTable(
-        name="t", columns=(Field("time", BIGINT),), primary_key=("time",), time_column="time"
-    )
-    context = ChunkContext(table)
+    context = ChunkContext(_TIMED)
     days = [_chunk(f"day{i}", 10 * i, 10 * i + 9, i) for i in range(5)]
     late = _chunk("late", 15, 34, 9, duplicates=True)
     group = Group((*days[1:4], late), ("time",), "")
@@ -104,3 +107,22 @@ def test_a_late_chunk_hides_rows_of_the_chunks_that_it_overlaps_only() -> None:
     whole = layers_of(joined(slices), context)
     assert (whole.base, whole.newer) == (tuple(days[1:4]), (late,))
     assert round(slices[1].share(late), 2) == 0.5
+
+
+def test_people_are_told_what_is_compared_and_why() -> None:
+    days = tuple(_chunk(f"day{i}", 10 * i, 10 * i + 9, i) for i in range(5))
+    late = _chunk("late", 15, 34, 9, duplicates=True)
+    context = ChunkContext(_TIMED)
+    plan = run_passes(initial_plan((*days, late), context), context)
+    text = reading_text(reading_of(plan, context), context, num_chunks=8)
+    assert text.splitlines() == [
+        "t: 6 of 8 chunks, 60 rows; 2 read as they are, 40 rows (67 %) are compared in 1 group",
+        "  group 1 by time: their times overlap; up to 3 tasks may share it, cut by time",
+        "    older rows: day1, day2, day3 (30 rows); newer rows hide theirs",
+        "    newer rows: late (10 rows)",
+    ]
+    untimed = ChunkContext(dataclasses.replace(_TIMED, time_column=None))
+    plan = run_passes(initial_plan(days[:2], untimed), untimed)
+    text = reading_text(reading_of(plan, untimed), untimed, num_chunks=2)
+    assert "group 1 by time: the table has no time column" in text
+    assert "rows: day0, day1 (20 rows); all are compared" in text
