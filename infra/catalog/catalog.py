@@ -7,6 +7,10 @@ In: a YAML file that says where each table's Parquet files are:
         location: data/tpch/lineitem   # file, folder or glob; beside the YAML file, or s3://
                                        # a folder may hold partition folders such as day=2024-01-31
         format: parquet                # the default, and the only one
+      metrics:
+        kind: deduplicated             # chunks that are appended; see `infra.chunks.declaration`
+        location: data/metrics         # a folder of its own
+        primary_key: [device, time]
 
 Out: a `FileCatalog`. Loading looks at the YAML only; a table's files are listed and their footers
 read when the table is asked for.
@@ -18,7 +22,7 @@ import difflib
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +32,19 @@ from infra.catalog.files import FileEntry, canonical_location, list_files
 from infra.catalog.footers import FileFooter
 from infra.catalog.partitions import partition_fields
 from infra.catalog.statistics import FooterCache, read_footers, table_info
-from infra.storage.object_store import StorageOptions
+from infra.chunks.declaration import DECLARATION_KEYS, KIND, Declaration, read_declaration
+from infra.chunks.table import ChunkTable
+from infra.chunks.view import chunk_table_info
+from infra.storage.object_store import StorageOptions, open_store
 from infra.yaml_text import load_yaml
 from planner.catalog import TableInfo
 from planner.errors import CatalogError
 
 FORMATS = ("parquet",)
+KINDS = ("files", KIND)
 
-_TABLE_KEYS = ("location", "format")
+_TABLE_KEYS = ("location", "kind", "format")
+_CHUNK_TABLE_KEYS = ("location", "kind", *DECLARATION_KEYS)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
@@ -47,11 +56,13 @@ class TableSource:
         name: Name as the catalog file spells it.
         location: Canonical location: an absolute path or an `s3://` URL; file, folder or glob.
         format: File format.
+        declaration: Key and roles of columns of a deduplicated table; None for any other.
     """
 
     name: str
     location: str
     format: str = "parquet"
+    declaration: Declaration | None = None
 
 
 class FileCatalog:
@@ -119,14 +130,43 @@ class FileCatalog:
             )
         return source
 
+    def chunk_table(self, name: str) -> ChunkTable:
+        """Return a deduplicated table, to be written or compacted.
+
+        Raises:
+            CatalogError: There is no such table, or it is none of that kind.
+        """
+        source = self.source(name)
+        if source.declaration is None:
+            raise CatalogError(
+                f"table {source.name!r} is not deduplicated; declare it with 'kind: {KIND}' and a "
+                f"'primary_key' in {self._origin}"
+            )
+        options = self._options or StorageOptions()
+        if options.fsync == "commit":
+            # What is appended cannot be computed again as a shuffle can.
+            options = replace(options, fsync="all")
+        store = open_store(source.location, options)
+        return ChunkTable(source.name, store, source.declaration)
+
+    def chunk_tables(self) -> list[ChunkTable]:
+        """Return all deduplicated tables, in the order of the file."""
+        names = (s.name for s in self._sources.values() if s.declaration is not None)
+        return [self.chunk_table(name) for name in names]
+
     def read(self, name: str) -> tuple[TableInfo, tuple[FileFooter, ...]]:
         """Return the table and its files, sorted by URI, as they are now.
+
+        A deduplicated table has no footers: its chunks are in the former.
 
         Raises:
             CatalogError: There is no such table, or its files cannot be used.
             StorageError: The storage refused.
         """
         source = self.source(name)
+        if source.declaration is not None:
+            table = self.chunk_table(name)
+            return chunk_table_info(table.store, table.read()), ()
         try:
             files = list_files(source.location, self._options)
             partitions = partition_fields(source.location, files)
@@ -138,11 +178,18 @@ class FileCatalog:
     def list_files(self, name: str) -> tuple[FileEntry, ...]:
         """Return the table's files as they are now, sorted by URI, without opening any.
 
+        Of a deduplicated table one entry stands for all: it changes when rows are appended, and
+        not when they are compacted.
+
         Raises:
             CatalogError: There is no such table, or no file of it.
             StorageError: The storage refused.
         """
-        return list_files(self.source(name).location, self._options)
+        source = self.source(name)
+        if source.declaration is not None:
+            appended = self.chunk_table(name).read().next_sequence
+            return (FileEntry(uri=source.location, num_bytes=0, version=f"{appended}"),)
+        return list_files(source.location, self._options)
 
     def refresh(self) -> None:
         """Forget what was read of the tables' files."""
@@ -216,7 +263,13 @@ def _table_source(path: Path, name: object, body: object) -> TableSource:
         )
     if not isinstance(body, dict):
         raise CatalogError(f"{place}: expected a mapping with the key 'location', not {body!r}")
-    _check_keys(place, body, _TABLE_KEYS)
+    kind = body.get("kind", KINDS[0])
+    if kind not in KINDS:
+        raise CatalogError(
+            f"{place}: kind {kind!r} is not known{_suggestion(str(kind), KINDS)} "
+            f"(known: {', '.join(KINDS)})"
+        )
+    _check_keys(place, body, _CHUNK_TABLE_KEYS if kind == KIND else _TABLE_KEYS)
     location = body.get("location")
     if not isinstance(location, str) or not location.strip():
         raise CatalogError(
@@ -233,7 +286,12 @@ def _table_source(path: Path, name: object, body: object) -> TableSource:
         location = canonical_location(location.strip(), path.absolute().parent)
     except CatalogError as error:
         raise CatalogError(f"{place}: {error}") from error
-    return TableSource(name=name, location=location, format=file_format)
+    if kind != KIND:
+        return TableSource(name=name, location=location, format=file_format)
+    if any(sign in location for sign in "*?["):
+        raise CatalogError(f"{place}: 'location' must be one folder of its own, not a pattern")
+    declaration = read_declaration(place, body)
+    return TableSource(name=name, location=location, format="chunks", declaration=declaration)
 
 
 def _check_keys(place: str, body: Mapping[Any, Any], known: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ from infra.catalog.partitions import partition_texts
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
 from planner.catalog import TableInfo
+from planner.chunks.chunk import Chunk, DedupTable
 from planner.encoding import encode
 from planner.errors import CatalogError, GraphFormatError
 from planner.serde import decode
@@ -69,6 +70,18 @@ class FileIdentity:
             bounds=stored_bounds(footer.columns, footer.summaries),
         )
 
+    @classmethod
+    def from_chunk(cls, chunk: Chunk) -> FileIdentity:
+        """Return the identity of a chunk's file, which never changes: its name is enough."""
+        return cls(
+            uri=chunk.uri,
+            num_bytes=chunk.num_bytes,
+            version=chunk.file_version,
+            num_rows=chunk.num_rows,
+            row_groups=chunk.row_groups,
+            footer_checksum="",
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableSnapshot:
@@ -77,9 +90,11 @@ class TableSnapshot:
     Attributes:
         table: Name as the catalog spells it.
         columns: Columns in file order, then partition columns.
-        files: Files, sorted by URI; at least one.
+        files: Files, sorted by URI, at least one; those of chunks in the order of these.
         native_reason: Why DuckDB must not read the files, or None where it may.
         version: Number of the version of a published table; None for a base table.
+        dedup: Key and other declarations of a deduplicated table; None for any other.
+        chunks: Its chunks: one for each of the files, which may be none.
     """
 
     table: str
@@ -87,10 +102,14 @@ class TableSnapshot:
     files: tuple[FileIdentity, ...]
     native_reason: str | None = None
     version: int | None = None
+    dedup: DedupTable | None = None
+    chunks: tuple[Chunk, ...] = ()
 
     @property
     def partition_columns(self) -> tuple[Field, ...]:
         """Columns that come from the names of folders."""
+        if not self.files:
+            return ()
         return self.columns[len(self.columns) - len(self.files[0].partition) :]
 
     @property
@@ -190,9 +209,14 @@ def take_snapshot(catalog: SnapshotSource, table_names: Iterable[str]) -> Snapsh
         tables[table.name] = TableSnapshot(
             table=table.name,
             columns=table.columns,
-            files=tuple(FileIdentity.from_footer(footer) for footer in footers),
+            files=(
+                *map(FileIdentity.from_footer, footers),
+                *map(FileIdentity.from_chunk, table.chunks),
+            ),
             native_reason=table.native_reason,
             version=version,
+            dedup=table.dedup,
+            chunks=table.chunks,
         )
     return Snapshot(tables)
 
@@ -257,13 +281,16 @@ def verify_file(identity: FileIdentity, options: StorageOptions | None = None) -
 
 
 def _table_to_json(table: TableSnapshot) -> dict[str, Any]:
-    return {
+    body = {
         "columns": encode(table.columns),
         "files": [dataclasses.asdict(file) for file in table.files],
         "native_reason": table.native_reason,
         "table": table.table,
         "version": table.version,
     }
+    if table.dedup is not None:
+        body |= {"dedup": encode(table.dedup), "chunks": encode(table.chunks)}
+    return body
 
 
 def _table_from_json(body: dict[str, Any]) -> TableSnapshot:
@@ -284,4 +311,6 @@ def _table_from_json(body: dict[str, Any]) -> TableSnapshot:
         files=tuple(files),
         native_reason=body["native_reason"],
         version=body.get("version"),
+        dedup=decode(body["dedup"]) if "dedup" in body else None,
+        chunks=decode(body["chunks"]) if "dedup" in body else (),
     )

@@ -169,17 +169,20 @@ class VersionLog(Generic[V]):
 
     def _write(self, version: V) -> bool:
         """Write a version and return whether it is ours that is there."""
-        key = layout.log_version(self.folder, version.number)
-        self.store.put_if_absent(key, version.to_json())
-        if not self._is_ours(version):
+        key, text = layout.log_version(self.folder, version.number), version.to_json()
+        self.store.put_if_absent(key, text)
+        if not self._is_ours(key, text):
             return False
         self.repair_hint(version)
         # A local folder never overwrites; of others we cannot know.
-        return self.store.is_local or self._is_ours(version)
+        return self.store.is_local or self._is_ours(key, text)
 
-    def _is_ours(self, version: V) -> bool:
-        found = self._read(version.number)
-        return found is not None and found.token == version.token
+    def _is_ours(self, key: str, text: bytes) -> bool:
+        # Texts have the commit's token, so no two writers' are the same.
+        try:
+            return self.store.read_bytes(key) == text
+        except ObjectMissingError:
+            return False
 
     def _newest_from(self, number: int) -> V | None:
         """The newest version, given that there was one of `number`; None if that one is gone."""
