@@ -1,7 +1,8 @@
 """Settings of everything that runs a query: in, a YAML file and the environment; out, one object.
 
 No other module of `infra` reads the environment for a knob. A setting is named the same everywhere:
-`memory_bytes` in the file, `STAGECOACH_MEMORY_BYTES` in the environment (which wins).
+`memory_bytes` in the file, `STAGECOACH_MEMORY_BYTES` in the environment (which wins). The docstring
+of `EngineSettings` is the documentation: docs/reference/settings.md is made from it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,13 +18,24 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from infra.errors import ConfigError
-from infra.storage.object_store import ObjectStore, StorageOptions, open_store
+from infra.storage.object_store import ObjectStore, StorageOptions, open_store, redact_url
 
 Codec = Literal["lz4", "zstd", "none"]
 LogFormat = Literal["text", "json"]
 
 ENVIRONMENT_PREFIX = "STAGECOACH_"
+PAGES_VARIABLE = f"{ENVIRONMENT_PREFIX}PAGES"
+"""Address of what serves the pages of runs; no setting, for it comes from `stagecoach ui`."""
+
+FILE_VARIABLE = "STAGECOACH_SETTINGS"
+"""Names the settings file where the caller names none."""
+
 _MB = 1 << 20
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt])(?:i?b)?", re.IGNORECASE)
+_SIZE_UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
+MASK = "***"
+_SECRET_NAME = re.compile(r"secret|password|passwd|token|credential|access[._-]?key", re.IGNORECASE)
+_SECRET_PART = re.compile(r"((?:token|password|secret)=)[^;&\s]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +53,29 @@ class EngineSettings:
         memory_bytes: Memory limit of DuckDB in one task, which spills above it; 0 shares 60 % of
             this machine's memory among its processors.
         writer_memory_bytes: Buffer of the shuffle writer in one task, which spills above it.
+        reader_memory_bytes: Stored bytes that the reader of one shuffle input in a task fetches
+            ahead or looks at. One request asks for up to half of it, so a task reads at most so
+            much of a map file with one request.
+        broadcast_cache_bytes: Memory in which a worker process keeps broadcast inputs for its next
+            tasks; 0 reads them anew in each task.
         codec: Compression of shuffle files.
         spill_dir: Local folder for spilled data; the system's temporary folder by default.
         max_spill_bytes: Most that DuckDB may spill in one worker; 0 leaves it to the free space.
         target_task_bytes: Input above which a stage gets more tasks than slots.
         min_task_bytes: Input below which a stage gets one task; 0 always splits.
+        adaptive: Whether a stage that starts looks at the real sizes of what it reads: a skewed
+            partition is split among tasks, and what an empty input makes useless is not read.
+        skew_factor: How many times larger than the median of the others a partition must be to
+            count as skewed.
+        skew_bytes: Stored bytes that a skewed partition has at least.
         progress_seconds: Time between two looks at the progress of a Spark job.
+        metrics_pushgateway: Prometheus Pushgateway, `host:port` or URL, that a run's metrics are
+            pushed to when it ends; empty for none.
+        log_format: Log lines of runs: `text` for people, `json` for one JSON object a line.
         claim_seconds: A stage that another run computes just now is waited for while that run
             shows a sign of life at least so often; 0 computes it once more.
+        recover: Whether an output of an upstream stage that is found lost or damaged while a stage
+            runs is computed again in the same run; otherwise the stage fails and names it.
         spark_conf: Further Spark configuration, by name.
     """
 
@@ -60,15 +88,21 @@ class EngineSettings:
     parallelism: int = 0
     memory_bytes: int = 0
     writer_memory_bytes: int = 256 * _MB
+    reader_memory_bytes: int = 128 * _MB
+    broadcast_cache_bytes: int = 128 * _MB
     codec: Codec = "lz4"
     spill_dir: str = ""
     max_spill_bytes: int = 0
     target_task_bytes: int = 1024 * _MB
     min_task_bytes: int = 4 * _MB
+    adaptive: bool = True
+    skew_factor: float = 4.0
+    skew_bytes: int = 16 * _MB
     progress_seconds: float = 0.2
     metrics_pushgateway: str = ""
     log_format: LogFormat = "text"
     claim_seconds: float = 10.0
+    recover: bool = True
     spark_conf: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -76,13 +110,17 @@ class EngineSettings:
             "parallelism",
             "memory_bytes",
             "max_spill_bytes",
+            "broadcast_cache_bytes",
             "min_task_bytes",
+            "skew_factor",
+            "skew_bytes",
             "claim_seconds",
         ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"setting {name} is {getattr(self, name)}; it must be 0 or more")
         for name in (
             "writer_memory_bytes",
+            "reader_memory_bytes",
             "target_task_bytes",
             "progress_seconds",
             "connect_seconds",
@@ -125,6 +163,35 @@ class EngineSettings:
         return dataclasses.replace(self, **changes)
 
 
+@dataclass(frozen=True, kw_only=True)
+class EffectiveSetting:
+    """A setting as a process has it.
+
+    Args:
+        name: Its name.
+        value: Its value.
+        source: Where it came from: `default`, the file, the variable, or `argument`.
+    """
+
+    name: str
+    value: Any
+    source: str
+
+    @property
+    def shown(self) -> Any:
+        """The value as plain data that may be shown: secrets are masked."""
+        if isinstance(self.value, StorageOptions):
+            hidden = {f.name for f in dataclasses.fields(StorageOptions) if not f.repr}
+            given = self.value.to_dict()
+            return {k: MASK if k in hidden else _without_secrets(v) for k, v in given.items()}
+        if isinstance(self.value, Mapping):
+            return {
+                k: MASK if _SECRET_NAME.search(k) else _without_secrets(v)
+                for k, v in self.value.items()
+            }
+        return _without_secrets(self.value)
+
+
 def load_settings(
     path: str | os.PathLike[str] | None = None,
     *,
@@ -134,7 +201,7 @@ def load_settings(
     """Settings from a YAML file, then `STAGECOACH_*` variables, then `overrides`; the last wins.
 
     Args:
-        path: The file; None for none.
+        path: The file; None for the one that `STAGECOACH_SETTINGS` names, if it does.
         environment: Variables to read; this process's own by default. Those whose name is no
             setting are left to others.
         overrides: Values by name, from the command line for example.
@@ -143,16 +210,57 @@ def load_settings(
         ConfigError: If the file cannot be read, or a name or value does not fit.
     """
     settings = EngineSettings()
-    if path is not None:
-        settings = settings.updated(_read_file(Path(path)))
-    names = {f.name for f in dataclasses.fields(EngineSettings)}
+    for _, values in _layers(path, environment, overrides):
+        settings = settings.updated(values)
+    return settings
+
+
+def effective_settings(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> tuple[EffectiveSetting, ...]:
+    """Every setting as `load_settings` finds it, and where it came from, in the model's order.
+
+    Raises:
+        ConfigError: If the file cannot be read, or a name or value does not fit.
+    """
+    settings = EngineSettings()
+    sources: dict[str, str] = {}
+    for source, values in _layers(path, environment, overrides):
+        settings = settings.updated(values)
+        sources |= dict.fromkeys(values, source)
+    return tuple(
+        EffectiveSetting(
+            name=name, value=getattr(settings, name), source=sources.get(name, "default")
+        )
+        for name in _names()
+    )
+
+
+def _layers(
+    path: str | os.PathLike[str] | None,
+    environment: Mapping[str, str] | None,
+    overrides: Mapping[str, Any] | None,
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """The values of each source by name, the last one wins."""
     found = os.environ if environment is None else environment
-    variables = {
-        name: found[f"{ENVIRONMENT_PREFIX}{name.upper()}"]
-        for name in sorted(names)
-        if f"{ENVIRONMENT_PREFIX}{name.upper()}" in found
-    }
-    return settings.updated(variables).updated(overrides or {})
+    path = path or found.get(FILE_VARIABLE)
+    variables = {name: found[_variable(name)] for name in _names() if _variable(name) in found}
+    layers: list[tuple[str, Mapping[str, Any]]] = []
+    if path:
+        layers.append((f"file {os.fspath(path)}", _read_file(Path(path))))
+    layers += [(f"variable {_variable(name)}", {name: text}) for name, text in variables.items()]
+    return [*layers, ("argument", overrides or {})]
+
+
+def _names() -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(EngineSettings))
+
+
+def _variable(name: str) -> str:
+    return f"{ENVIRONMENT_PREFIX}{name.upper()}"
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -177,13 +285,39 @@ def _parse(name: str, value: Any, current: Any) -> Any:
             return {str(k): _conf_text(v) for k, v in dict(given).items()}
         if name == "remote":
             return str(value) if value else None
+        if isinstance(current, bool):
+            return _to_bool(value)
+        if name.endswith("_bytes") and isinstance(value, str):
+            return _to_bytes(value)
         if isinstance(current, int | float) and isinstance(value, str | int | float):
             return type(current)(value)
     except (ValueError, TypeError) as error:
-        raise ConfigError(f"setting {name} cannot be {value!r}: {error}") from error
+        # Never the value of a setting that may hold secrets.
+        given = "what is given" if name in ("storage_options", "spark_conf") else repr(value)
+        raise ConfigError(f"setting {name} cannot be {given}: {error}") from error
     if not isinstance(value, str):
         raise ConfigError(f"setting {name} cannot be {value!r}; give a text")
     return value
+
+
+def _without_secrets(value: Any) -> Any:
+    """A text without the credentials of URLs in it."""
+    if not isinstance(value, str):
+        return value
+    return _SECRET_PART.sub(rf"\1{MASK}", redact_url(value))
+
+
+def _to_bool(value: Any) -> bool:
+    if str(value).lower() not in ("true", "false"):
+        raise ValueError("give true or false")
+    return str(value).lower() == "true"
+
+
+def _to_bytes(text: str) -> int:
+    """A number of bytes, also with a unit: `256MB` and `256MiB` are 256 × 2^20."""
+    if match := _SIZE.fullmatch(text.strip()):
+        return int(float(match[1]) * (1 << _SIZE_UNITS[match[2].lower()]))
+    return int(text)
 
 
 def _conf_text(value: object) -> str:
