@@ -1,0 +1,201 @@
+"""What an engine reads of a deduplicated table: plain values that travel to executors.
+
+Worker code. In: what the driver decided. Out: `ChunkInput`, which is a task's input and a leaf of
+an engine alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from infra.engines.inputs import LeafColumn, local_path
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkRows:
+    """Rows of a chunk.
+
+    Args:
+        uri: Absolute path or URL of the file.
+        kind: `parquet` or `arrow`.
+        row_start: First row.
+        row_end: Row after the last.
+        num_rows: Rows of the whole file.
+        num_bytes: Size of the whole file.
+        version: Its modification time in ns or ETag; empty if it is not to be checked.
+        sequence: Number of the write.
+        stored: Which of the needed columns the file has, by source name, with the file's types.
+        has_duplicates: Whether a key may occur twice in it.
+        has_deletes: Whether rows may be marked as deleted.
+        clip: SQL over the names of columns: which rows are meant; empty for all.
+    """
+
+    uri: str
+    kind: str
+    row_start: int
+    row_end: int
+    num_rows: int
+    num_bytes: int
+    version: str
+    sequence: int
+    stored: tuple[tuple[str, str], ...]
+    has_duplicates: bool = True
+    has_deletes: bool = False
+    clip: str = ""
+
+    def __post_init__(self) -> None:
+        # JSON, in which a task travels, has no tuples.
+        object.__setattr__(self, "stored", tuple((name, kind) for name, kind in self.stored))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of the file."""
+        return self.row_start == 0 and self.row_end == self.num_rows
+
+    @property
+    def local_path(self) -> str | None:
+        """The path of a local file, None for any other."""
+        return local_path(self.uri)
+
+    @property
+    def read_bytes(self) -> int:
+        """About how many stored bytes the rows have."""
+        rows = self.row_end - self.row_start
+        return self.num_bytes * rows // self.num_rows if self.num_rows else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkPart:
+    """Rows that are right by themselves: no other part has a row with a key of theirs.
+
+    Args:
+        plain: No row of these has a twin.
+        base: No key occurs twice in these; a row is hidden by one of `newer` with its key.
+        newer: Rows of which the latest for each key is shown.
+        key: Names of the columns that tell rows apart.
+        where: SQL over the names of columns that is alike for rows with equal keys; empty for all.
+        shares: Of the keys by hash: the first share that is read, the one after the last, and how
+            many there are.
+    """
+
+    plain: tuple[ChunkRows, ...] = ()
+    base: tuple[ChunkRows, ...] = ()
+    newer: tuple[ChunkRows, ...] = ()
+    key: tuple[str, ...] = ()
+    where: str = ""
+    shares: tuple[int, int, int] = (0, 1, 1)
+
+    @property
+    def files(self) -> tuple[ChunkRows, ...]:
+        """Everything that is read."""
+        return (*self.plain, *self.base, *self.newer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkInput:
+    """A scan of a deduplicated table.
+
+    Args:
+        columns: Columns to give.
+        hidden: Columns that are needed besides: of the key, the version, the mark, the time.
+        parts: What is read; none for an empty input.
+        version: Name of the version column; empty if there is none.
+        marker: Name of the column that marks deleted rows; empty if there is none.
+        fetch: How many rows a reader wants that wants the first ones by time; 0 for any other.
+        steps: With `fetch`: numbers of neighbouring parts that belong together, so that all times
+            of a step lie before those of the next, in the reader's order.
+        storage_options: How to reach files that are not local, for `StorageOptions.from_dict`.
+    """
+
+    columns: tuple[LeafColumn, ...]
+    hidden: tuple[LeafColumn, ...] = ()
+    parts: tuple[ChunkPart, ...] = ()
+    version: str = ""
+    marker: str = ""
+    fetch: int = 0
+    steps: tuple[int, ...] = ()
+    storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def files(self) -> tuple[ChunkRows, ...]:
+        """Everything that is read; a file may occur in several parts."""
+        return tuple(file for part in self.parts for file in part.files)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are read, hidden ones included."""
+        return sum(f.row_end - f.row_start for f in self.files)
+
+    @property
+    def num_bytes(self) -> int:
+        """About how many stored bytes are read."""
+        return sum(f.read_bytes for f in self.files)
+
+    @property
+    def compared_rows(self) -> int:
+        """Rows of files that are compared with others."""
+        compared = (f for part in self.parts for f in (*part.base, *part.newer))
+        return sum(f.row_end - f.row_start for f in compared)
+
+    def part(self, index: int) -> ChunkInput:
+        """The input of one of the parts only."""
+        return replace(self, parts=self.parts[index : index + 1])
+
+    def first(self, count: int) -> ChunkInput:
+        """The input of the first parts only."""
+        return replace(self, parts=self.parts[:count])
+
+    def spread(self) -> ChunkInput:
+        """The same rows in as many parts as there can be: files without twins by themselves."""
+        parts: list[ChunkPart] = []
+        for part in self.parts:
+            parts += [replace(part, plain=(file,), base=(), newer=()) for file in part.plain]
+            if part.base or part.newer:
+                parts.append(replace(part, plain=()))
+        return replace(self, parts=tuple(parts))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `from_dict`; how to reach storage is not in it."""
+        return {
+            "columns": [c.to_list() for c in self.columns],
+            "hidden": [c.to_list() for c in self.hidden],
+            "parts": [_part_to_dict(part) for part in self.parts],
+            "version": self.version,
+            "marker": self.marker,
+            "fetch": self.fetch,
+            "steps": list(self.steps),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ChunkInput:
+        """The input that `to_dict` described."""
+        return cls(
+            columns=tuple(LeafColumn.from_list(c) for c in values["columns"]),
+            hidden=tuple(LeafColumn.from_list(c) for c in values["hidden"]),
+            parts=tuple(_part_from_dict(part) for part in values["parts"]),
+            version=values["version"],
+            marker=values["marker"],
+            fetch=values["fetch"],
+            steps=tuple(values["steps"]),
+        )
+
+
+def _part_to_dict(part: ChunkPart) -> dict[str, Any]:
+    layers = {name: [vars(f) for f in getattr(part, name)] for name in ("plain", "base", "newer")}
+    return {**layers, "key": list(part.key), "where": part.where, "shares": list(part.shares)}
+
+
+def _part_from_dict(values: Mapping[str, Any]) -> ChunkPart:
+    plain, base, newer = (
+        tuple(ChunkRows(**f) for f in values[name]) for name in ("plain", "base", "newer")
+    )
+    return ChunkPart(
+        plain=plain,
+        base=base,
+        newer=newer,
+        key=tuple(values["key"]),
+        where=values["where"],
+        shares=(values["shares"][0], values["shares"][1], values["shares"][2]),
+    )

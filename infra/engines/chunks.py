@@ -1,0 +1,305 @@
+"""Deduplicated tables in DuckDB: in, a `ChunkInput`; out, a relation with one row for each key.
+
+Worker code. Each part becomes up to three SELECTs:
+
+    plain               what has no twin, read as an ordinary scan; filters reach the files
+    base ANTI newer     rows of the oldest layer whose key no newer row has: the newer ones, few as
+                        a rule, are the hash table, the others stream past it
+    newer               the latest of each key, by a window over these rows only
+
+Local Parquet files are read by DuckDB itself; all others by pyarrow, whole columns at a time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from infra.engines.chunk_inputs import ChunkInput, ChunkPart, ChunkRows
+from infra.engines.errors import InputLostError
+from infra.engines.inputs import FileRows, LeafColumn, ParquetInput, watched
+from infra.engines.parquet import check_file, read_parquet_batches
+from infra.storage.object_store import StorageOptions, open_store
+from planner.functions.spell_collections import normalized
+from planner.sql.types import type_name
+from planner.types import DataType, parse_type
+
+if TYPE_CHECKING:
+    import duckdb
+
+POSITION = "__position"
+_SEQUENCE = "__sequence"
+_EXPANSION = 4  # bytes in memory for each stored one
+
+
+def bind_chunks(
+    cursor: duckdb.DuckDBPyConnection,
+    name: str,
+    leaf: ChunkInput,
+    memory_bytes: int,
+    input_errors: list[BaseException],
+) -> None:
+    """Make `name` a view of the cursor that shows the rows of a deduplicated table.
+
+    Args:
+        cursor: Whose view it is.
+        name: Name of the view.
+        leaf: What to show.
+        memory_bytes: Memory of the task, of which files that DuckDB cannot open get a part.
+        input_errors: Gets what reading such a file raises.
+
+    Raises:
+        InputLostError: A file is gone or has changed.
+        StorageError: The storage refused.
+    """
+    binder = _Binder(cursor, name, leaf, memory_bytes, input_errors)
+    selects = [text for part in leaf.parts for text in binder.part(part)]
+    body = " UNION ALL ".join(selects) or binder.empty()
+    cursor.execute(f"CREATE TEMP VIEW {name} AS {body}")
+
+
+class _Binder:
+    """Writes the SQL of one input, and registers what the SQL names."""
+
+    def __init__(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        name: str,
+        leaf: ChunkInput,
+        memory_bytes: int,
+        input_errors: list[BaseException],
+    ) -> None:
+        self._cursor = cursor
+        self._name = name
+        self._leaf = leaf
+        self._memory_bytes = memory_bytes
+        self._errors = input_errors
+        self._options = StorageOptions.from_dict(leaf.storage_options)
+        self._columns = {c.name: c for c in (*leaf.columns, *leaf.hidden)}
+        self._outputs = ", ".join(_quote(c.name) for c in leaf.columns) or "TRUE AS no_column"
+        self._relations: dict[tuple[str, int, int], str] = {}
+        self._numbers = itertools.count()
+
+    def empty(self) -> str:
+        """A relation without rows."""
+        items = ", ".join(
+            f"CAST(NULL AS {_type(c.dtype)}) AS {_quote(c.name)}" for c in self._leaf.columns
+        )
+        return f"SELECT {items or 'TRUE AS no_column'} WHERE FALSE"
+
+    def part(self, part: ChunkPart) -> list[str]:
+        """The SELECTs of a part, which have no row in common."""
+        selects = []
+        if part.plain:
+            selects.append(self._shown(self._scan(part.plain), part.plain, self._condition(part)))
+        if part.newer and not part.base:
+            selects.append(self._shown(f"({self._latest(part)})", part.newer, ""))
+        elif part.newer:
+            # Written twice in one statement, computed once.
+            latest = f"newer AS MATERIALIZED ({self._latest(part)})"
+            old = f"SELECT * FROM {self._scan(part.base)}{_where(self._condition(part))}"
+            on = " AND ".join(f"old.{k} IS NOT DISTINCT FROM newer.{k}" for k in self._key(part))
+            rest = self._shown(f"({old}) AS old ANTI JOIN newer ON {on}", part.base, "")
+            newer = self._shown("newer", part.newer, "")
+            selects.append(f"SELECT * FROM (WITH {latest} {rest} UNION ALL {newer})")
+        elif part.base:
+            selects.append(self._shown(self._scan(part.base), part.base, self._condition(part)))
+        return selects
+
+    def _condition(self, part: ChunkPart) -> str:
+        """What rows of a part must pass; alike for all rows with a key."""
+        first, end, count = part.shares
+        parts = [part.where] if part.where else []
+        if end - first < count:
+            share = f"hash({', '.join(self._key(part))}) % {count}"
+            parts.append(f"{share} >= {first} AND {share} < {end}")
+        return " AND ".join(parts)
+
+    def _shown(self, source: str, files: Sequence[ChunkRows], where: str) -> str:
+        """The columns that are given of the rows that are not marked as deleted."""
+        conditions = [f"({where})"] if where else []
+        if self._leaf.marker and any(f.has_deletes for f in files):
+            conditions.append(f"{_quote(self._leaf.marker)} IS DISTINCT FROM TRUE")
+        return f"SELECT {self._outputs} FROM {source}{_where(' AND '.join(conditions))}"
+
+    def _latest(self, part: ChunkPart) -> str:
+        """The latest row for each key of the newer files."""
+        version = f"{_quote(self._leaf.version)} DESC NULLS LAST, " if self._leaf.version else ""
+        order = f"{version}{_SEQUENCE} DESC, {POSITION} DESC"
+        single = len(part.newer) == 1 and not part.newer[0].has_duplicates
+        source = (
+            f"SELECT * FROM {self._scan(part.newer, ordered=True)}{_where(self._condition(part))}"
+        )
+        if single:
+            return source
+        key = ", ".join(self._key(part))
+        return f"{source} QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY {order}) = 1"
+
+    def _key(self, part: ChunkPart) -> list[str]:
+        """The key's columns; floats have a twin of one zero sign, for -0.0 is the key 0.0."""
+        return [
+            _quote(_twin(name)) if self._columns[name].dtype.is_floating else _quote(name)
+            for name in part.key
+        ]
+
+    # -------------------------------------------------------------- files
+
+    def _scan(self, files: Sequence[ChunkRows], *, ordered: bool = False) -> str:
+        """All needed columns of the files' rows, as an item of FROM."""
+        selects = []
+        for _, alike in itertools.groupby(files, key=lambda f: _likeness(f, ordered)):
+            selects.append(self._select(list(alike), ordered))
+        return f"({' UNION ALL '.join(selects)})"
+
+    def _select(self, files: list[ChunkRows], ordered: bool) -> str:
+        """A SELECT of files that have the same columns, and the same rows of which are meant."""
+        first = files[0]
+        stored = {source: parse_type(kind) for source, kind in first.stored}
+        items = []
+        for column in self._columns.values():
+            text = self._value(column, stored)
+            items.append(f"{text} AS {_quote(column.name)}")
+            if column.dtype.is_floating:
+                twin = normalized(text, column.dtype)
+                items.append(f"{twin} AS {_quote(_twin(column.name))}")
+        source, position = self._source(files, needs_position=ordered and first.has_duplicates)
+        if ordered:
+            items.append(f"CAST({first.sequence} AS BIGINT) AS {_SEQUENCE}")
+            items.append(f"CAST({position} AS BIGINT) AS {POSITION}")
+        select = f"SELECT {', '.join(items)} FROM {source}"
+        return f"SELECT * FROM ({select}) WHERE {first.clip}" if first.clip else select
+
+    def _value(self, column: LeafColumn, stored: dict[str, DataType]) -> str:
+        kind = _type(column.dtype)
+        if column.source not in stored:
+            return f"CAST(NULL AS {kind})"
+        # DuckDB drops a cast to the type that the column already has, so filters reach the file.
+        return f"CAST({_quote(column.source)} AS {kind})"
+
+    def _source(self, files: list[ChunkRows], *, needs_position: bool) -> tuple[str, str]:
+        """An item of FROM with the stored columns, and the SQL of a row's position."""
+        for file in files:
+            check_file(chunk_file(file), self._options)
+        first = files[0]
+        if not _is_native(first):
+            relation = self._registered(first)
+            return relation, POSITION
+        paths = ", ".join(_literal(_escape_glob(f.local_path or "")) for f in files)
+        numbered = needs_position or not first.is_whole
+        option = ", file_row_number = true" if numbered else ""
+        scan = f"read_parquet([{paths}], hive_partitioning = false{option})"
+        if not first.is_whole:
+            low, high = first.row_start, first.row_end
+            scan = (
+                f"(SELECT * FROM {scan} "
+                f"WHERE file_row_number >= {low} AND file_row_number < {high})"
+            )
+        return scan, "file_row_number" if numbered else "0"
+
+    def _registered(self, file: ChunkRows) -> str:
+        """The name of a relation with the rows of a file that DuckDB cannot open."""
+        key = (file.uri, file.row_start, file.row_end)
+        if key not in self._relations:
+            name = f"{self._name}_file_{next(self._numbers)}"
+            schema, batches = self._read(file)
+            reader = pa.RecordBatchReader.from_batches(schema, watched(batches, self._errors))
+            if file.read_bytes * _EXPANSION > self._memory_bytes // 8:
+                # A table of DuckDB's own can spill.
+                self._cursor.register(f"stream_{name}", reader)
+                self._cursor.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM stream_{name}")
+                self._cursor.unregister(f"stream_{name}")
+            else:
+                self._cursor.register(name, reader.read_all())
+            self._relations[key] = name
+        return self._relations[key]
+
+    def _read(self, file: ChunkRows) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """The file's stored columns, and the position of each row."""
+        columns = tuple(LeafColumn(s, s, parse_type(kind)) for s, kind in file.stored)
+        if file.kind == "parquet":
+            leaf = ParquetInput(columns, (chunk_file(file),), self._leaf.storage_options)
+            batches = read_parquet_batches(leaf)
+        else:
+            batches = _arrow_batches(file, [c.source for c in columns], self._options)
+        numbered = _numbered(batches, file.row_start)
+        first = next(numbered, None)
+        if first is None:
+            fields = [pa.field(c.source, pa.null()) for c in columns]
+            return pa.schema([*fields, pa.field(POSITION, pa.int64())]), iter(())
+        return first.schema, itertools.chain((first,), numbered)
+
+
+def _arrow_batches(
+    file: ChunkRows, columns: Sequence[str], options: StorageOptions
+) -> Iterator[pa.RecordBatch]:
+    """Some columns of the rows of an Arrow IPC file.
+
+    Raises:
+        InputLostError: The file has other rows than the snapshot says.
+    """
+    folder, _, name = file.uri.removeprefix("file://").rpartition("/")
+    with open_store(folder, options).open_input(name) as source:
+        reader = pa.ipc.open_file(source)
+        start = 0
+        for index in range(reader.num_record_batches):
+            batch = reader.get_batch(index)
+            low, high = max(file.row_start - start, 0), min(file.row_end - start, batch.num_rows)
+            start += batch.num_rows
+            if low < high:
+                yield batch.select(list(columns)).slice(low, high - low)
+        if start != file.num_rows:
+            raise InputLostError(file.uri, f"it has {start} rows instead of {file.num_rows}")
+
+
+def _numbered(batches: Iterator[pa.RecordBatch], start: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        positions = pa.array(range(start, start + batch.num_rows), pa.int64())
+        start += batch.num_rows
+        yield pa.RecordBatch.from_arrays(
+            [*batch.columns, positions], names=[*batch.schema.names, POSITION]
+        )
+
+
+def _likeness(file: ChunkRows, ordered: bool) -> tuple[object, ...]:
+    """What files have in common that one SELECT reads."""
+    if ordered or not file.is_whole or not _is_native(file):
+        return (file.uri, file.row_start, file.clip)
+    return (file.stored, file.clip)
+
+
+def _is_native(file: ChunkRows) -> bool:
+    return file.kind == "parquet" and file.local_path is not None
+
+
+def chunk_file(file: ChunkRows) -> FileRows:
+    """The rows of a chunk's file."""
+    return FileRows(
+        file.uri, file.row_start, file.row_end, file.num_rows, file.num_bytes, file.version
+    )
+
+
+def _twin(name: str) -> str:
+    return f"__key_{name}"
+
+
+def _where(condition: str) -> str:
+    return f" WHERE {condition}" if condition else ""
+
+
+def _type(dtype: DataType) -> str:
+    return type_name(dtype, "duckdb")
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _escape_glob(path: str) -> str:
+    return "".join(f"[{c}]" if c in "[*?" else c for c in path)
