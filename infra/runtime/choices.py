@@ -9,12 +9,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from infra.catalog.snapshot import Snapshot
+from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.inputs import FileRows
-from infra.runtime.task_spec import InputSpec, ScanInput
+from infra.runtime.adaptive.decision import Decision
+from infra.runtime.task_spec import InputSpec, ShuffleInput
 from infra.settings import EngineSettings
 
 MAX_TABLES = 20
 """Most scans that are told of one by one."""
+
+MAX_DECISIONS = 20
+"""Most decisions that are told of."""
 
 
 def input_choices(
@@ -31,9 +36,15 @@ def input_choices(
     for table, parts in leaves:
         files: set[str] = set()
         rows = num_bytes = 0
+        compared: int | None = None
         for part in parts:
-            if not isinstance(part, ScanInput):
+            if isinstance(part, ShuffleInput):
                 total += part.num_bytes
+                continue
+            if isinstance(part, ChunkInput):
+                files |= {file.uri for file in part.files}
+                rows, num_bytes = rows + part.num_rows, num_bytes + part.num_bytes
+                compared = (compared or 0) + part.compared_rows
                 continue
             files |= {file.uri for file in part.files}
             rows += sum(file.row_end - file.row_start for file in part.files)
@@ -49,6 +60,7 @@ def input_choices(
                     "rows": rows,
                     "of_rows": known.num_rows,
                     "bytes": num_bytes,
+                    **({} if compared is None else {"compared_rows": compared}),
                 }
             )
     return {"bytes": total, "scans": scans}
@@ -61,6 +73,12 @@ def task_choices(settings: EngineSettings, slots: int) -> dict[str, int]:
         "target_task_bytes": settings.target_task_bytes,
         "min_task_bytes": settings.min_task_bytes,
     }
+
+
+def adaptive_choices(decisions: Sequence[Decision]) -> dict[str, Any]:
+    """What was decided by the sizes of the inputs; nothing where nothing was."""
+    told = [decision.to_dict() for decision in decisions[:MAX_DECISIONS]]
+    return {"adaptive": told} if told else {}
 
 
 def _stored_bytes(file: FileRows) -> int:

@@ -5,21 +5,26 @@ input, because a global aggregate of nothing is a row.
 
     splits      files a b c      ─▶  task 0: a b[0:n]   task 1: b[n:] c    (row groups stay whole)
     partitions  ranges 0 … P-1   ─▶  task 0: [0, i)     task 1: [i, P)     (contiguous, by bytes)
+                a hot partition  ─▶  task 2: files 0-1 of one input, all of the others
     single      everything       ─▶  task 0
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from infra.runtime.adaptive.coalesce import cut_evenly
+from infra.runtime.adaptive.skew import FilePiece, HotPartition, cut_pieces, makespan
 from planner.errors import InternalPlanError
 from planner.stages import Branch, Stage
 
 MAX_IMBALANCE = 1.25
 """Largest task over the mean, by bytes, up to which files are not cut."""
+
+_FINEST = 4  # how many times smaller than a fair share the pieces of a hot partition may be
+_WORTH = 0.9  # of the time without pieces that they may take at most
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,15 @@ class PartitionRange:
     high: int
 
 
-LeafSlice = ScanSlice | PartitionRange
+@dataclass(frozen=True)
+class PartitionPiece:
+    """The part of a partition of a stage input that a task reads; others read the rest."""
+
+    partition: int
+    piece: FilePiece
+
+
+LeafSlice = ScanSlice | PartitionRange | PartitionPiece
 
 
 @dataclass(frozen=True)
@@ -113,6 +126,26 @@ class InputSizes:
         """Nothing of a leaf."""
         return ScanSlice() if leaf in self.scans else PartitionRange(0, 0)
 
+    def without(self, leaves: Collection[int]) -> InputSizes:
+        """The sizes if these leaves are not read."""
+        if not leaves:
+            return self
+        return InputSizes(
+            {leaf: () if leaf in leaves else files for leaf, files in self.scans.items()},
+            {
+                leaf: (0,) * len(sizes) if leaf in leaves else sizes
+                for leaf, sizes in self.partitions.items()
+            },
+        )
+
+    def reads_nothing(self, leaf: int, part: LeafSlice) -> bool:
+        """Whether a slice of a leaf has no row."""
+        if isinstance(part, ScanSlice):
+            return not part.files
+        if isinstance(part, PartitionPiece):
+            return False
+        return not any(self.partitions[leaf][part.low : part.high])
+
     def num_bytes(self, leaf: int) -> int:
         """Stored bytes of a leaf."""
         if leaf in self.scans:
@@ -127,6 +160,7 @@ def assign_tasks(
     parallelism: int,
     target_task_bytes: int,
     min_task_bytes: int,
+    hot: Sequence[HotPartition] = (),
 ) -> tuple[TaskAssignment, ...]:
     """The tasks of a stage, branch by branch, in the order of their inputs.
 
@@ -136,6 +170,7 @@ def assign_tasks(
         parallelism: Tasks that run at once.
         target_task_bytes: Input of a task above which there are more tasks than slots.
         min_task_bytes: Input below which a further task is not worth it.
+        hot: Partitions that several tasks may read, where that ends sooner.
 
     Raises:
         InternalPlanError: If partitioned leaves of a branch differ in their number of partitions.
@@ -149,10 +184,11 @@ def assign_tasks(
     weights = [sum(sizes.num_bytes(leaf) for leaf in branch.leaves) for branch in branches]
     total = sum(weights)
     wanted = _num_tasks(total, parallelism, target_task_bytes, min_task_bytes)
+    cost = _TaskCost(parallelism, min_task_bytes)
     tasks: list[TaskAssignment] = []
     for branch, weight in zip(branches, weights, strict=True):
         count = max(1, round(wanted * weight / total)) if total else 1
-        for slices, num_bytes in _divide(branch, sizes, count):
+        for slices, num_bytes in _divide(branch, sizes, count, cost, hot):
             merged = {**shared, **slices}
             ordered = tuple(merged[leaf] for leaf in range(len(stage.leaves)))
             tasks.append(TaskAssignment(ordered, num_bytes))
@@ -167,54 +203,91 @@ def _num_tasks(total: int, parallelism: int, target: int, minimum: int) -> int:
     return max(1, min(wanted, math.ceil(total / minimum)) if minimum else wanted)
 
 
+_Share = tuple[dict[int, LeafSlice], int]
+
+
+@dataclass(frozen=True)
+class _TaskCost:
+    """How long tasks take, in bytes: each costs about what `own_bytes` of input do besides its own.
+
+    Args:
+        slots: Tasks that run at once.
+    """
+
+    slots: int
+    own_bytes: int
+
+    def of(self, shares: Sequence[_Share]) -> int:
+        """When the last of these tasks ends."""
+        return makespan((size + self.own_bytes for _, size in shares), self.slots)
+
+
 def _divide(
-    branch: Branch, sizes: InputSizes, count: int
-) -> list[tuple[dict[int, LeafSlice], int]]:
+    branch: Branch, sizes: InputSizes, count: int, cost: _TaskCost, hot: Sequence[HotPartition]
+) -> list[_Share]:
     if branch.kind == "splits" and len(branch.leaves) == 1:
         leaf = branch.leaves[0]
         shares = _split_files(sizes.scans[leaf], count)
         return [({leaf: ScanSlice(files)}, size) for files, size in shares]
     if branch.kind == "partitions":
-        return _divide_partitions(branch, sizes, count)
+        return _divide_partitions(branch, sizes, count, cost, hot)
     whole = {leaf: sizes.whole(leaf) for leaf in branch.leaves}
     return [(whole, sum(sizes.num_bytes(leaf) for leaf in branch.leaves))]
 
 
 def _divide_partitions(
-    branch: Branch, sizes: InputSizes, count: int
-) -> list[tuple[dict[int, LeafSlice], int]]:
+    branch: Branch, sizes: InputSizes, count: int, cost: _TaskCost, hot: Sequence[HotPartition]
+) -> list[_Share]:
     lengths = {len(sizes.partitions[leaf]) for leaf in branch.leaves}
     if len(lengths) != 1:
         raise InternalPlanError(f"inputs that are joined have {sorted(lengths)} partitions")
     columns = [sizes.partitions[leaf] for leaf in branch.leaves]
     weights = [sum(parts) for parts in zip(*columns, strict=True)]
-    result: list[tuple[dict[int, LeafSlice], int]] = []
-    for low, high in cut_evenly(weights, count):
-        slices: dict[int, LeafSlice] = {leaf: PartitionRange(low, high) for leaf in branch.leaves}
-        result.append((slices, sum(weights[low:high])))
+    result = _ranges(branch, weights, 0, len(weights), count)
+    pieces = {h.partition: h for h in hot if h.leaf in branch.leaves}
+    if not pieces or count < 2:
+        return result
+    ends = cost.of(result) * _WORTH
+    for finer in range(1, _FINEST + 1):
+        found = _with_pieces(branch, weights, pieces, sum(weights) / count / finer)
+        if (end := cost.of(found)) < ends:
+            # Spark starts tasks in order, and the largest should not be the last to start.
+            result, ends = sorted(found, key=lambda share: -share[1]), end * _WORTH
     return result
 
 
-def cut_evenly(weights: Sequence[int], count: int) -> list[tuple[int, int]]:
-    """Cut a sequence into at most `count` contiguous ranges of about equal weight.
+def _ranges(
+    branch: Branch, weights: Sequence[int], start: int, end: int, count: int
+) -> list[_Share]:
+    """Partitions `start` to `end` in at most `count` ranges."""
+    result: list[_Share] = []
+    for low, high in cut_evenly(weights[start:end], count):
+        part = PartitionRange(start + low, start + high)
+        slices: dict[int, LeafSlice] = dict.fromkeys(branch.leaves, part)
+        result.append((slices, sum(weights[part.low : part.high])))
+    return result
 
-    Returns:
-        `(low, high)` ranges that cover all positions, at least one; none is empty unless
-        `weights` is.
-    """
-    total = sum(weights)
-    if count <= 1 or total == 0:
-        return [(0, len(weights))]
-    cuts = [0]
-    before = 0
-    for position, weight in enumerate(weights):
-        # A unit belongs where its middle lies; comparing integers keeps this exact.
-        share = min((2 * before + weight) * count // (2 * total), count - 1)
-        if position and share >= len(cuts):
-            cuts.extend([position] * (share - len(cuts) + 1))
-        before += weight
-    bounds = sorted({*cuts, len(weights)})
-    return list(itertools.pairwise(bounds))
+
+def _with_pieces(
+    branch: Branch, weights: Sequence[int], hot: Mapping[int, HotPartition], fair: float
+) -> list[_Share]:
+    """Tasks of about `fair` bytes, with hot partitions in pieces."""
+    result: list[_Share] = []
+    start = 0
+    for partition in [*sorted(hot), len(weights)]:
+        if between := sum(weights[start:partition]):
+            result += _ranges(branch, weights, start, partition, max(1, round(between / fair)))
+        if partition in hot:
+            found = hot[partition]
+            size = sum(found.file_bytes)
+            for piece in cut_pieces(found.file_bytes, math.ceil(size / fair)):
+                slices: dict[int, LeafSlice] = dict.fromkeys(
+                    branch.leaves, PartitionRange(partition, partition + 1)
+                )
+                slices[found.leaf] = PartitionPiece(partition, piece)
+                result.append((slices, weights[partition] - size + piece.num_bytes))
+        start = partition + 1
+    return result
 
 
 def _split_files(

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from infra.runtime.adaptive.coalesce import cut_evenly
 from infra.runtime.estimator import (
     InputSizes,
     PartitionRange,
@@ -14,7 +15,6 @@ from infra.runtime.estimator import (
     SourceFile,
     TaskAssignment,
     assign_tasks,
-    cut_evenly,
 )
 from planner.errors import InternalPlanError
 from planner.expressions import Column

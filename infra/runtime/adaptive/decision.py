@@ -1,0 +1,27 @@
+"""A decision in words: in, what was chosen; out, what logs, manifests and reports say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from typing import Literal as OneOf
+
+DecisionKind = OneOf["coalesce", "skew", "empty"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Something that was decided when a stage started.
+
+    Args:
+        kind: Which decision, by the name of its module.
+        text: What was chosen and from which numbers, in one line.
+    """
+
+    kind: DecisionKind
+    text: str
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """Plain data for the manifest's metrics."""
+        return {"kind": self.kind, "text": self.text}

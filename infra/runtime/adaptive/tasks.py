@@ -1,0 +1,144 @@
+"""All decisions about the tasks of a stage: in, the sizes of its inputs; out, tasks and reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from infra.runtime.adaptive.coalesce import coalesce_decision
+from infra.runtime.adaptive.decision import Decision
+from infra.runtime.adaptive.empty import empty_decision, find_empty
+from infra.runtime.adaptive.skew import (
+    HotPartition,
+    SkewRule,
+    hot_partitions,
+    skew_decision,
+    splittable_leaves,
+)
+from infra.runtime.estimator import (
+    InputSizes,
+    PartitionPiece,
+    PartitionRange,
+    TaskAssignment,
+    assign_tasks,
+)
+from infra.settings import EngineSettings
+from planner.stages import Stage
+
+FileBytes = Callable[[int, int], Sequence[int]]
+"""Stored bytes of a partition in each map file: of a leaf and a partition."""
+
+
+@dataclass(frozen=True)
+class DividedStage:
+    """What the tasks of a stage read, at least one, and what was decided."""
+
+    tasks: tuple[TaskAssignment, ...]
+    decisions: tuple[Decision, ...]
+
+
+def divide_stage(
+    stage: Stage,
+    sizes: InputSizes,
+    settings: EngineSettings,
+    *,
+    is_head: bool,
+    parallelism: int,
+    file_bytes: FileBytes,
+) -> DividedStage:
+    """Share out the inputs of a stage among tasks.
+
+    Args:
+        stage: The stage.
+        sizes: What its inputs hold.
+        settings: Sizes of tasks; whether and what is decided by the sizes of inputs.
+        is_head: Whether the stage makes the result.
+        parallelism: Task slots.
+        file_bytes: Asked for skewed partitions only.
+    """
+    decisions: list[Decision] = []
+    hot: list[HotPartition] = []
+    if settings.adaptive:
+        sizes, decisions = without_useless(stage, sizes)
+        rule = SkewRule(settings.skew_factor, settings.skew_bytes)
+        hot = _hot_partitions(stage, sizes, rule, is_head, file_bytes)
+    tasks = assign_tasks(
+        stage,
+        sizes,
+        parallelism=parallelism,
+        target_task_bytes=settings.target_task_bytes,
+        min_task_bytes=settings.min_task_bytes,
+        hot=hot,
+    )
+    if settings.adaptive:
+        tasks = _without_idle(stage, sizes, tasks)
+    decisions += _division_decisions(stage, sizes, tasks, hot)
+    return DividedStage(tasks, tuple(decisions))
+
+
+def without_useless(stage: Stage, sizes: InputSizes) -> tuple[InputSizes, list[Decision]]:
+    """The sizes of what must be read, given which inputs turned out empty."""
+    leaves = range(len(stage.leaves))
+    empty = {i for i in leaves if sizes.reads_nothing(i, sizes.whole(i))}
+    found = find_empty(stage, empty)
+    decision = empty_decision(stage, found, empty)
+    return sizes.without(found.unread), [] if decision is None else [decision]
+
+
+def _hot_partitions(
+    stage: Stage, sizes: InputSizes, rule: SkewRule, is_head: bool, file_bytes: FileBytes
+) -> list[HotPartition]:
+    splittable = splittable_leaves(stage, is_head=is_head)
+    return [
+        HotPartition(leaf, partition, tuple(file_bytes(leaf, partition)))
+        for branch in stage.branches
+        if branch.kind == "partitions"
+        for leaf, partition in hot_partitions(
+            {leaf: sizes.partitions[leaf] for leaf in branch.leaves}, splittable, rule
+        )
+    ]
+
+
+def _without_idle(
+    stage: Stage, sizes: InputSizes, tasks: Sequence[TaskAssignment]
+) -> tuple[TaskAssignment, ...]:
+    """The tasks that can give a row, at least one, without what is of no use to them."""
+    kept: list[TaskAssignment] = []
+    idle: list[TaskAssignment] = []
+    for task in tasks:
+        empty = {i for i, part in enumerate(task.slices) if sizes.reads_nothing(i, part)}
+        found = find_empty(stage, empty)
+        slices = tuple(
+            sizes.empty(i) if i in found.unread else part for i, part in enumerate(task.slices)
+        )
+        (idle if found.no_rows else kept).append(TaskAssignment(slices, task.num_bytes))
+    return tuple(kept or idle[:1])
+
+
+def _division_decisions(
+    stage: Stage,
+    sizes: InputSizes,
+    tasks: Sequence[TaskAssignment],
+    hot: Sequence[HotPartition],
+) -> list[Decision]:
+    """What to say of how partitions were shared out."""
+    parts = [(leaf, part) for task in tasks for leaf, part in enumerate(task.slices)]
+    split = [(leaf, p.partition) for leaf, p in parts if isinstance(p, PartitionPiece)]
+    decisions = [
+        skew_decision(stage, found, pieces, sizes.partitions[found.leaf])
+        for found in hot
+        if (pieces := split.count((found.leaf, found.partition)))
+    ]
+    for branch in stage.branches:
+        if branch.kind != "partitions" or any(leaf in branch.leaves for leaf, _ in split):
+            continue
+        columns = [sizes.partitions[leaf] for leaf in branch.leaves]
+        filled = sum(1 for parts_of in zip(*columns, strict=True) if any(parts_of))
+        ranges = {
+            part
+            for leaf, part in parts
+            if leaf in branch.leaves and isinstance(part, PartitionRange) and part.high > part.low
+        }
+        decision = coalesce_decision(filled, len(ranges), sum(map(sum, columns)))
+        decisions += [] if decision is None else [decision]
+    return decisions
