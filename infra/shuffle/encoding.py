@@ -8,14 +8,28 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from planner.errors import StagecoachError
+
+_FIRST_ROWS = 1024
+"""Rows that are brought to plain encodings before it is known how wide they are there."""
 
 
 class BatchSchemaError(StagecoachError):
     """A record batch does not have the columns that the stage's output is pinned to."""
+
+
+class Piece(NamedTuple):
+    """Rows, and how many bytes they take (`RecordBatch.nbytes`, which is slow to ask for)."""
+
+    batch: pa.RecordBatch
+    num_bytes: int
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -75,46 +89,87 @@ def to_plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def coalesce(
-    batches: Iterable[pa.RecordBatch], target_rows: int, target_bytes: int
-) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in the same order in batches near the target size, none far above it.
+def plain_pieces(
+    batch: pa.RecordBatch, schema: pa.Schema, target_rows: int, target_bytes: int
+) -> Iterator[Piece]:
+    """Yield the rows of a batch in the encodings of the plain `schema`, in pieces near a size.
 
-    A batch of a quarter of the target or more passes without a copy; smaller ones are joined.
+    A batch in other encodings may be a hundred times wider in plain ones (a dictionary of long
+    texts), so it goes a few rows at a time.
+
+    Raises:
+        BatchSchemaError: The number of columns or a column's SQL type differs.
+    """
+    if batch.schema.equals(schema) or not len(schema):
+        yield from split(Piece(to_plain(batch, schema), batch.nbytes), target_rows, target_bytes)
+        return
+    start, count = 0, _FIRST_ROWS
+    while start < batch.num_rows:
+        plain = to_plain(batch.slice(start, count), schema)
+        piece = Piece(plain, plain.nbytes)
+        yield from split(piece, target_rows, target_bytes)
+        start += plain.num_rows
+        width = max(1, piece.num_bytes // plain.num_rows)
+        count = max(1, min(target_rows, target_bytes // width, 8 * count))
+
+
+def coalesce(pieces: Iterable[Piece], target_rows: int, target_bytes: int) -> Iterator[Piece]:
+    """Yield the same rows in the same order in pieces near the target size, none far above it.
+
+    A piece that is worth a batch of its own passes without a copy; smaller ones are joined.
     """
     pending: list[pa.RecordBatch] = []
     rows = size = 0
-    for batch in batches:
-        for piece in split(batch, target_rows, target_bytes):
-            piece_bytes = piece.nbytes
-            if piece.num_rows * 4 >= target_rows or piece_bytes * 4 >= target_bytes:
+    for whole in pieces:
+        for piece in split(whole, target_rows, target_bytes):
+            if is_batch(piece, target_rows, target_bytes):
                 if pending:
-                    yield concat(pending)
+                    yield Piece(concat(pending), size)
                     pending, rows, size = [], 0, 0
                 yield piece
                 continue
-            pending.append(piece)
-            rows += piece.num_rows
-            size += piece_bytes
+            pending.append(piece.batch)
+            rows += piece.batch.num_rows
+            size += piece.num_bytes
             if rows >= target_rows or size >= target_bytes:
-                yield concat(pending)
+                yield Piece(concat(pending), size)
                 pending, rows, size = [], 0, 0
     if pending:
-        yield concat(pending)
+        yield Piece(concat(pending), size)
 
 
-def split(batch: pa.RecordBatch, target_rows: int, target_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Yield slices of `batch` of about even size, near or below the target; none when empty."""
+def is_batch(piece: Piece, target_rows: int, target_bytes: int) -> bool:
+    """Return whether a piece is worth a batch of its own: an eighth of a target."""
+    return piece.batch.num_rows * 8 >= target_rows or piece.num_bytes * 8 >= target_bytes
+
+
+def split(piece: Piece, target_rows: int, target_bytes: int) -> Iterator[Piece]:
+    """Yield slices of a piece, near or below the target but for a wide row; none when empty."""
+    batch, num_bytes = piece
     num_rows = batch.num_rows
     if not num_rows:
         return
-    pieces = max(-(-num_rows // target_rows), -(-batch.nbytes // target_bytes))
-    if pieces <= 1:
-        yield batch
+    count = max(-(-num_rows // target_rows), -(-num_bytes // target_bytes))
+    if count <= 1 or num_rows == 1:
+        yield piece
         return
-    step = max(1, -(-num_rows // pieces))
+    step = max(1, -(-num_rows // count))
     for start in range(0, num_rows, step):
-        yield batch.slice(start, step)
+        part = batch.slice(start, step)
+        part_bytes = part.nbytes
+        if part_bytes > 2 * target_bytes and part.num_rows > 1:
+            # Rows of very different widths.
+            yield from split(Piece(part, part_bytes), target_rows, target_bytes)
+        else:
+            yield Piece(part, part_bytes)
+
+
+def sizes(batch: pa.RecordBatch, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the bytes of rows `bounds[i] .. bounds[i + 1] - 1` for every i, all at once."""
+    found = np.zeros(len(bounds) - 1, dtype=np.int64)
+    for column in batch.columns:
+        found += _array_sizes(column, bounds)
+    return found
 
 
 def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -132,6 +187,45 @@ def rows_without_columns(num_rows: int) -> pa.RecordBatch:
     return pa.record_batch([pa.nulls(num_rows)], names=["_"]).select([])
 
 
+def _array_sizes(array: pa.Array, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The bytes of ranges of an array in a plain encoding."""
+    kind, rows = array.type, np.diff(bounds)
+    if pa.types.is_null(kind):
+        return np.zeros_like(rows)
+    found = (rows + 7) // 8 if array.null_count else np.zeros_like(rows)
+    if pa.types.is_struct(kind):
+        for position in range(kind.num_fields):
+            found += _array_sizes(array.field(position), bounds)
+        return found
+    if pa.types.is_fixed_size_list(kind):
+        items = array.values
+        return found + _array_sizes(items, (bounds + array.offset) * kind.list_size)
+    wide = (pa.types.is_large_list, pa.types.is_large_string, pa.types.is_large_binary)
+    narrow = (pa.types.is_list, pa.types.is_map, pa.types.is_string, pa.types.is_binary)
+    is_wide = any(is_kind(kind) for is_kind in wide)
+    if not is_wide and not any(is_kind(kind) for is_kind in narrow):
+        return found + (rows * kind.bit_width + 7) // 8
+    if not len(array):
+        return found
+    dtype = np.dtype(np.int64 if is_wide else np.int32)
+    offsets = np.frombuffer(
+        array.buffers()[1],
+        dtype=dtype,
+        count=len(array) + 1,
+        offset=array.offset * dtype.itemsize,
+    )[bounds].astype(np.int64)
+    found += rows * dtype.itemsize
+    if pa.types.is_nested(kind):
+        items = array.values if not pa.types.is_map(kind) else _entries(array)
+        return found + _array_sizes(items, offsets)
+    return found + np.diff(offsets)
+
+
+def _entries(array: pa.MapArray) -> pa.StructArray:
+    """The entries of a map below its offsets, as one array of structs."""
+    return pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
+
+
 def _plain_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, plain_type(field.type), field.nullable)
 
@@ -144,6 +238,8 @@ def _column_to_plain(column: pa.Array, field: pa.Field) -> pa.Array:
             f"column {field.name!r} has type {column.type}, expected {field.type}; the type of a "
             "column that crosses an exchange is pinned in the plan"
         )
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:

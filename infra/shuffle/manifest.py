@@ -4,6 +4,10 @@
 (Arrow IPC, partition-major) of which a reader fetches only the slice that it needs. A map file
 that no manifest names does not exist. Commits may race: every attempt's files and every index have
 names of their own, so whichever manifest is there is whole, and the later committer adopts it.
+
+A commit that has lost a file is never removed, because what is there by the time of the removal
+may be another, made meanwhile. A mark beside it names the commit that is lost; the next one takes
+its place.
 """
 
 from __future__ import annotations
@@ -93,6 +97,8 @@ class Manifest:
         index_name: Name of the index file inside the shuffle prefix.
         index_bytes: Size of the index file.
         index_slices: Where the index of which partitions lies, with checksums.
+        lineage: Contents of all stages upstream that it was computed from, by fingerprint: a
+            `content_hash` each. Two inputs that disagree must not be joined.
         metrics: What the run measured; free-form plain data, of which no field may be counted on:
             a manifest of another version may have more of them or fewer.
         created_at: When the commit was made, as the caller says (ISO 8601).
@@ -114,6 +120,7 @@ class Manifest:
     index_slices: tuple[IndexSlice, ...]
     created_at: str
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    lineage: Mapping[str, str] = field(default_factory=dict)
     partitioner_version: int = PARTITIONER_VERSION
 
     @property
@@ -140,6 +147,12 @@ class Manifest:
     def manifest_hash(self) -> str:
         """SHA-256 of the manifest's text: what a run pins."""
         return hashlib.sha256(self.to_json()).hexdigest()
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 of what the files hold: equal for two commits with the same rows in place."""
+        files = [(file.num_bytes, file.num_rows, file.checksum) for file in self.files]
+        return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 
     def file_keys(self) -> list[str]:
         """Return the keys of everything that this commit owns, the manifest last."""
@@ -169,6 +182,8 @@ class Manifest:
                 "slices": [vars(part) for part in self.index_slices],
             },
             "metrics": dict(self.metrics),
+            # Left out where there is none: the hash of an older manifest stays what it was.
+            **({"lineage": dict(self.lineage)} if self.lineage else {}),
             "created_at": self.created_at,
         }
 
@@ -203,6 +218,7 @@ class Manifest:
             index_bytes=values["index"]["num_bytes"],
             index_slices=tuple(IndexSlice(**part) for part in values["index"]["slices"]),
             metrics=values["metrics"],
+            lineage=values.get("lineage", {}),
             created_at=values["created_at"],
         )
 
@@ -250,13 +266,15 @@ def commit_manifest(
     codec: Codec,
     created_at: str,
     metrics: Mapping[str, Any] | None = None,
+    lineage: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Make the files of a stage exist and return its manifest, or the one committed before.
 
     The index is written first and the manifest last. If another process committed the same
-    fingerprint in the meantime, its manifest is returned and ours is forgotten; a damaged one is
-    replaced. Where the store ignores put-if-absent the later of two racing commits wins; both are
-    whole, and the manifest returned is the one that was there after the write.
+    fingerprint in the meantime, its manifest is returned and ours is forgotten; one that is damaged
+    or marked as lost is replaced. Where the store ignores put-if-absent the later of two racing
+    commits wins; both are whole, and the manifest returned is the one that was there after the
+    write.
 
     Raises:
         CommitError: `files` are not exactly one file of each task `0 .. n-1`.
@@ -291,21 +309,19 @@ def commit_manifest(
         index_bytes=len(index.content),
         index_slices=index.slices,
         metrics=dict(metrics or {}),
+        lineage=dict(lineage or {}),
         created_at=created_at,
     )
     store.write_bytes(layout.shuffle_file(fingerprint, manifest.index_name), index.content)
     key, text = layout.manifest(fingerprint), manifest.to_json()
-    written = store.put_if_absent(key, text)
-    try:
-        existing = load_manifest(store, fingerprint, stage=manifest.stage_name)
-    except (ManifestError, ManifestVersionError):
-        existing = None
-    if existing is not None:
-        return existing
-    if written:
+    store.put_if_absent(key, text)
+    existing = _usable(store, manifest)
+    if existing is None:
+        store.write_bytes(key, text)
+        existing = _usable(store, manifest)
+    if existing is None:
         raise ManifestError(manifest.stage_name, store.uri(key), "unreadable after its commit")
-    store.write_bytes(key, text)
-    return manifest
+    return existing
 
 
 def load_manifest(
@@ -335,24 +351,41 @@ def load_manifest(
     return manifest
 
 
-def invalidate_manifest(store: ObjectStore, fingerprint: str, manifest_hash: str) -> bool:
-    """Undo a commit whose files are lost, so that the stage runs again; return whether it was.
+def mark_lost(store: ObjectStore, fingerprint: str, manifest_hash: str) -> bool:
+    """Say that a commit has lost files, so that the stage runs again; return whether it was there.
 
     Args:
         store: Where the manifest is.
         fingerprint: The stage's fingerprint.
-        manifest_hash: The manifest that was found to be broken. Another one, which a re-run
-            committed in the meantime, stays.
+        manifest_hash: The commit that was found to be broken. Another one, which a re-run made in
+            the meantime, is not touched; a manifest that is damaged itself needs no mark.
     """
+    if not manifest_hash:
+        return False
+    # Before the manifest is looked at: whoever commits later must not adopt it.
+    store.put_if_absent(layout.lost_mark(fingerprint, manifest_hash), b"{}")
     try:
         found = load_manifest(store, fingerprint)
-    except ManifestError:
-        found = None
-    else:
-        if found is None or found.manifest_hash != manifest_hash:
-            return False
-    store.delete([layout.manifest(fingerprint)])
-    return True
+    except (ManifestError, ManifestVersionError):
+        return False
+    return found is not None and found.manifest_hash == manifest_hash
+
+
+def is_lost(store: ObjectStore, manifest: Manifest) -> bool:
+    """Whether a commit is marked as one that has lost files."""
+    return store.exists(layout.lost_mark(manifest.fingerprint, manifest.manifest_hash))
+
+
+def _usable(store: ObjectStore, ours: Manifest) -> Manifest | None:
+    """What is committed in our place, or None where it is damaged or lost."""
+    try:
+        found = load_manifest(store, ours.fingerprint, stage=ours.stage_name)
+    except (ManifestError, ManifestVersionError):
+        return None
+    # Ours is new, so nobody can have found it lost.
+    if found is None or found.manifest_hash == ours.manifest_hash or not is_lost(store, found):
+        return found
+    return None
 
 
 def load_index(

@@ -1,7 +1,7 @@
 """Decoding of IPC messages: in, the bytes of a range; out, its record batches, checked before.
 
-A whole range is checked by the checksum in the index. A range too large for that comes in parts:
-each message is checked by the checksum that it carries, and the index has the last word.
+A small range is checked whole by the checksum in the index. A larger one is read message by
+message: each is checked by the checksum that it carries, and the index has the last word.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import google_crc32c
 import pyarrow as pa
 
-from infra.shuffle.fetch import RangeRequest
+from infra.shuffle.fetch import RangeBytes, RangeRequest
 from infra.shuffle.ipc_sink import MessageFormatError, message_checksum, unseal
 
 _MAX_METADATA_BYTES = 1 << 20
@@ -20,45 +20,39 @@ _CORRUPT = "corrupt: its checksum does not fit"
 
 
 def decode_whole(
-    parts: Iterator[pa.Buffer],
+    content: RangeBytes,
     request: RangeRequest,
     schema: pa.Schema,
     positions: list[int] | None,
     compressed: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a range that comes in one buffer, without a copy if uncompressed.
+    """Yield the batches of a range that is read in one go, without a copy if uncompressed.
 
     Raises:
         MessageFormatError: The bytes are not those that were written.
     """
-    body = next(parts)
+    body = content.read(request.length)
     if body.size != request.length:
         raise MessageFormatError(f"short: {body.size} bytes, expected {request.length}")
     if google_crc32c.value(body) != request.checksum:
         raise MessageFormatError(_CORRUPT)
-    if positions and compressed:
-        yield from _decode_columns(body, schema, positions)
-        return
-    source = pa.BufferReader(body)
-    while source.tell() < body.size:
-        batch = pa.ipc.read_record_batch(pa.ipc.read_message(source), schema)
-        yield batch if positions is None else batch.select(positions)
+    yield from _decode(body, schema, positions)
 
 
 def decode_stream(
-    parts: Iterator[pa.Buffer],
+    content: RangeBytes,
     request: RangeRequest,
     schema: pa.Schema,
     positions: list[int] | None,
     compressed: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a large range message by message; memory: one message and one part.
+    """Yield the batches of a large range message by message; memory: one message.
 
     Raises:
         MessageFormatError: The bytes are not those that were written. Rows of messages that were
             right may have been yielded before.
     """
-    reader = _PartReader(parts, request.length)
+    reader = _MessageReader(content, request.length)
     checksum = 0
     while reader.remaining:
         try:
@@ -72,7 +66,7 @@ def decode_stream(
         for piece in pieces:
             checksum = google_crc32c.extend(checksum, piece)
         if positions and compressed:
-            yield from _decode_columns(message.serialize(), schema, positions)
+            yield from _decode(message.serialize(), schema, positions)
             continue
         batch = pa.ipc.read_record_batch(message, schema)
         yield batch if positions is None else batch.select(positions)
@@ -80,21 +74,43 @@ def decode_stream(
         raise MessageFormatError(_CORRUPT)
 
 
-def _decode_columns(
-    body: pa.Buffer, schema: pa.Schema, positions: list[int]
+def _decode(
+    body: pa.Buffer, schema: pa.Schema, positions: list[int] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches of some columns, so that the others are not decompressed.
+    """Yield the batches of whole messages; of some columns only where `positions` are given.
 
-    Arrow selects columns only when it reads a stream, so the schema is put in front; that copies
-    the compressed bytes, which is cheaper than to decompress columns that nobody asked for.
+    Arrow selects columns, and leaves its threads out (which cost more than they save for small
+    batches, and the cores have tasks of their own), only when it reads a stream. So the schema is
+    put in front; nothing is copied.
     """
-    stream = pa.py_buffer(b"".join([schema.serialize(), body]))
-    options = pa.ipc.IpcReadOptions(included_fields=sorted(set(positions)), use_threads=False)
-    kept = sorted(set(positions))
-    order = [kept.index(position) for position in positions]
-    with pa.ipc.open_stream(pa.BufferReader(stream), options=options) as reader:
+    kept = None if positions is None else sorted(set(positions))
+    options = pa.ipc.IpcReadOptions(included_fields=kept, use_threads=False)
+    source = pa.PythonFile(_Buffers([schema.serialize(), body]), mode="r")
+    with pa.ipc.open_stream(source, options=options) as reader:
         for batch in reader:
-            yield batch.select(order)
+            if positions is None or kept is None:
+                yield batch
+            else:
+                yield batch.select([kept.index(position) for position in positions])
+
+
+class _Buffers:
+    """Buffers one after the other as a file; no read goes across their borders."""
+
+    closed = False
+
+    def __init__(self, buffers: list[pa.Buffer]) -> None:
+        self._buffers = buffers
+
+    def read(self, size: int = -1, /) -> pa.Buffer | bytes:
+        """Return the next bytes, at most `size`."""
+        while self._buffers and not self._buffers[0].size:
+            self._buffers.pop(0)
+        if not self._buffers:
+            return b""
+        piece = self._buffers[0].slice(0, size)
+        self._buffers[0] = self._buffers[0].slice(piece.size)
+        return piece
 
 
 def _check_message(pieces: list[pa.Buffer]) -> None:
@@ -110,13 +126,12 @@ def _check_message(pieces: list[pa.Buffer]) -> None:
     raise MessageFormatError("corrupt: a message carries no checksum")
 
 
-class _PartReader(io.RawIOBase):
-    """The parts of a range as a file; remembers the pieces that Arrow took from it."""
+class _MessageReader(io.RawIOBase):
+    """The bytes of a range as a file; remembers the pieces that Arrow took from it."""
 
-    def __init__(self, parts: Iterator[pa.Buffer], length: int) -> None:
+    def __init__(self, content: RangeBytes, length: int) -> None:
         super().__init__()
-        self._parts = parts
-        self._part = pa.py_buffer(b"")
+        self._content = content
         self._pieces: list[pa.Buffer] = []
         self.remaining = length
 
@@ -129,17 +144,11 @@ class _PartReader(io.RawIOBase):
         if not 0 <= size <= self.remaining:
             raise MessageFormatError("corrupt: a message is longer than its range")
         self.remaining -= size
-        pieces = []
-        while size:
-            if not self._part.size:
-                self._part = next(self._parts)
-            piece = self._part.slice(0, min(size, self._part.size))
-            self._part = self._part.slice(piece.size)
-            size -= piece.size
-            pieces.append(piece)
-        joined = pieces[0] if len(pieces) == 1 else pa.py_buffer(b"".join(pieces))
-        self._pieces.append(joined)
-        return joined
+        piece = self._content.read(size)
+        if piece.size != size:
+            raise MessageFormatError(f"short: {piece.size} bytes, expected {size}")
+        self._pieces.append(piece)
+        return piece
 
     def take_pieces(self) -> list[pa.Buffer]:
         """Return the pieces read since the last call."""

@@ -2,8 +2,9 @@
 
 Rows come file by file in task order, and inside a file partition by partition, each in the order
 in which its task produced it: the order is a function of the manifest alone. The neighbouring
-partitions of one file are one byte range, so a read costs one request per map file (more for large
-ranges), of which a few are in flight within a bounded read-ahead. Local files are memory maps.
+partitions of one file are one byte range, so a read costs one request per map file (more where it
+reads more than half of `memory_bytes` of a file), of which a few are in flight within that bound.
+Local files are memory maps.
 
 Every byte is checked before it is decoded: a range up to `WHOLE_RANGE_BYTES` by its checksum in
 the index; a larger one message by message by the checksums inside, and by the index at its end. A
@@ -19,7 +20,13 @@ import google_crc32c
 import pyarrow as pa
 
 from infra.errors import ShuffleReadError
-from infra.shuffle.fetch import RangeLostError, RangeRequest, fetch_ranges
+from infra.shuffle.fetch import (
+    DEFAULT_MEMORY_BYTES,
+    RangeLostError,
+    RangeRequest,
+    fetch_ranges,
+    request_bytes,
+)
 from infra.shuffle.ipc_sink import MessageFormatError
 from infra.shuffle.manifest import Manifest, load_index
 from infra.shuffle.messages import decode_stream, decode_whole
@@ -27,8 +34,8 @@ from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from planner.errors import StagecoachError
 
-WHOLE_RANGE_BYTES = 32 << 20
-"""Largest range that is fetched whole and checked at once, in bytes."""
+WHOLE_RANGE_BYTES = 16 << 20
+"""Largest range that is checked at once, in bytes; the reader holds it while it decodes it."""
 
 
 class ReadRequestError(StagecoachError):
@@ -43,6 +50,7 @@ def read_partitions(
     *,
     columns: Sequence[str] | None = None,
     files: range | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and an iterator over the rows of partitions `lo .. hi-1`.
 
@@ -54,6 +62,7 @@ def read_partitions(
         columns: Names of the wanted columns, in this order; all if left out.
         files: Positions of the wanted map files (a skewed partition is split this way, and a
             sort-preserving merge reads each file as a stream of its own); all if left out.
+        memory_bytes: Bound of the stored bytes that are on their way or looked at.
 
     Raises:
         ReadRequestError: A partition, file or column does not exist.
@@ -73,7 +82,7 @@ def read_partitions(
     if positions is not None:
         schema = pa.schema([schema.field(position) for position in positions])
     requests = _plan_requests(store, manifest, lo, hi, files)
-    return schema, _read(store, manifest, requests, positions)
+    return schema, _read(store, manifest, requests, positions, memory_bytes)
 
 
 def read_table(
@@ -84,6 +93,7 @@ def read_table(
     *,
     columns: Sequence[str] | None = None,
     files: range | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
 ) -> pa.Table:
     """Return the rows of partitions `lo .. hi-1` (all by default) as a table.
 
@@ -92,7 +102,9 @@ def read_table(
         ShuffleReadError: Data is lost.
     """
     hi = manifest.num_partitions if hi is None else hi
-    schema, batches = read_partitions(store, manifest, lo, hi, columns=columns, files=files)
+    schema, batches = read_partitions(
+        store, manifest, lo, hi, columns=columns, files=files, memory_bytes=memory_bytes
+    )
     return pa.Table.from_batches(batches, schema=schema)
 
 
@@ -176,15 +188,17 @@ def _read(
     manifest: Manifest,
     requests: list[RangeRequest],
     positions: list[int] | None,
+    memory_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
     sizes = [file.num_bytes for file in manifest.files]
     compressed = manifest.codec != "none"
+    whole_bytes = min(WHOLE_RANGE_BYTES, request_bytes(memory_bytes))
     current = None
     try:
-        for current, parts in fetch_ranges(store, requests, sizes, WHOLE_RANGE_BYTES):
+        for current, content in fetch_ranges(store, requests, sizes, memory_bytes):
             rows = 0
-            decode = decode_whole if current.length <= WHOLE_RANGE_BYTES else decode_stream
-            for batch in decode(parts, current, manifest.schema, positions, compressed):
+            decode = decode_whole if current.length <= whole_bytes else decode_stream
+            for batch in decode(content, current, manifest.schema, positions, compressed):
                 rows += batch.num_rows
                 yield batch
             if rows != current.rows:

@@ -2,7 +2,7 @@
 
 The way of a row:
 
-    batches ──▶ chunk of ~1 M rows ──▶ partition ids ──▶ stable sort, one take ──▶ held in memory
+    batches ──▶ chunk of a few MB ──▶ partition ids ──▶ stable sort, one take ──▶ held in memory
                                                                  │ over the limit
                                                                  ▼
                                               run on local disk, grouped by partition
@@ -15,6 +15,7 @@ With one partition there is nothing to sort: batches stream straight into the fi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import ExitStack
 from types import TracebackType
@@ -23,12 +24,14 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from infra.shuffle import encoding
+from infra.shuffle.encoding import Piece
 from infra.shuffle.ipc_sink import MapFileSink
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning, PartitionRanges
 from infra.shuffle.partitioner import check_key_type, partition_ids
-from infra.shuffle.spill import SpillRuns
+from infra.shuffle.spill import SpilledMessage, SpillRuns
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore
 from planner.errors import StagecoachError
@@ -37,20 +40,28 @@ DEFAULT_MEMORY_BYTES = 256 << 20
 DEFAULT_CHUNK_ROWS = 1 << 20
 DEFAULT_BATCH_ROWS = 128 << 10
 DEFAULT_BATCH_BYTES = 8 << 20
+_CHUNK_BYTES = 8 << 20
+"""Rows that are sorted at once; the values of more leave the processor's cache."""
+_MANY_PARTITIONS = 128
+"""Above this, many small slices cost more than the cache saves."""
 
 
 class SortedChunk:
     """Rows of a chunk in partition order, and where each partition begins."""
 
     def __init__(self, batch: pa.RecordBatch, bounds: npt.NDArray[np.int64]) -> None:
+        sizes = encoding.sizes(batch, bounds)
         self._batch = batch
-        self._bounds = bounds
-        self.num_bytes: int = batch.nbytes
+        self._bounds: list[int] = bounds.tolist()
+        self._sizes: list[int] = sizes.tolist()
+        self.num_bytes = int(sizes.sum())
 
-    def partition(self, partition: int) -> pa.RecordBatch:
-        """Return the rows of one partition, without a copy."""
-        start = int(self._bounds[partition])
-        return self._batch.slice(start, int(self._bounds[partition + 1]) - start)
+    def rows_of(self, partition: int) -> Piece | None:
+        """Return the rows of one partition, without a copy; None if there are none."""
+        start, end = self._bounds[partition], self._bounds[partition + 1]
+        if start == end:
+            return None
+        return Piece(self._batch.slice(start, end - start), self._sizes[partition])
 
 
 class ShuffleWriter:
@@ -82,8 +93,9 @@ class ShuffleWriter:
             schema: The pinned columns; dictionaries and views in it become plain types.
             partitioning: How rows are divided.
             codec: Compression of the batches.
-            memory_bytes: Bound of the rows held here, in bytes; above half of it they are spilled.
-            chunk_rows: Rows that are sorted at once.
+            memory_bytes: Bound of the memory for rows here, in bytes: held, on their way, and
+                written. A row wider than that takes what it takes, a few times.
+            chunk_rows: Most rows that are sorted at once.
             batch_rows: Target rows of a batch in the file.
             batch_bytes: Target size of a batch in the file before compression.
             spill_dir: Local folder for spilled runs; `None` is the system's temporary folder.
@@ -98,19 +110,29 @@ class ShuffleWriter:
         self._partitioning = partitioning
         self._codec = codec
         self._chunk_rows = chunk_rows
-        # Peak: held chunks (1/2) + pending batches, their concatenation and the take (1/8 each).
-        self._chunk_bytes = max(1, memory_bytes // 8)
+        # Peak: held chunks (1/2), and either pending pieces, their concatenation and the take (up
+        # to 1/8 each), or a batch, its concatenation and its message (1/16 each).
+        many = partitioning.num_partitions > _MANY_PARTITIONS
+        usual = 2 * _CHUNK_BYTES if many else _CHUNK_BYTES
+        self._chunk_bytes = max(1, min(usual, memory_bytes // 16))
         self._held_limit = max(1, memory_bytes // 2)
         self._batch_rows = batch_rows
-        self._batch_bytes = max(1, min(batch_bytes, memory_bytes // 8))
+        self._batch_bytes = max(1, min(batch_bytes, memory_bytes // 16))
         for position in partitioning.keys:
             field = self._schema.field(position)
             check_key_type(field.name, field.type)
         self._stack = ExitStack()
-        self._spill = SpillRuns(self._schema, partitioning.num_partitions, spill_dir)
+        self._spill = SpillRuns(
+            self._schema,
+            partitioning.num_partitions,
+            spill_dir,
+            codec=codec,
+            batch_rows=batch_rows,
+            batch_bytes=self._batch_bytes,
+        )
         self._stack.callback(self._spill.close)
         self._sink: MapFileSink | None = None
-        self._pending: list[pa.RecordBatch] = []
+        self._pending: list[Piece] = []
         self._pending_rows = self._pending_bytes = 0
         self._held: list[SortedChunk] = []
         self._held_bytes = 0
@@ -146,10 +168,12 @@ class ShuffleWriter:
             StorageError: The store or the spill folder refused a write.
         """
         self._check_open()
-        for piece in encoding.split(batch, self._chunk_rows, self._chunk_bytes):
-            self._pending.append(encoding.to_plain(piece, self._schema))
-            self._pending_rows += piece.num_rows
-            self._pending_bytes += self._pending[-1].nbytes
+        # An engine's usual batch is a chunk as it is.
+        largest = self._batch_bytes if self._single else 2 * self._chunk_bytes
+        for piece in encoding.plain_pieces(batch, self._schema, self._chunk_rows, largest):
+            self._pending.append(piece)
+            self._pending_rows += piece.batch.num_rows
+            self._pending_bytes += piece.num_bytes
             if self._single:
                 self._stream(final=False)
             elif self._pending_rows >= self._chunk_rows or self._pending_bytes >= self._chunk_bytes:
@@ -221,51 +245,65 @@ class ShuffleWriter:
         self._write_partition(0, iter(pending))
 
     def _sort_pending(self) -> None:
-        """Bring the pending batches into partition order and hold them; spill if too many."""
+        """Bring the pending rows into partition order and hold them; spill if too many."""
         if not self._pending:
             return
-        pending, self._pending = self._pending, []
+        chunk = self._sorted(encoding.concat([piece.batch for piece in self._pending]))
+        self._pending = []
         self._pending_rows = self._pending_bytes = 0
-        chunk = encoding.concat(pending)
-        del pending
+        self._held.append(chunk)
+        self._held_bytes += chunk.num_bytes
+        if self._held_bytes >= self._held_limit:
+            self._spill.add(self._held_pieces)
+            self._held, self._held_bytes = [], 0
+
+    def _sorted(self, rows: pa.RecordBatch) -> SortedChunk:
         num_partitions = self._partitioning.num_partitions
-        ids = partition_ids(chunk, self._partitioning.keys, num_partitions)
+        ids = partition_ids(rows, self._partitioning.keys, num_partitions)
         counts = np.bincount(ids, minlength=num_partitions)
         bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         # A radix sort: the ids are 16 bits wide, and 8 bits take one pass less.
         order = np.argsort(ids.astype(np.uint8) if num_partitions <= 256 else ids, kind="stable")
         indices = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)])
-        held = SortedChunk(chunk.take(indices), bounds)
-        self._held.append(held)
-        self._held_bytes += held.num_bytes
-        if self._held_bytes >= self._held_limit:
-            self._spill.add(self._partition_slices, self._batch_rows, self._batch_bytes)
-            self._held, self._held_bytes = [], 0
+        return SortedChunk(pc.take(rows, indices, boundscheck=False), bounds)
 
-    def _partition_slices(self, partition: int) -> Iterator[pa.RecordBatch]:
+    def _held_pieces(self, partition: int) -> Iterator[Piece]:
         for chunk in self._held:
-            rows = chunk.partition(partition)
-            if rows.num_rows:
-                yield rows
+            if (piece := chunk.rows_of(partition)) is not None:
+                yield piece
 
     def _assemble(self) -> None:
         """Write the file partition by partition, from runs in their order, then from memory."""
         for partition in range(self._partitioning.num_partitions):
-            self._write_partition(partition, self._all_slices(partition))
+            self._write_partition(
+                partition,
+                itertools.chain(self._spill.read(partition), self._held_pieces(partition)),
+            )
 
-    def _all_slices(self, partition: int) -> Iterator[pa.RecordBatch]:
-        yield from self._spill.read(partition)
-        yield from self._partition_slices(partition)
-
-    def _write_partition(self, partition: int, slices: Iterator[pa.RecordBatch]) -> None:
+    def _write_partition(self, partition: int, rows: Iterator[Piece | SpilledMessage]) -> None:
         sink = self._open_sink()
         if not self._rows[partition]:
             self._offsets[partition] = sink.num_bytes
-        for batch in encoding.coalesce(slices, self._batch_rows, self._batch_bytes):
-            length, checksum = sink.write(batch, partition, self._checksums[partition])
+        for message in self._messages(sink, partition, rows):
+            (length, self._checksums[partition]), num_rows = message
             self._lengths[partition] += length
-            self._checksums[partition] = checksum
-            self._rows[partition] += batch.num_rows
+            self._rows[partition] += num_rows
+
+    def _messages(
+        self, sink: MapFileSink, partition: int, rows: Iterator[Piece | SpilledMessage]
+    ) -> Iterator[tuple[tuple[int, int], int]]:
+        """Write messages; yield what the sink says of each, and its rows."""
+        for kind, group in itertools.groupby(rows, type):
+            if kind is SpilledMessage:
+                for item in group:
+                    if isinstance(item, SpilledMessage):
+                        written = sink.write_message([item.content], self._checksums[partition])
+                        yield written, item.num_rows
+                continue
+            pieces = (item for item in group if isinstance(item, Piece))
+            for piece in encoding.coalesce(pieces, self._batch_rows, self._batch_bytes):
+                written = sink.write(piece.batch, partition, self._checksums[partition])
+                yield written, piece.batch.num_rows
 
     def _report(self, sink: MapFileSink) -> MapFile:
         return MapFile(

@@ -5,15 +5,19 @@ from __future__ import annotations
 import datetime
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from infra.errors import StorageError
-from infra.shuffle.gc import collect_garbage
-from infra.shuffle.manifest import Manifest, commit_manifest
+from infra.errors import ConfigError, StorageError
+from infra.runtime.run_marks import mark_begun, mark_ended
+from infra.shuffle.gc import collect_garbage, parse_age
+from infra.shuffle.manifest import Manifest, commit_manifest, load_manifest
 from infra.shuffle.map_file import OutputPartitioning
+from infra.shuffle.reader import read_table
+from infra.shuffle.usage import storage_usage
 from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout
 from infra.storage.local_store import LocalStore
@@ -127,6 +131,27 @@ def test_run_in_progress_keeps_what_it_pinned_at_any_age(store: LocalStore) -> N
     assert shuffles(store) == {fingerprint(1)}
 
 
+def test_a_run_ends_when_all_who_work_in_its_folder_say_so(store: LocalStore) -> None:
+    commit(store, 1, 2 * HOUR)
+    add_run(store, "run1", [1], HOUR, ended=False)
+    mark_begun(store, "run1", "run1")
+    mark_begun(store, "run1", "again")
+    mark_ended(store, "run1", "run1")
+
+    def expired() -> list[str]:
+        set_age(store, layout.run_prefix("run1"), HOUR)
+        report = collect_garbage(store, older_than=HOUR / 2, now=NOW, dry_run=True)
+        return [s.fingerprint for s in report.expired]
+
+    assert expired() == []  # the re-execution goes on
+    mark_ended(store, "run1", "again")
+    assert expired() == [fingerprint(1)]
+    # A run that has ended keeps what it pinned as long as everything of its age is kept.
+    assert collect_garbage(store, older_than=2 * HOUR, now=NOW).expired == ()
+    mark_begun(store, "run1", "third")
+    assert expired() == []
+
+
 def test_orphans_go_and_the_committed_attempt_stays(store: LocalStore) -> None:
     manifest = commit(store, 1, HOUR)
     loser = layout.map_file(fingerprint(1), 0, layout.new_attempt(1))
@@ -193,3 +218,73 @@ def test_remote_store_by_its_own_times() -> None:
     assert report.orphans == (commit_remote,)
     assert report.orphan_bytes == 3
     assert not remote.exists(commit_remote)
+
+
+def test_folder_of_a_run_that_is_over_goes_and_others_stay(store: LocalStore) -> None:
+    add_run(store, "old", [1], 8 * WEEK, ended=True)
+    add_run(store, "dead", [1], 8 * WEEK, ended=False)
+    add_run(store, "late", [1], HOUR, ended=True)
+    add_run(store, "live", [1], HOUR, ended=False)
+    told = collect_garbage(store, older_than=WEEK, now=NOW, dry_run=True)
+    assert {run.run_id for run in told.runs} == {"old", "dead"}
+    report = collect_garbage(store, older_than=WEEK, now=NOW)
+    assert report == told
+    assert (report.num_objects, report.num_kept_runs) == (5, 2)
+    assert report.num_bytes == sum(run.num_bytes for run in report.runs) > 0
+    assert {key.split("/")[1] for key in store.list("runs")} == {"late", "live"}
+
+
+def test_commit_of_a_run_in_progress_stays_before_it_is_pinned(store: LocalStore) -> None:
+    add_run(store, "live", [], 2 * HOUR, ended=False)
+    commit(store, 1, HOUR)
+    commit(store, 2, 3 * HOUR)
+    report = collect_garbage(store, older_than=datetime.timedelta(), now=NOW)
+    assert [s.fingerprint for s in report.expired] == [fingerprint(2)]
+
+
+def test_what_is_pinned_while_it_goes_is_put_back(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = commit(store, 1, 8 * WEEK)
+    commit(store, 2, 8 * WEEK)
+    delete = LocalStore.delete
+
+    def pin_first(self: LocalStore, keys: Sequence[str]) -> None:
+        if any(key.endswith("manifest.json") for key in keys):
+            add_run(store, "late", [1], HOUR, ended=False)
+        delete(self, keys)
+
+    monkeypatch.setattr(LocalStore, "delete", pin_first)
+    report = collect_garbage(store, older_than=WEEK, now=NOW)
+    assert [s.fingerprint for s in report.expired] == [fingerprint(2)]
+    assert report.num_kept == 1
+    assert load_manifest(store, fingerprint(1)) == manifest
+    assert read_table(store, manifest).num_rows == 2
+
+
+def test_usage_is_told_by_query_and_stage(store: LocalStore) -> None:
+    manifest = commit(store, 1, HOUR)
+    commit(store, 2, HOUR)
+    add_run(store, "run", [1], HOUR, ended=True)
+    store.write_bytes(layout.map_file(fingerprint(1), 0, layout.new_attempt()), b"orphan")
+    found = storage_usage(store)
+    assert [usage.name for usage in found.stages] == ["q/stage_1", "q/stage_2"]
+    first = found.stages[0]
+    assert (first.num_items, first.num_objects, first.num_rows) == (1, 3, 2)
+    assert first.num_bytes == sum(store.size(key) for key in manifest.file_keys())
+    assert (found.uncommitted.num_objects, found.uncommitted.num_bytes) == (1, 6)
+    assert found.runs.num_items == 1
+    assert found.total.num_objects == len(list(store.list("")))
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"), [("90s", 0.025), ("2m", 1 / 30), ("12h", 12), ("7d", 168), (" 2 W ", 336)]
+)
+def test_ages(text: str, hours: float) -> None:
+    assert parse_age(text) == datetime.timedelta(hours=hours)
+
+
+@pytest.mark.parametrize("text", ["", "7", "d", "-1d", "1y", "9" * 20 + "d"])
+def test_what_is_no_age_is_named(text: str) -> None:
+    with pytest.raises(ConfigError, match="age"):
+        parse_age(text)

@@ -22,18 +22,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.errors import ShuffleReadError, StorageError
-from infra.shuffle import fetch, reader
 from infra.shuffle import index as index_file
-from infra.shuffle.encoding import BatchSchemaError, coalesce
+from infra.shuffle import reader
+from infra.shuffle.encoding import BatchSchemaError, Piece, coalesce
 from infra.shuffle.manifest import (
     CommitError,
     Manifest,
     ManifestError,
     ManifestVersionError,
     commit_manifest,
-    invalidate_manifest,
+    is_lost,
     load_index,
     load_manifest,
+    mark_lost,
 )
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
 from infra.shuffle.partitioner import PartitionKeyError, partition_ids
@@ -326,14 +327,11 @@ def test_columns_and_files_and_partition_ranges(store: ObjectStore) -> None:
 @pytest.mark.parametrize("columns", [None, ["c1"]])
 @pytest.mark.parametrize("codec", CODECS)
 def test_large_ranges_are_read_in_parts(
-    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, codec: Codec, columns: list[str] | None
+    store: ObjectStore, codec: Codec, columns: list[str] | None
 ) -> None:
     manifest, _ = written(store, codec=codec, batch_rows=50)
     expected = read_table(store, manifest, columns=columns)
-    monkeypatch.setattr(reader, "WHOLE_RANGE_BYTES", 700)
-    monkeypatch.setattr(fetch, "REQUEST_BYTES", 333)
-    monkeypatch.setattr(fetch, "READ_AHEAD_BYTES", 1000)
-    assert read_table(store, manifest, columns=columns).equals(expected)
+    assert read_table(store, manifest, columns=columns, memory_bytes=666).equals(expected)
 
 
 def test_local_reads_are_not_copied(tmp_path: Path) -> None:
@@ -477,7 +475,7 @@ def test_full_spill_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("infra.shuffle.spill.pa.OSFile", full)
+    monkeypatch.setattr("infra.shuffle.spill.open", full, raising=False)
     store = open_store(tmp_path / "root")
     with pytest.raises(StorageError, match=r"cannot spill to .*spill.*no space left on the device"):
         write_task(
@@ -517,7 +515,8 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
 
 def test_coalesce_joins_small_and_splits_large() -> None:
     batches = numbers(10_000).to_batches(max_chunksize=10) + numbers(5000).to_batches()
-    sizes = [batch.num_rows for batch in coalesce(batches, 1000, 1 << 20)]
+    pieces = [Piece(batch, batch.nbytes) for batch in batches]
+    sizes = [piece.batch.num_rows for piece in coalesce(pieces, 1000, 1 << 20)]
     assert sum(sizes) == 15_000
     assert set(sizes) == {1000}
 
@@ -624,13 +623,21 @@ def test_damaged_manifest_is_found_and_replaced_by_the_next_commit(
     assert read_table(store, again).num_rows == table.num_rows
 
 
-def test_invalidate_undoes_only_the_broken_commit(store: ObjectStore) -> None:
+def test_a_commit_that_is_marked_as_lost_is_replaced_by_the_next(store: ObjectStore) -> None:
     manifest, _ = written(store)
-    assert not invalidate_manifest(store, FINGERPRINT, "0" * 64)
-    assert load_manifest(store, FINGERPRINT) == manifest
-    assert invalidate_manifest(store, FINGERPRINT, manifest.manifest_hash)
-    assert load_manifest(store, FINGERPRINT) is None
-    assert not invalidate_manifest(store, FINGERPRINT, manifest.manifest_hash)
+    assert not mark_lost(store, FINGERPRINT, "0" * 64)
+    again, _ = written(store)
+    assert again == manifest, "another commit than the one that is lost stays"
+    assert mark_lost(store, FINGERPRINT, manifest.manifest_hash)
+    assert is_lost(store, manifest)
+    assert load_manifest(store, FINGERPRINT) == manifest, "it stays until there is another"
+    new, table = written(store)
+    assert new.manifest_hash != manifest.manifest_hash
+    assert load_manifest(store, FINGERPRINT) == new
+    assert not is_lost(store, new)
+    assert read_table(store, new).num_rows == table.num_rows
+    assert not mark_lost(store, FINGERPRINT, manifest.manifest_hash)
+    assert load_manifest(store, FINGERPRINT) == new
 
 
 # --- damage to files -----------------------------------------------------------------------------
@@ -655,12 +662,10 @@ DAMAGE: dict[str, Callable[[bytes, int, int], bytes | None]] = {
 @pytest.mark.parametrize("in_parts", [False, True])
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damage_is_found_and_names_the_stage(
-    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, damage: str, in_parts: bool
+    store: ObjectStore, damage: str, in_parts: bool
 ) -> None:
     manifest, _ = written(store, batch_rows=60)
-    if in_parts:
-        monkeypatch.setattr(reader, "WHOLE_RANGE_BYTES", 700)
-        monkeypatch.setattr(fetch, "REQUEST_BYTES", 500)
+    memory = 1000 if in_parts else 1 << 20
     index = load_index(store, manifest, 2, 3)
     start = index.column("offset")[1].as_py()
     end = start + index.column("length")[1].as_py()
@@ -672,7 +677,7 @@ def test_damage_is_found_and_names_the_stage(
     else:
         store.write_bytes(key, broken)
     with pytest.raises(ShuffleReadError) as caught:
-        read_table(store, manifest, 2, 3)
+        read_table(store, manifest, 2, 3, memory_bytes=memory)
     assert caught.value.stage == "q5/stage_2"
     assert caught.value.task == 1
     assert caught.value.partition == 2

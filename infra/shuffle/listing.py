@@ -1,0 +1,54 @@
+"""What lies in a store: in, a folder; out, every object in it with its size and time.
+
+For garbage collection and for people who look around: nothing that runs a query lists.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from infra.errors import StorageError
+from infra.storage.fsspec_store import FsspecStore
+from infra.storage.object_store import ObjectStore, explain_os_error
+from infra.tables.expiry import StoredObject
+
+_TIMES = ("LastModified", "last_modified", "mtime", "created", "updated")
+
+
+def list_objects(store: ObjectStore, prefix: str) -> Iterator[StoredObject]:
+    """Yield every object below a folder, by key.
+
+    Raises:
+        StorageError: The store failed, or does not say when an object was written.
+    """
+    if isinstance(store, FsspecStore):
+        for key, details in store.list_details(prefix):
+            yield StoredObject(key, int(details["size"]), _remote_time(store, key, details))
+        return
+    for key in store.list(prefix):
+        try:
+            status = os.stat(store.uri(key))
+        except FileNotFoundError:
+            continue  # another process removed it just now
+        except OSError as error:
+            raise explain_os_error("look at", store.uri(key), error) from error
+        moment = datetime.datetime.fromtimestamp(status.st_mtime, tz=datetime.UTC)
+        yield StoredObject(key, status.st_size, moment)
+
+
+def _remote_time(store: ObjectStore, key: str, details: Mapping[str, Any]) -> datetime.datetime:
+    for name in _TIMES:
+        value = details.get(name)
+        if isinstance(value, int | float):
+            return datetime.datetime.fromtimestamp(value, tz=datetime.UTC)
+        if isinstance(value, str):
+            value = datetime.datetime.fromisoformat(value)
+        if isinstance(value, datetime.datetime):
+            return value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
+    raise StorageError(
+        f"the store does not say when {store.uri(key)} was written, so its age is not known; "
+        "use the lifecycle rules of the store instead"
+    )

@@ -1,0 +1,157 @@
+"""What a storage root holds: in, a store; out, objects and bytes by query and stage.
+
+For people; it lists the store and reads every manifest.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from infra.shuffle.listing import list_objects
+from infra.shuffle.manifest import Manifest, ManifestError, ManifestVersionError
+from infra.storage import layout
+from infra.storage.object_store import ObjectMissingError, ObjectStore
+from infra.tables.expiry import StoredObject
+
+_MANIFEST = "/manifest.json"
+_REQUESTS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """Objects of one kind.
+
+    Attributes:
+        name: A stage (`query/stage_3`), a table, or a folder of the storage.
+        num_items: Commits of the stage, or 1.
+        num_objects: Objects.
+        num_bytes: Their size.
+        num_rows: Rows of the commits; 0 for others.
+        last_written: When the newest object was written; None if there is none.
+    """
+
+    name: str
+    num_items: int
+    num_objects: int
+    num_bytes: int
+    num_rows: int = 0
+    last_written: datetime.datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorageUsage:
+    """What a storage root holds.
+
+    Attributes:
+        stages: Committed shuffles by query and stage, those of a query together.
+        uncommitted: Shuffle files that no manifest names: attempts under way, and orphans.
+        tables: Published tables.
+        runs: Folders of runs.
+        others: Everything else by folder: plans, analyses.
+    """
+
+    stages: tuple[Usage, ...]
+    uncommitted: Usage
+    tables: tuple[Usage, ...]
+    runs: Usage
+    others: tuple[Usage, ...]
+
+    @property
+    def total(self) -> Usage:
+        """All of it."""
+        parts = (*self.stages, self.uncommitted, *self.tables, self.runs, *self.others)
+        return Usage(
+            name="total",
+            num_items=len(parts),
+            num_objects=sum(part.num_objects for part in parts),
+            num_bytes=sum(part.num_bytes for part in parts),
+            last_written=max((p.last_written for p in parts if p.last_written), default=None),
+        )
+
+
+def storage_usage(store: ObjectStore) -> StorageUsage:
+    """Look at everything in a storage root.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    folders: dict[str, list[StoredObject]] = defaultdict(list)
+    for item in list_objects(store, ""):
+        folders[item.key.split("/")[0]].append(item)
+    stages, uncommitted = _shuffles(store, folders.pop(layout.SHUFFLE_ROOT, []))
+    tables = _grouped(folders.pop(layout.RESULTS_ROOT, []))
+    runs = folders.pop(layout.RUNS_ROOT, [])
+    return StorageUsage(
+        stages=stages,
+        uncommitted=_usage("never committed", uncommitted),
+        tables=tables,
+        runs=_usage("runs", runs, num_items=len({item.key.split("/")[1] for item in runs})),
+        others=tuple(_usage(name, items) for name, items in sorted(folders.items())),
+    )
+
+
+def _shuffles(
+    store: ObjectStore, items: Iterable[StoredObject]
+) -> tuple[tuple[Usage, ...], list[StoredObject]]:
+    shuffles: dict[str, list[StoredObject]] = defaultdict(list)
+    for item in items:
+        shuffles[item.key.rsplit("/", 1)[0]].append(item)
+    committed = [key for key, found in shuffles.items() if _is_committed(found)]
+    with ThreadPoolExecutor(_REQUESTS) as pool:
+        found_manifests = pool.map(lambda prefix: _manifest(store, prefix), committed)
+        manifests = dict(zip(committed, found_manifests, strict=True))
+    by_stage: dict[str, list[StoredObject]] = defaultdict(list)
+    counts: dict[str, list[int]] = defaultdict(list)
+    uncommitted: list[StoredObject] = []
+    for prefix, found in shuffles.items():
+        manifest = manifests.get(prefix)
+        if manifest is None:
+            uncommitted += found
+            continue
+        named = set(manifest.file_keys())
+        by_stage[manifest.stage_name] += [item for item in found if item.key in named]
+        uncommitted += [item for item in found if item.key not in named]
+        counts[manifest.stage_name].append(manifest.num_rows)
+    stages = tuple(
+        _usage(name, by_stage[name], num_items=len(counts[name]), num_rows=sum(counts[name]))
+        for name in sorted(by_stage)
+    )
+    return stages, uncommitted
+
+
+def _is_committed(items: Sequence[StoredObject]) -> bool:
+    return any(item.key.endswith(_MANIFEST) for item in items)
+
+
+def _manifest(store: ObjectStore, prefix: str) -> Manifest | None:
+    """The manifest in a shuffle folder; None where it is damaged or was removed just now."""
+    key = f"{prefix}{_MANIFEST}"
+    try:
+        return Manifest.from_json(store.read_bytes(key), stage=prefix, uri=store.uri(key))
+    except (ObjectMissingError, ManifestError, ManifestVersionError):
+        return None
+
+
+def _grouped(items: Iterable[StoredObject]) -> tuple[Usage, ...]:
+    """Usage by the folder below the first."""
+    groups: dict[str, list[StoredObject]] = defaultdict(list)
+    for item in items:
+        groups[item.key.split("/")[1]].append(item)
+    return tuple(_usage(name, found) for name, found in sorted(groups.items()))
+
+
+def _usage(
+    name: str, items: Sequence[StoredObject], *, num_items: int = 1, num_rows: int = 0
+) -> Usage:
+    return Usage(
+        name=name,
+        num_items=num_items,
+        num_objects=len(items),
+        num_bytes=sum(item.num_bytes for item in items),
+        num_rows=num_rows,
+        last_written=max((item.modified for item in items), default=None),
+    )

@@ -1,0 +1,151 @@
+"""What a shuffle costs an object store: objects of a stage, requests of a task that reads it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from infra.engines.inputs import LeafColumn
+from infra.runtime.task import run_task
+from infra.runtime.task_spec import ShuffleInput, TaskSettings, TaskSpec
+from infra.shuffle import broadcast_cache
+from infra.shuffle.manifest import Manifest, commit_manifest
+from infra.shuffle.map_file import OutputPartitioning
+from infra.shuffle.writer import ShuffleWriter
+from infra.storage import layout
+from infra.storage.object_store import ObjectStore, open_store
+from planner.types import BIGINT, STRING
+from tests.fault_proxy import FaultProxy
+from tests.s3_server import S3Server, s3_server
+
+__all__ = ["s3_server"]
+
+UPSTREAM, OUTPUT = "1c" * 32, "2d" * 32
+NUM_TASKS, NUM_PARTITIONS = 5, 16
+TYPES = (BIGINT, STRING)
+
+pytestmark = pytest.mark.s3
+
+
+def commit(store: ObjectStore, partitioning: OutputPartitioning) -> Manifest:
+    """A stage of five map tasks."""
+    schema = pa.schema([("c0", pa.int64()), ("c1", pa.string())])
+    files = []
+    for task in range(NUM_TASKS):
+        key = layout.map_file(UPSTREAM, task, layout.new_attempt())
+        with ShuffleWriter(store, key, schema, partitioning) as writer:
+            rows = range(1000 * task, 1000 * task + 1000)
+            texts = pa.array([f"row {n}" for n in rows])
+            writer.write(pa.record_batch([pa.array(rows), texts], schema=schema))
+            files.append(writer.close())
+    return commit_manifest(
+        store,
+        UPSTREAM,
+        files,
+        plan_hash="0" * 64,
+        query="q",
+        stage_id=0,
+        engine="duckdb",
+        schema=schema,
+        partitioning=partitioning,
+        codec="lz4",
+        created_at="",
+    )
+
+
+def reduce_task(
+    store: ObjectStore, manifest: Manifest, low: int, high: int, tmp_path: Path, **settings: int
+) -> int:
+    """Run a task that reads some partitions; returns its rows."""
+    leaf = ShuffleInput(
+        columns=(LeafColumn("c0", "", BIGINT), LeafColumn("c1", "", STRING)),
+        fingerprint=UPSTREAM,
+        manifest_hash=manifest.manifest_hash,
+        stage="q/stage_0",
+        low=low,
+        high=high,
+        num_bytes=sum(manifest.partition_bytes[low:high]),
+    )
+    spec = TaskSpec(
+        query="q",
+        stage_id=1,
+        fingerprint=OUTPUT,
+        task_index=0,
+        sql="SELECT c0, c1 FROM in_0",
+        inputs=(leaf,),
+        types=TYPES,
+        output=OutputPartitioning(),
+        settings=TaskSettings(
+            store=store.to_dict(),
+            time_zone="UTC",
+            memory_bytes=256 << 20,
+            writer_memory_bytes=32 << 20,
+            max_spill_bytes=0,
+            spill_dir=str(tmp_path / "spill"),
+            codec="lz4",
+            **settings,  # type: ignore[arg-type]
+        ),
+    )
+    report = run_task(spec)
+    assert report.failure is None, report.failure
+    return report.rows_in[0]
+
+
+def reads(proxy: FaultProxy) -> Counter[str]:
+    """Reading requests since the last call, by the kind of object."""
+    found: Counter[str] = Counter()
+    for method, path in proxy.requests:
+        if method in ("GET", "HEAD") and UPSTREAM in path:
+            name = path.split("?")[0].rsplit("/", 1)[-1]
+            kind = "manifest" if name == "manifest.json" else "index" if "index" in name else "map"
+            found[f"{method} {kind}"] += 1
+    proxy.requests.clear()
+    return found
+
+
+def test_one_request_a_map_file_and_two_more(s3_server: S3Server, tmp_path: Path) -> None:
+    proxy = FaultProxy(s3_server.endpoint_url)
+    with proxy.running():
+        options = {**s3_server.options.to_dict(), "endpoint_url": proxy.url}
+        store = open_store(s3_server.new_root(), options)
+        partitioning = OutputPartitioning(kind="shuffle", keys=(0,), num_partitions=NUM_PARTITIONS)
+        manifest = commit(store, partitioning)
+        assert len(list(store.list("shuffle"))) == NUM_TASKS + 2
+        reads(proxy)
+
+        rows, total = 0, Counter[str]()
+        for partition in range(NUM_PARTITIONS):
+            rows += reduce_task(store, manifest, partition, partition + 1, tmp_path)
+            found = reads(proxy)
+            assert found == {"GET manifest": 1, "GET index": 1, "GET map": NUM_TASKS}
+            total += found
+        assert rows == manifest.num_rows
+
+        # The same partitions in two tasks: an eighth of the requests.
+        half = NUM_PARTITIONS // 2
+        coalesced = Counter[str]()
+        for low in (0, half):
+            reduce_task(store, manifest, low, low + half, tmp_path)
+            coalesced += reads(proxy)
+        assert coalesced.total() * half == total.total()
+
+
+def test_a_broadcast_is_read_once_a_process(s3_server: S3Server, tmp_path: Path) -> None:
+    broadcast_cache.SHARED.clear()
+    proxy = FaultProxy(s3_server.endpoint_url)
+    with proxy.running():
+        options = {**s3_server.options.to_dict(), "endpoint_url": proxy.url}
+        store = open_store(s3_server.new_root(), options)
+        manifest = commit(store, OutputPartitioning(kind="broadcast"))
+        reads(proxy)
+        cache = {"broadcast_cache_bytes": 32 << 20}
+        assert reduce_task(store, manifest, 0, 1, tmp_path, **cache) == manifest.num_rows
+        assert reads(proxy) == {"GET manifest": 1, "GET index": 1, "GET map": NUM_TASKS}
+        assert reduce_task(store, manifest, 0, 1, tmp_path, **cache) == manifest.num_rows
+        assert reads(proxy) == {"GET manifest": 1}
+        # Without it, each task reads for itself.
+        assert reduce_task(store, manifest, 0, 1, tmp_path) == manifest.num_rows
+        broadcast_cache.SHARED.clear()
