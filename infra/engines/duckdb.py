@@ -41,6 +41,8 @@ from planner.types import DataType
 
 BATCH_ROWS = 1 << 17
 """Rows of a result batch; a multiple of DuckDB's 2,048-row vectors."""
+WIDE_BATCH_ROWS = 1 << 14
+"""The same where a column has no fixed width: rows of 10 kB make batches of 160 MB then."""
 
 _MAX_DATABASES = 4
 # Join order and build side are the planner's; pushing a partial aggregate below a join cost more
@@ -77,7 +79,7 @@ def run_fragment(
     schema: pa.Schema,
     settings: DuckDbSettings,
     *,
-    batch_rows: int = BATCH_ROWS,
+    batch_rows: int | None = None,
 ) -> Iterator[Iterator[pa.RecordBatch]]:
     """Run a fragment and yield its result as a stream, valid inside the block.
 
@@ -86,7 +88,7 @@ def run_fragment(
         inputs: What `in_0`, `in_1`, … are, in order.
         schema: Pinned names and types of the result, by position.
         settings: Of the database to use.
-        batch_rows: Most rows of a batch.
+        batch_rows: Most rows of a batch; by default as many as the types of the result allow.
 
     Raises:
         QueryError: DuckDB refuses the SQL or fails on the data (also while the stream is read).
@@ -111,7 +113,7 @@ def run_fragment(
                 raise QueryError(
                     f"the fragment has {len(result.columns)} columns, the plan {len(schema)}"
                 )
-            reader = result.to_arrow_reader(batch_rows)
+            reader = result.to_arrow_reader(batch_rows or _batch_rows(schema))
         yield _conformed(reader, schema, input_errors)
     finally:
         cursor.close()
@@ -256,6 +258,12 @@ def _stored_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(pa.field("element", _stored_type(kind.value_type)))
     return kind
+
+
+def _batch_rows(schema: pa.Schema) -> int:
+    """Rows of a batch of about the same size whatever the columns are."""
+    fixed = all(pa.types.is_primitive(k) or pa.types.is_decimal(k) for k in schema.types)
+    return BATCH_ROWS if fixed else WIDE_BATCH_ROWS
 
 
 def _is_empty(leaf: EngineInput | ChunkInput) -> bool:

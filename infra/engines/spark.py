@@ -19,6 +19,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 
+from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.errors import QueryError, QueryFailedError
 from infra.errors import TaskFailedError
 from infra.runtime.spark_session import is_connect
@@ -246,9 +247,20 @@ def _leaf_frame(spark: SparkSession, spec: TaskSpec, leaf: InputSpec) -> DataFra
             return _empty_frame(spark, fields)
         if all(f.local_path is not None for f in leaf.files):
             return _parquet_frame(spark, leaf)
-    parts = max(1, len(leaf.files) if isinstance(leaf, ScanInput) else leaf.high - leaf.low)
+    if isinstance(leaf, ChunkInput):
+        if not leaf.parts:
+            return _empty_frame(spark, fields)
+        leaf = leaf.spread()
+    parts = max(1, _num_parts(leaf))
     payload = TaskSpec(**{**vars(spec), "inputs": (leaf,)}).to_dict()
     return spark.range(0, parts, 1, parts).mapInArrow(_read_function(payload), _ddl(fields))
+
+
+def _num_parts(leaf: InputSpec) -> int:
+    """How many pieces of an input are read by themselves; see `read_input`."""
+    if isinstance(leaf, ChunkInput):
+        return len(leaf.parts)
+    return len(leaf.files) if isinstance(leaf, ScanInput) else leaf.high - leaf.low
 
 
 def _parquet_frame(spark: SparkSession, leaf: ScanInput) -> DataFrame:

@@ -50,7 +50,12 @@ _MAX_POLL_SECONDS = 1.0
 
 @contextmanager
 def sole_computation(
-    context: StageContext, stage: Stage, fingerprint: str, look: Callable[[], Manifest | None]
+    context: StageContext,
+    stage: Stage,
+    fingerprint: str,
+    look: Callable[[], Manifest | None],
+    *,
+    among_steps: bool = False,
 ) -> Iterator[Manifest | None]:
     """Hold the claim on an output in the block, or yield what another run has made of it.
 
@@ -59,6 +64,7 @@ def sole_computation(
         stage: Its stage, of which there is no usable output yet.
         fingerprint: Identity of the output.
         look: Finds the output, or None where it is not committed.
+        among_steps: Whether other steps of this very run may come to the stage, too.
 
     Yields:
         The output if another run committed it meanwhile; None if this one is to compute it.
@@ -68,7 +74,8 @@ def sole_computation(
     """
     seconds = context.settings.claim_seconds
     # No other run has the fingerprint of a stage that is bound to its run.
-    if not seconds or context.fresh or not stage.deterministic:
+    bound_to_run = (context.fresh or not stage.deterministic) and not among_steps
+    if not seconds or bound_to_run:
         yield None
         return
     name = context.stage_name(stage.stage_id)
@@ -156,6 +163,10 @@ class Claim:
             content = self._store.read_bytes(self._key)
         except ObjectMissingError:
             return False  # removed in between: the next call gets it
+        if _values_of(content).get("token") == self._token:
+            # Our own, written by a request that was sent twice because its first answer was lost.
+            self._held_since = now
+            return True
         if content != self._seen:
             self._seen, self._seen_at = content, self._clock()
             self.other = str(_values_of(content).get("holder", self.other))

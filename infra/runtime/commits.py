@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 from infra.errors import ShuffleReadError
 from infra.runtime.context import StageContext, StageResult
 from infra.runtime.pointers import StagePointer, pin, read_pointer
-from infra.shuffle.manifest import Manifest, ManifestError, invalidate_manifest, load_manifest
+from infra.shuffle.manifest import (
+    Manifest,
+    ManifestError,
+    is_lost,
+    load_manifest,
+    mark_lost,
+)
 from infra.shuffle.reader import verify_files
 from infra.storage import layout
-from infra.storage.object_store import ObjectMissingError
+from infra.storage.object_store import ObjectMissingError, ObjectStore
 from planner.errors import StagecoachError
 from planner.stages import Stage
 
@@ -33,11 +38,16 @@ def input_pointer(context: StageContext, stage_id: int) -> StagePointer:
     if manifest is None:
         uri = context.store.uri(layout.manifest(expected))
         raise ManifestError(name, uri, "not found")
+    if is_lost(context.store, manifest):
+        uri = context.store.uri(layout.manifest(expected))
+        raise ManifestError(name, uri, "marked as lost")
     pointer = StagePointer(
         expected=expected,
         fingerprint=expected,
         manifest_hash=manifest.manifest_hash,
         engine=manifest.engine,
+        content=manifest.content_hash,
+        lineage=manifest.lineage,
     )
     return pin(context.store, context.root_run_id, stage_id, pointer)
 
@@ -88,31 +98,44 @@ def pinned_manifest(context: StageContext, stage_id: int, pointer: StagePointer)
 
 
 def usable_manifest(context: StageContext, stage: Stage, fingerprint: str) -> Manifest | None:
-    """The committed manifest if its files are there with their sizes; a broken one is undone."""
+    """The committed manifest if its files are there with their sizes; else it is marked as lost."""
     store, name = context.store, context.stage_name(stage.stage_id)
     manifest: Manifest | None = None
     try:
         manifest = load_manifest(store, fingerprint, stage=name)
-        if manifest is None:
+        if manifest is None or is_lost(store, manifest):
             return None
-        for file in manifest.files:
-            key = layout.shuffle_file(fingerprint, file.name)
-            if (size := store.size(key)) != file.num_bytes:
-                problem = f"{size} bytes, expected {file.num_bytes}"
-                raise ShuffleReadError(name, file.task_index, None, store.uri(key), problem)
-    except (ShuffleReadError, ObjectMissingError) as error:
+        check_sizes(store, manifest, name)
+    except ShuffleReadError as error:
         log.warning("%s was committed but is lost, so it runs again: %s", name, error)
-        invalidate_manifest(store, fingerprint, manifest.manifest_hash if manifest else "")
+        mark_lost(store, fingerprint, manifest.manifest_hash if manifest else "")
         return None
     return manifest
 
 
-def forget_lost_inputs(context: StageContext, manifests: Mapping[int, Manifest]) -> None:
-    """Undo the commits of upstream stages whose files are damaged: run again, they recompute."""
-    for manifest in manifests.values():
+def check_sizes(store: ObjectStore, manifest: Manifest, name: str) -> None:
+    """Look whether the files of a commit and its index are there, by their sizes only.
+
+    Raises:
+        ShuffleReadError: One is missing, or has another size.
+    """
+    wanted = [(file.name, file.num_bytes, file.task_index) for file in manifest.files]
+    for file_name, expected, task in [*wanted, (manifest.index_name, manifest.index_bytes, -1)]:
+        key = layout.shuffle_file(manifest.fingerprint, file_name)
         try:
-            verify_files(context.store, manifest)
-        except ShuffleReadError:
-            invalidate_manifest(context.store, manifest.fingerprint, manifest.manifest_hash)
-        except StagecoachError as error:
-            log.warning("cannot check %s: %s", manifest.stage_name, error)
+            size = store.size(key)
+        except ObjectMissingError as error:
+            raise ShuffleReadError(name, task, None, store.uri(key)) from error
+        if size != expected:
+            problem = f"{size} bytes, expected {expected}"
+            raise ShuffleReadError(name, task, None, store.uri(key), problem)
+
+
+def forget_if_damaged(store: ObjectStore, manifest: Manifest) -> ShuffleReadError | None:
+    """Read a commit whole and mark it as lost if it is damaged; return what is wrong with it."""
+    try:
+        verify_files(store, manifest)
+    except ShuffleReadError as error:
+        mark_lost(store, manifest.fingerprint, manifest.manifest_hash)
+        return error
+    return None

@@ -58,7 +58,8 @@ _HEALTHY_SECONDS = 60.0
 _MAX_FAILED_STARTS = 3
 _PR_SET_PDEATHSIG = 1
 _CLIENT_VARIABLES = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
-_SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_PLUGIN_CLASS = "org.apache.spark.sql.connect.SparkConnectPlugin"
+_ISOLATION_CONF = "spark.sql.artifact.isolation.enabled"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +133,9 @@ def server_conf(settings: EngineSettings, port: int) -> dict[str, str]:
     conf = {
         "spark.app.name": "stagecoach",
         "spark.master": settings.master,
+        "spark.plugins": _PLUGIN_CLASS,
+        # For clients that ship their code; a session cannot change it.
+        _ISOLATION_CONF: "true",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         # A run that was killed must not keep its job running for long.
@@ -152,8 +156,9 @@ def server_conf(settings: EngineSettings, port: int) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": str(max(2 * (os.cpu_count() or 1), 8)),
-            # Sessions share Python workers: they import the same code and nobody ships any.
-            "spark.sql.artifact.isolation.enabled": "false",
+            # Sessions share Python workers, and classes that Spark generates: clients have the code
+            # that the workers import, and nobody ships any.
+            _ISOLATION_CONF: "false",
             CODE_CONF: code_digest(),
         }
     if (slots := _local_slots(settings.master)) is not None:
@@ -270,7 +275,7 @@ class _Watcher:
             command = [
                 str(spark_home / "bin" / "spark-submit"),
                 *("--properties-file", conf.name, "--load-spark-defaults"),
-                *("--class", _SERVER_CLASS, "spark-internal"),
+                str(Path(__file__).with_name("connect_app.py")),
             ]
             self._tell(f"starting Spark Connect on 127.0.0.1:{self._port}")
             process = subprocess.Popen(

@@ -44,6 +44,10 @@ class StageContext:
         spark: Gives the Spark session, started when it is first needed.
         progress: Told of completed tasks, from another thread.
         fresh: Whether nothing that other runs have computed may be reused.
+        stages: Those that the run consists of; empty for all of the query. The snapshot of a run
+            of a part has only the tables that this part needs: others may have no data yet.
+        recover: Whether lost outputs of upstream stages are computed again; None as the settings
+            say.
     """
 
     graph: StageGraph
@@ -56,6 +60,13 @@ class StageContext:
     spark: Callable[[], SparkSession] | None = None
     progress: ProgressListener | None = None
     fresh: bool = False
+    stages: tuple[int, ...] = ()
+    recover: bool | None = None
+
+    @property
+    def recovers(self) -> bool:
+        """Whether lost outputs of upstream stages are computed again."""
+        return self.settings.recover if self.recover is None else self.recover
 
     def stage_name(self, stage_id: int) -> str:
         """Name of a stage as messages show it."""
@@ -74,22 +85,42 @@ class StageContext:
     @cached_property
     def snapshot(self) -> Snapshot:
         """The files that all stages of the run read."""
-        names = {name for name, _ in self.graph.tables}
-        for stage in self.graph.stages:
-            names.update(stage.tables)
+        names = self._tables
         snapshot = load_or_take(self.store, self.root_run_id, self.catalog, sorted(names))
-        check_tables(self.graph, snapshot)
+        check_tables(self.graph, snapshot, names)
         return snapshot
 
     @cached_property
-    def fingerprints(self) -> tuple[str, ...]:
-        """The fingerprint of every stage."""
+    def _needed(self) -> frozenset[int]:
+        """The run's stages and all that come before them."""
+        if not self.stages:
+            return frozenset(range(len(self.graph.stages)))
+        found: set[int] = set()
+        left = list(self.stages)
+        while left:
+            if (stage_id := left.pop()) not in found:
+                found.add(stage_id)
+                left += self.graph.stages[stage_id].inputs
+        return frozenset(found)
+
+    @cached_property
+    def _tables(self) -> frozenset[str]:
+        names = {table for i in self._needed for table in self.graph.stages[i].tables}
+        if self.graph.head.stage_id in self._needed:
+            # Spark may have to run the whole query in its place.
+            names.update(name for name, _ in self.graph.tables)
+        return frozenset(names)
+
+    @cached_property
+    def fingerprints(self) -> Mapping[int, str]:
+        """The fingerprint of every stage that the run needs, by number."""
         return stage_fingerprints(
             self.graph,
             self.snapshot,
             self.values,
             root_run_id=self.root_run_id,
             fresh=self.fresh,
+            stages=self._needed,
         )
 
 
@@ -108,6 +139,7 @@ class StageResult:
         columns: The result's columns with Spark's names; empty but for the head stage.
         reports: What its tasks reported; empty where it was reused or deferred.
         seconds: Time that it took.
+        recovered: What was lost upstream and was computed again meanwhile, in words.
     """
 
     stage_id: int
@@ -120,3 +152,4 @@ class StageResult:
     columns: tuple[Field, ...] = ()
     reports: tuple[TaskReport, ...] = ()
     seconds: float = 0.0
+    recovered: tuple[str, ...] = ()

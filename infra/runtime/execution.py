@@ -16,11 +16,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from infra.catalog.snapshot import Snapshot
+from infra.engines.chunk_inputs import ChunkInput
+from infra.engines.chunks import chunk_file
 from infra.engines.errors import QueryError, QueryFailedError, StageCanceledError
 from infra.engines.parquet import check_file
 from infra.engines.spark import run_sql, run_tasks
 from infra.errors import TaskFailedError
-from infra.runtime.choices import input_choices, task_choices
+from infra.runtime.adaptive.decision import Decision
+from infra.runtime.choices import adaptive_choices, input_choices, task_choices
 from infra.runtime.jobs import ProgressListener, job_tag, tagged_job, was_canceled
 from infra.runtime.plan_tasks import (
     build_specs,
@@ -155,7 +158,7 @@ def run_duckdb(attempt: Attempt) -> Output:
     except SqlError as error:
         raise QueryError(str(error)) from error
     slots = task_slots(settings)
-    specs = build_specs(
+    planned = build_specs(
         attempt.graph,
         stage,
         sql=sql,
@@ -167,6 +170,8 @@ def run_duckdb(attempt: Attempt) -> Output:
         engine_settings=settings,
         parallelism=slots,
     )
+    specs = planned.specs
+    _log_decisions(attempt, planned.decisions)
     spark = attempt.spark()
     with _job(attempt, spark):
         reports = run_tasks(spark, specs)
@@ -186,6 +191,7 @@ def run_duckdb(attempt: Attempt) -> Output:
                 ),
             ),
             **task_choices(settings, slots),
+            **adaptive_choices(planned.decisions),
         },
     )
 
@@ -202,14 +208,21 @@ def run_spark(attempt: Attempt) -> Output:
         sql = render_fragment(stage, "spark", attempt.parameters)
     except SqlError as error:
         raise QueryFailedError(attempt.graph.query, type(error).__name__, str(error)) from error
-    leaves = whole_leaves(
-        attempt.graph, stage, attempt.snapshot, attempt.manifests, attempt.parameters
+    leaves, decisions = whole_leaves(
+        attempt.graph,
+        stage,
+        attempt.snapshot,
+        attempt.manifests,
+        attempt.parameters,
+        adaptive=attempt.settings.adaptive,
     )
+    _log_decisions(attempt, decisions)
     views = {f"in_{position}": leaf for position, leaf in enumerate(leaves)}
     types = tuple(f.dtype for f in stage.schema)
     # Parameters are literals in the fragment already.
     tables = {f"in_{position}": _table_of(leaf) for position, leaf in enumerate(stage.leaves)}
-    return _run_sql(attempt, sql, views, types, {}, tables)
+    output = _run_sql(attempt, sql, views, types, {}, tables)
+    return replace(output, choices={**output.choices, **adaptive_choices(decisions)})
 
 
 def run_query(attempt: Attempt, columns: Sequence[Field]) -> Output:
@@ -278,6 +291,11 @@ def _run_sql(
     )
 
 
+def _log_decisions(attempt: Attempt, decisions: Sequence[Decision]) -> None:
+    for decision in decisions:
+        log.info("%s: %s: %s", attempt.stage_name, decision.kind, decision.text)
+
+
 def _table_of(leaf: ScanExec | StageInputExec) -> str:
     """The table of a scan; empty for the output of a stage."""
     return leaf.table if isinstance(leaf, ScanExec) else ""
@@ -318,6 +336,8 @@ def _check_files(attempt: Attempt, views: Mapping[str, InputSpec]) -> None:
     """Raise `InputLostError` if a table file is not the one of the snapshot any more."""
     options = StorageOptions.from_dict(attempt.store.to_dict().get("options", {}))
     files = [file for view in views.values() if isinstance(view, ScanInput) for file in view.files]
+    chunks = (v for v in views.values() if isinstance(v, ChunkInput))
+    files += dict.fromkeys(chunk_file(file) for view in chunks for file in view.files)
     with ThreadPoolExecutor(_FILE_CHECKS) as threads:
         for _ in threads.map(lambda file: check_file(file, options), files):
             pass

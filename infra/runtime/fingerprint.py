@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 from infra.catalog.snapshot import FileIdentity, Snapshot, TableSnapshot
+from infra.runtime.chunk_scans import pruned_chunks
 from infra.runtime.prune_files import pruned_files
 from infra.shuffle.manifest import FORMAT_VERSION
 from infra.shuffle.partitioner import PARTITIONER_VERSION
+from planner.chunks.chunk import Chunk
+from planner.encoding import encode
 from planner.errors import ParameterError
 from planner.expressions import Literal
-from planner.physical import ScanExec
+from planner.physical import DedupScanExec, ScanExec
 from planner.stages import Stage, StageGraph
 
 _ENGINES = ("duckdb", "pyspark", "pyarrow")
@@ -32,23 +35,27 @@ def stage_fingerprints(
     *,
     root_run_id: str,
     fresh: bool = False,
-) -> tuple[str, ...]:
+    stages: Collection[int] | None = None,
+) -> Mapping[int, str]:
     """The fingerprint of every stage of a graph, by stage number.
 
     Args:
         graph: The plan.
-        snapshot: Files of all its tables.
+        snapshot: Files of all tables that the stages read.
         parameters: Values of all parameters that its stages refer to.
         root_run_id: The run, or the one that it re-executes: part of the fingerprint of a stage
             that is not deterministic.
         fresh: Whether nothing of other runs may be reused; then it is part of all of them.
+        stages: Which stages, with all that they read; all by default.
 
     Raises:
         ParameterError: A parameter has no value.
     """
     versions = {name: version(name) for name in _ENGINES}
-    found: list[str] = []
+    found: dict[int, str] = {}
     for stage in graph.stages:
+        if stages is not None and stage.stage_id not in stages:
+            continue
         bound_to_run = fresh or not stage.deterministic
         body = {
             "plan": stage.plan_hash,
@@ -64,8 +71,8 @@ def stage_fingerprints(
             "time_zone": graph.time_zone,
             "versions": {**versions, "format": FORMAT_VERSION, "partitioner": PARTITIONER_VERSION},
         }
-        found.append(digest(body))
-    return tuple(found)
+        found[stage.stage_id] = digest(body)
+    return found
 
 
 def digest(body: Any) -> str:  # any JSON value
@@ -93,14 +100,26 @@ def _read_files(
 ) -> list[list[Any]]:
     """What a scan reads: files that hold no row for it may come and go."""
     table = snapshot.table(leaf.table)
+    if isinstance(leaf, DedupScanExec):
+        found = pruned_chunks(stage.fragment, leaf, table, parameters, graph.time_zone)
+        return _described_chunks(table, found)
     files = pruned_files(stage.fragment, leaf, table, parameters, graph.time_zone)
     return _described(table, files)
 
 
 def _all_files(table: TableSnapshot) -> list[list[Any]]:
+    if table.dedup is not None:
+        return _described_chunks(table, table.chunks)
     return _described(table, table.files)
 
 
 def _described(table: TableSnapshot, files: Sequence[FileIdentity]) -> list[list[Any]]:
     columns = [[f.name, str(f.dtype)] for f in table.columns]
     return [columns, *([f.uri, f.num_bytes, f.version, f.footer_checksum] for f in files)]
+
+
+def _described_chunks(table: TableSnapshot, chunks: Sequence[Chunk]) -> list[list[Any]]:
+    """Chunks and what decides which of their rows are shown: key and roles, and the sequences."""
+    columns = [[f.name, str(f.dtype)] for f in table.columns]
+    files = [[c.uri, c.num_bytes, c.file_version, c.sequence] for c in chunks]
+    return [columns, [encode(table.dedup)], *files]

@@ -1,33 +1,37 @@
 """From a stage to its tasks: in, a snapshot and upstream manifests; out, task specs.
 
-leaves of the stage ─▶ sizes ─▶ estimator ─▶ TaskSpec for each task
+leaves of the stage ─▶ sizes ─▶ decisions, estimator ─▶ TaskSpec for each task
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from infra.catalog.snapshot import FileIdentity, Snapshot, TableSnapshot
 from infra.engines.inputs import FileRows, LeafColumn
+from infra.runtime.adaptive.decision import Decision
+from infra.runtime.adaptive.tasks import divide_stage, without_useless
+from infra.runtime.chunk_scans import ChunkScan, plan_chunk_scan, whole_chunk_table
 from infra.runtime.estimator import (
     FileSlice,
     InputSizes,
     LeafSlice,
+    PartitionPiece,
     PartitionRange,
     ScanSlice,
     SourceFile,
-    assign_tasks,
 )
 from infra.runtime.prune_files import Constants, pruned_files, table_constants
 from infra.runtime.task_spec import InputSpec, ScanInput, ShuffleInput, TaskSettings, TaskSpec
 from infra.settings import EngineSettings
-from infra.shuffle.manifest import Manifest
+from infra.shuffle.manifest import Manifest, load_index
 from infra.shuffle.map_file import OutputPartitioning
-from infra.storage.object_store import ObjectStore
+from infra.storage.object_store import ObjectStore, store_from_dict
 from planner.errors import CatalogError
 from planner.expressions import Literal
-from planner.physical import ScanExec, StageInputExec
+from planner.physical import DedupScanExec, ScanExec, StageInputExec
 from planner.stages import Stage, StageGraph
 
 
@@ -37,6 +41,7 @@ def input_sizes(
     snapshot: Snapshot,
     manifests: Mapping[int, Manifest],
     parameters: Mapping[str, Literal],
+    chunk_scans: Mapping[int, ChunkScan] | None = None,
 ) -> InputSizes:
     """Sizes of everything that a stage reads.
 
@@ -46,17 +51,51 @@ def input_sizes(
         snapshot: Files of its tables.
         manifests: Upstream manifests by stage number.
         parameters: Values of the query's parameters, by which files are left out, too.
+        chunk_scans: Scans of deduplicated tables, by leaf.
     """
     scans: dict[int, Sequence[SourceFile]] = {}
     partitions: dict[int, Sequence[int]] = {}
+    chunk_scans = chunk_scans or {}
     for position, leaf in enumerate(stage.leaves):
-        if isinstance(leaf, ScanExec):
+        if position in chunk_scans:
+            scans[position] = chunk_scans[position].sources
+        elif isinstance(leaf, ScanExec):
             table = snapshot.table(leaf.table)
             files = pruned_files(stage.fragment, leaf, table, parameters, graph.time_zone)
             scans[position] = [_source(f) for f in files]
         else:
             partitions[position] = manifests[leaf.stage_id].partition_bytes
     return InputSizes(scans, partitions)
+
+
+def plan_chunk_scans(
+    graph: StageGraph, stage: Stage, snapshot: Snapshot, parameters: Mapping[str, Literal]
+) -> dict[int, ChunkScan]:
+    """The scans of deduplicated tables among the leaves of a stage.
+
+    Raises:
+        CatalogError: A table is no longer what the plan was made for.
+    """
+    return {
+        position: plan_chunk_scan(
+            stage.fragment, leaf, snapshot.table(leaf.table), parameters, graph.time_zone
+        )
+        for position, leaf in enumerate(stage.leaves)
+        if isinstance(leaf, DedupScanExec)
+    }
+
+
+@dataclass(frozen=True)
+class StageTasks:
+    """The tasks of a stage.
+
+    Args:
+        specs: What each of them does, at least one.
+        decisions: What was chosen by the sizes of the inputs.
+    """
+
+    specs: tuple[TaskSpec, ...]
+    decisions: tuple[Decision, ...] = ()
 
 
 def build_specs(
@@ -71,7 +110,7 @@ def build_specs(
     settings: TaskSettings,
     engine_settings: EngineSettings,
     parallelism: int,
-) -> list[TaskSpec]:
+) -> StageTasks:
     """The tasks of a stage.
 
     Args:
@@ -83,21 +122,35 @@ def build_specs(
         manifests: Upstream manifests by stage number.
         parameters: Values of the query's parameters.
         settings: What tasks need of the settings.
-        engine_settings: Sizes of tasks.
+        engine_settings: Sizes of tasks, and what is decided by the sizes of inputs.
         parallelism: Task slots.
 
     Raises:
         CatalogError: A table is no longer what the plan was made for.
+        ShuffleReadError: The index of a skewed input is lost.
     """
-    sizes = input_sizes(graph, stage, snapshot, manifests, parameters)
-    assignments = assign_tasks(
+    chunk_scans = plan_chunk_scans(graph, stage, snapshot, parameters)
+    sizes = input_sizes(graph, stage, snapshot, manifests, parameters, chunk_scans)
+    store = store_from_dict(settings.store)
+
+    def file_bytes(position: int, partition: int) -> Sequence[int]:
+        leaf = stage.leaves[position]
+        if not isinstance(leaf, StageInputExec):
+            raise TypeError(f"a {type(leaf).__name__} has no map files")
+        index = load_index(store, manifests[leaf.stage_id], partition, partition + 1)
+        lengths: list[int] = index.column("length").to_pylist()
+        return lengths
+
+    divided = divide_stage(
         stage,
         sizes,
+        engine_settings,
+        is_head=stage is graph.head,
         parallelism=parallelism,
-        target_task_bytes=engine_settings.target_task_bytes,
-        min_task_bytes=engine_settings.min_task_bytes,
+        file_bytes=file_bytes,
     )
-    return [
+    types = tuple(f.dtype for f in stage.schema)
+    specs = tuple(
         TaskSpec(
             query=graph.query,
             stage_id=stage.stage_id,
@@ -105,14 +158,21 @@ def build_specs(
             task_index=index,
             sql=sql,
             inputs=bind_leaves(
-                graph, stage, assignment.slices, snapshot, manifests, settings.time_zone
+                graph,
+                stage,
+                assignment.slices,
+                snapshot,
+                manifests,
+                settings.time_zone,
+                chunk_scans,
             ),
-            types=tuple(f.dtype for f in stage.schema),
+            types=types,
             output=output_partitioning(stage),
             settings=settings,
         )
-        for index, assignment in enumerate(assignments)
-    ]
+        for index, assignment in enumerate(divided.tasks)
+    )
+    return StageTasks(specs, divided.decisions)
 
 
 def bind_leaves(
@@ -122,13 +182,17 @@ def bind_leaves(
     snapshot: Snapshot,
     manifests: Mapping[int, Manifest],
     time_zone: str,
+    chunk_scans: Mapping[int, ChunkScan] | None = None,
 ) -> tuple[InputSpec, ...]:
     """What each leaf of a stage is bound to, given the slice of it that is read."""
     bound: list[InputSpec] = []
-    for leaf, part in zip(stage.leaves, slices, strict=True):
-        if isinstance(leaf, ScanExec) and isinstance(part, ScanSlice):
+    chunk_scans = chunk_scans or {}
+    for position, (leaf, part) in enumerate(zip(stage.leaves, slices, strict=True)):
+        if position in chunk_scans and isinstance(part, ScanSlice):
+            bound.append(chunk_scans[position].bind(part))
+        elif isinstance(leaf, ScanExec) and isinstance(part, ScanSlice):
             bound.append(_bind_scan(leaf, part, snapshot, time_zone))
-        elif isinstance(leaf, StageInputExec) and isinstance(part, PartitionRange):
+        elif isinstance(leaf, StageInputExec) and isinstance(part, PartitionRange | PartitionPiece):
             bound.append(_bind_shuffle(graph, leaf, part, manifests[leaf.stage_id]))
         else:
             raise TypeError(f"{type(part).__name__} is no slice of a {type(leaf).__name__}")
@@ -141,11 +205,31 @@ def whole_leaves(
     snapshot: Snapshot,
     manifests: Mapping[int, Manifest],
     parameters: Mapping[str, Literal],
-) -> tuple[InputSpec, ...]:
-    """All of each leaf of a stage."""
-    sizes = input_sizes(graph, stage, snapshot, manifests, parameters)
+    *,
+    adaptive: bool = False,
+) -> tuple[tuple[InputSpec, ...], tuple[Decision, ...]]:
+    """All of each leaf of a stage, and what was decided.
+
+    Args:
+        graph: The query.
+        stage: One of its stages.
+        snapshot: Files of the tables.
+        manifests: Upstream manifests by stage number.
+        parameters: Values of the query's parameters.
+        adaptive: Whether to leave out what cannot contribute a row.
+    """
+    chunk_scans = plan_chunk_scans(graph, stage, snapshot, parameters)
+    sizes = input_sizes(graph, stage, snapshot, manifests, parameters, chunk_scans)
+    decisions: list[Decision] = []
+    if adaptive:
+        sizes, decisions = without_useless(stage, sizes)
     slices = [sizes.whole(position) for position in range(len(stage.leaves))]
-    return bind_leaves(graph, stage, slices, snapshot, manifests, graph.time_zone)
+    slices = [
+        sizes.empty(position) if adaptive and sizes.reads_nothing(position, part) else part
+        for position, part in enumerate(slices)
+    ]
+    bound = bind_leaves(graph, stage, slices, snapshot, manifests, graph.time_zone, chunk_scans)
+    return bound, tuple(decisions)
 
 
 def whole_tables(graph: StageGraph, snapshot: Snapshot) -> dict[str, InputSpec]:
@@ -153,6 +237,9 @@ def whole_tables(graph: StageGraph, snapshot: Snapshot) -> dict[str, InputSpec]:
     tables: dict[str, InputSpec] = {}
     for name, fields in graph.tables:
         table = snapshot.table(name)
+        if table.dedup is not None:
+            tables[name] = whole_chunk_table(table, fields)
+            continue
         tables[name] = ScanInput(
             columns=tuple(LeafColumn(f.name, f.name, f.dtype) for f in fields),
             files=tuple(
@@ -164,13 +251,21 @@ def whole_tables(graph: StageGraph, snapshot: Snapshot) -> dict[str, InputSpec]:
     return tables
 
 
-def check_tables(graph: StageGraph, snapshot: Snapshot) -> None:
+def check_tables(graph: StageGraph, snapshot: Snapshot, names: Collection[str]) -> None:
     """Look whether the tables still have the columns that the plan was made for.
+
+    Args:
+        graph: The plan.
+        snapshot: The tables.
+        names: Which of them are looked at.
 
     Raises:
         CatalogError: A column is gone or has another type.
     """
+    known = {name.lower() for name in names}
     for name, fields in graph.tables:
+        if name.lower() not in known:
+            continue
         found = {f.name: f.dtype for f in snapshot.table(name).columns}
         for field in fields:
             if found.get(field.name) != field.dtype:
@@ -207,6 +302,8 @@ def task_settings(
         time_zone=time_zone,
         memory_bytes=settings.task_memory_bytes,
         writer_memory_bytes=settings.writer_memory_bytes,
+        reader_memory_bytes=settings.reader_memory_bytes,
+        broadcast_cache_bytes=settings.broadcast_cache_bytes,
         max_spill_bytes=settings.max_spill_bytes,
         spill_dir=settings.spill_folder,
         codec=settings.codec,
@@ -253,14 +350,25 @@ def _rows(file: FileIdentity, start: int, end: int, constants: Constants) -> Fil
 
 
 def _bind_shuffle(
-    graph: StageGraph, leaf: StageInputExec, part: PartitionRange, manifest: Manifest
+    graph: StageGraph,
+    leaf: StageInputExec,
+    part: PartitionRange | PartitionPiece,
+    manifest: Manifest,
 ) -> ShuffleInput:
-    return ShuffleInput(
+    whole = ShuffleInput(
         columns=tuple(LeafColumn(f"c{c.id}", "", c.dtype) for c in leaf.outputs),
         fingerprint=manifest.fingerprint,
         manifest_hash=manifest.manifest_hash,
         stage=f"{graph.query}/stage_{leaf.stage_id}",
-        low=part.low,
-        high=part.high,
-        num_bytes=sum(manifest.partition_bytes[part.low : part.high]),
+        low=part.low if isinstance(part, PartitionRange) else part.partition,
+        high=part.high if isinstance(part, PartitionRange) else part.partition + 1,
+    )
+    if isinstance(part, PartitionRange):
+        return replace(whole, num_bytes=sum(manifest.partition_bytes[part.low : part.high]))
+    piece = part.piece
+    return replace(
+        whole,
+        num_bytes=piece.num_bytes,
+        files=(piece.low, piece.high),
+        share=(piece.index, piece.shares),
     )

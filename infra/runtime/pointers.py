@@ -8,13 +8,16 @@ run: they read the same snapshot.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from planner.types import Field, parse_type
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +32,8 @@ class StagePointer:
         columns: Names and types of the result's columns, for the head stage.
         engine: What ran it.
         fallback_reason: Why it is not the engine of the plan, or None.
+        content: Hash of what the commit's files hold; empty if there is none.
+        lineage: Such hashes of all stages upstream that it was computed from, by fingerprint.
     """
 
     expected: str
@@ -38,6 +43,8 @@ class StagePointer:
     columns: tuple[tuple[str, str], ...] = ()
     engine: str = ""
     fallback_reason: str | None = None
+    content: str = ""
+    lineage: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -61,13 +68,20 @@ def pin(store: ObjectStore, run_id: str, stage_id: int, pointer: StagePointer) -
 
 
 def read_pointer(store: ObjectStore, run_id: str, stage_id: int) -> StagePointer | None:
-    """How a stage of a run ended, or None if it has not."""
+    """How a stage of a run ended, or None if it has not.
+
+    A pointer that is damaged counts as none: what is committed is then pinned anew.
+    """
+    key = _key(run_id, stage_id)
     try:
-        values: Mapping[str, Any] = json.loads(store.read_bytes(_key(run_id, stage_id)))
+        values: Mapping[str, Any] = json.loads(store.read_bytes(key))
+        columns = tuple((name, kind) for name, kind in values["columns"])
+        return StagePointer(**{**values, "columns": columns})
     except ObjectMissingError:
         return None
-    columns = tuple((name, kind) for name, kind in values["columns"])
-    return StagePointer(**{**values, "columns": columns})
+    except (ValueError, TypeError, KeyError) as error:
+        log.warning("the pointer %s is damaged (%s), so it counts as none", store.uri(key), error)
+        return None
 
 
 def _key(run_id: str, stage_id: int) -> str:

@@ -47,14 +47,16 @@ def pruned_files(
         parameters: Values of the query's parameters.
         time_zone: Session time zone.
     """
-    parts = tuple(_bound(part, parameters, time_zone) for part in conjuncts_above(fragment, leaf))
+    parts = tuple(bound(part, parameters, time_zone) for part in conjuncts_above(fragment, leaf))
     if not parts:
         return table.files
     pruner = _Pruner(leaf, table, parts)
     return tuple(file for file in table.files if pruner.may_match(file))
 
 
-def _bound(part: Expression, parameters: Mapping[str, Literal], time_zone: str) -> Expression:
+def bound(part: Expression, parameters: Mapping[str, Literal], time_zone: str) -> Expression:
+    """A predicate with the values of parameters in it, and its constants folded."""
+
     def visit(node: Expression) -> Expression:
         if isinstance(node, Parameter) and node.name in parameters:
             return Literal(node.dtype, parameters[node.name].value)

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from infra.errors import StorageError
+from infra.errors import ShuffleReadError, StorageError
+from infra.runtime.commits import forget_if_damaged
 from infra.runtime.pointers import read_pointer
 from infra.shuffle.manifest import Manifest, load_manifest
 from infra.shuffle.reader import read_partitions
@@ -27,16 +28,20 @@ def result_batches(
             because Spark alone knew them then.
 
     Raises:
-        ShuffleReadError: A file is missing or damaged.
+        ShuffleReadError: A file is missing or damaged; the next run makes the result again.
     """
     schema = arrow_schema(tuple(columns))
-    _, batches = read_partitions(store, manifest, 0, manifest.num_partitions)
-    for batch in batches:
-        arrays = [
-            column if column.type == wanted.type else column.cast(wanted.type)
-            for column, wanted in zip(batch.columns, schema, strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    try:
+        _, batches = read_partitions(store, manifest, 0, manifest.num_partitions)
+        for batch in batches:
+            arrays = [
+                column if column.type == wanted.type else column.cast(wanted.type)
+                for column, wanted in zip(batch.columns, schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    except ShuffleReadError:
+        forget_if_damaged(store, manifest)
+        raise
 
 
 def first_rows(store: ObjectStore, graph: StageGraph, run_id: str, limit: int) -> pa.Table:

@@ -128,7 +128,6 @@ def isolated_session(spark: SparkSession, time_zone: str) -> Iterator[SparkSessi
         session.conf.set("spark.sql.session.timeZone", time_zone)
         session.conf.set("spark.sql.ansi.enabled", "true")
         if remote and _session_id(spark) not in _with_code:
-            _isolate(session)
             ship_code(session)
         yield session
     finally:
@@ -171,19 +170,20 @@ def _connect(settings: EngineSettings) -> SparkSession:
     await_server(url, settings.connect_seconds)
     session = SparkSession.builder.remote(url).getOrCreate()
     session.conf.set("spark.sql.ansi.enabled", "true")
-    if session.conf.get(CODE_CONF, "") == code_digest():
+    code = session.conf.get(CODE_CONF, "")
+    if code == code_digest():
         _with_code.add(_session_id(session))
+    elif code:
+        # Its sessions share Python workers, which have loaded that code.
+        session.stop()
+        raise ConfigError(
+            "the Spark of `stagecoach ui` runs tasks with another version of Stagecoach's code "
+            "than this process has; start the UI again"
+        )
     else:
-        _isolate(session)
         ship_code(session)
     atexit.register(_release, session, url)
     return session
-
-
-def _isolate(session: SparkSession) -> None:
-    """Give the session Python workers of its own: what it ships is for no other."""
-    # Servers that are not ours have it so anyway; ours has not, where the code of a client differs.
-    session.conf.set("spark.sql.artifact.isolation.enabled", "true")
 
 
 def _release(session: SparkSession, url: str) -> None:

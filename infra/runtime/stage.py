@@ -17,6 +17,7 @@ import logging
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from infra.engines.errors import QueryError, QueryFailedError
 from infra.errors import ShuffleReadError
 from infra.runtime.claims import sole_computation
 from infra.runtime.commits import (
-    forget_lost_inputs,
+    forget_if_damaged,
     input_pointer,
     pinned_manifest,
     usable_manifest,
@@ -34,7 +35,9 @@ from infra.runtime.context import StageContext as StageContext
 from infra.runtime.context import StageResult as StageResult
 from infra.runtime.execution import Attempt, Output, run_duckdb, run_query, run_spark
 from infra.runtime.fingerprint import digest
+from infra.runtime.lineage import check_lineage, merged_lineage
 from infra.runtime.pointers import StagePointer, read_pointer, write_pointer
+from infra.runtime.recovery import is_recovering, recovering
 from infra.runtime.schema_check import SchemaCheck, start_schema_check
 from infra.shuffle.manifest import Manifest, ManifestError, commit_manifest
 from infra.shuffle.reader import read_table
@@ -59,7 +62,8 @@ def run_stage(stage_id: int, context: StageContext) -> StageResult:
 
     Raises:
         QueryFailedError: Spark itself refuses the query (raised by the head stage only).
-        ShuffleReadError: An upstream stage's output is lost; says which one to run again.
+        ShuffleReadError: An upstream stage's output is lost, and the run does not recover (or not
+            any more): says which one to run again.
         InputLostError: A table file of the run's snapshot is gone or has changed.
         StagecoachError: Anything else; `retryable` says whether a retry can help.
     """
@@ -68,11 +72,15 @@ def run_stage(stage_id: int, context: StageContext) -> StageResult:
     stage = graph.stages[stage_id]
     log.debug("%s/stage_%d of run %s starts", graph.query, stage_id, context.run_id)
     check = start_schema_check(graph, context.values, context.store, context.session)
-    inputs = {i: input_pointer(context, i) for i in stage.inputs}
-    if stage is graph.head:
-        result = _HeadStage(context=context, stage=stage, inputs=inputs, check=check).run()
-    else:
-        result = _run_inner(context, stage, inputs)
+
+    def attempt() -> StageResult:
+        inputs = {i: input_pointer(context, i) for i in stage.inputs}
+        check_lineage(context, inputs, thorough=is_recovering())
+        if stage is graph.head:
+            return _HeadStage(context=context, stage=stage, inputs=inputs, check=check).run()
+        return _run_inner(context, stage, inputs)
+
+    result = recovering(context, stage, attempt, lambda i: run_stage(i, context))
     result = replace(result, seconds=time.perf_counter() - started)
     log.info(
         "%s/stage_%d of run %s: %s in %.2f s",
@@ -88,10 +96,29 @@ def run_stage(stage_id: int, context: StageContext) -> StageResult:
 def read_result(context: StageContext) -> pa.Table:
     """The result of a run whose head stage has ended, with Spark's names, in its order.
 
+    A result that is lost is made again where the run recovers what is lost.
+
     Raises:
         ManifestError: The head stage has not run, or its output is lost.
-        ShuffleReadError: Part of the output is lost.
+        ShuffleReadError: Part of the output is lost; the next run makes it again.
     """
+    head = context.graph.head.stage_id
+    try:
+        return _read_result(context)
+    except ShuffleReadError as error:
+        pointer = read_pointer(context.store, context.root_run_id, head)
+        if pointer is None:
+            raise
+        with suppress(ManifestError):  # where it is the manifest that is lost, no mark is needed
+            forget_if_damaged(context.store, pinned_manifest(context, head, pointer))
+        if not context.recovers:
+            raise
+        log.warning("%s is made again: %s", context.stage_name(head), error)
+    run_stage(head, context)
+    return _read_result(context)
+
+
+def _read_result(context: StageContext) -> pa.Table:
     graph, store = context.graph, context.store
     name = context.stage_name(graph.head.stage_id)
     pointer = read_pointer(store, context.root_run_id, graph.head.stage_id)
@@ -111,7 +138,7 @@ def _run_inner(
     if (found := usable_manifest(context, stage, fingerprint)) is not None:
         return _finish(context, stage, found, reused=True)
     look = partial(usable_manifest, context, stage, fingerprint)
-    with sole_computation(context, stage, fingerprint, look) as found:
+    with sole_computation(context, stage, fingerprint, look, among_steps=is_recovering()) as found:
         if found is not None:
             return _finish(context, stage, found, reused=True)
         try:
@@ -120,7 +147,7 @@ def _run_inner(
             first_line = str(error).splitlines()[0]
             reason = f"stage_{stage.stage_id} fails by itself, on Spark too: {first_line}"
             return _defer(context, stage, fingerprint, reason)
-        return _commit(context, stage, fingerprint, output)
+        return _commit(context, stage, fingerprint, output, inputs=inputs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +196,8 @@ class _HeadStage:
         except QueryFailedError as error:
             return self._run_whole_query(str(error).splitlines()[0])
         if (mismatch := self.check.result().mismatch) is None:
-            return _commit(context, stage, fingerprint, output, self.check.result())
+            check = self.check.result()
+            return _commit(context, stage, fingerprint, output, check, inputs=self.inputs)
         return self._run_whole_query(mismatch)
 
     def _run_whole_query(self, reason: str) -> StageResult:
@@ -196,19 +224,15 @@ def _run_fragment(
     manifests = {i: pinned_manifest(context, i, pointer) for i, pointer in inputs.items()}
     attempt = _attempt(context, stage, manifests, fingerprint)
     reason: str | None = None
-    try:
-        if stage.engine == "duckdb" and (reason := _native_reason(context, stage)) is None:
-            try:
-                return run_duckdb(attempt)
-            except QueryError as error:
-                reason = str(error).splitlines()[0]
-        if reason is not None:
-            name = context.stage_name(stage.stage_id)
-            log.warning("%s: DuckDB cannot run it, Spark does: %s", name, reason)
-        return replace(run_spark(attempt), fallback_reason=reason)
-    except ShuffleReadError:
-        forget_lost_inputs(context, manifests)
-        raise
+    if stage.engine == "duckdb" and (reason := _native_reason(context, stage)) is None:
+        try:
+            return run_duckdb(attempt)
+        except QueryError as error:
+            reason = str(error).splitlines()[0]
+    if reason is not None:
+        name = context.stage_name(stage.stage_id)
+        log.warning("%s: DuckDB cannot run it, Spark does: %s", name, reason)
+    return replace(run_spark(attempt), fallback_reason=reason)
 
 
 def _native_reason(context: StageContext, stage: Stage) -> str | None:
@@ -252,6 +276,7 @@ def _commit(
     fingerprint: str,
     output: Output,
     check: SchemaCheck | None = None,
+    inputs: Mapping[int, StagePointer] | None = None,
 ) -> StageResult:
     manifest = commit_manifest(
         context.store,
@@ -266,6 +291,7 @@ def _commit(
         codec=context.settings.codec,
         created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         metrics=output.metrics(),
+        lineage=merged_lineage(inputs or {}),
     )
     result = _finish(
         context, stage, manifest, reused=False, check=check, reason=output.fallback_reason
@@ -291,8 +317,14 @@ def _finish(
         columns=() if check is None else check.columns,
         engine=manifest.engine,
         fallback_reason=reason,
+        content=manifest.content_hash,
+        lineage=manifest.lineage,
     )
     write_pointer(context.store, context.root_run_id, stage.stage_id, pointer)
+    # Garbage collection keeps what is pinned; it may have been at work before this was.
+    if reused and not context.store.exists(layout.manifest(manifest.fingerprint)):
+        log.warning("%s was removed just now and runs again", context.stage_name(stage.stage_id))
+        return run_stage(stage.stage_id, context)
     return StageResult(
         stage_id=stage.stage_id,
         fingerprint=manifest.fingerprint,

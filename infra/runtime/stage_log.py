@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from infra.errors import StorageError
 from infra.runtime.task_spec import TaskReport
-from infra.storage import layout
+from infra.storage import layout, secrets
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 
 MAX_TASK_LINES = 100
@@ -81,7 +81,8 @@ def write_stage_log(
     """
     lines = [*_cause_lines(error), *(line for r in _ordered(reports) for line in _task_lines(r))]
     try:
-        store.write_bytes(_key(run_id, stage_id), ("\n".join(lines) + "\n").encode())
+        text = secrets.redact("\n".join(lines) + "\n")
+        store.write_bytes(_key(run_id, stage_id), text.encode())
     except StorageError:
         log.warning("run %s: the log of stage_%d could not be kept", run_id, stage_id)
 

@@ -16,10 +16,12 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from infra.engines.chunk_inputs import ChunkInput
+from infra.engines.chunk_steps import run_in_steps
 from infra.engines.duckdb import DuckDbSettings, run_fragment
 from infra.engines.errors import QueryError
 from infra.engines.inputs import (
@@ -41,6 +43,7 @@ from infra.runtime.task_spec import (
     TaskSettings,
     TaskSpec,
 )
+from infra.shuffle import broadcast_cache
 from infra.shuffle.manifest import Manifest, ManifestError, load_manifest
 from infra.shuffle.map_file import MapFile, OutputPartitioning
 from infra.shuffle.reader import read_partitions
@@ -64,6 +67,10 @@ class _Meter:
     write_seconds: float = 0.0
     started: float = field(default_factory=time.perf_counter)
     started_at: float = field(default_factory=time.time)
+
+    def read_first(self, num_rows: int) -> None:
+        """Note that only so many rows of the first input were needed."""
+        self.rows_in[0] = num_rows
 
 
 def run_task(spec: TaskSpec, attempt: int = 0) -> TaskReport:
@@ -146,8 +153,21 @@ def read_input(spec: TaskSpec, part: int) -> Iterator[pa.RecordBatch]:
         return read_parquet_batches(
             ParquetInput(leaf.columns, leaf.files[part : part + 1], options)
         )
+    if isinstance(leaf, ChunkInput):
+        return _chunk_rows(leaf.part(part), spec.settings)
     low = leaf.low + part
-    return read_shuffle(store, leaf, low, min(low + 1, leaf.high))
+    return read_shuffle(store, leaf, low, min(low + 1, leaf.high), spec.settings)
+
+
+def _chunk_rows(leaf: ChunkInput, settings: TaskSettings) -> Iterator[pa.RecordBatch]:
+    """Rows of a deduplicated table for another engine; DuckDB deduplicates them here, too."""
+    options = dict(settings.store.get("options", {}))
+    columns = ", ".join('"' + c.name.replace('"', '""') + '"' for c in leaf.columns)
+    sql = f"SELECT {columns or 'TRUE AS no_column'} FROM in_0"
+    inputs = [replace(leaf, storage_options=options)]
+    schema = leaf_schema(leaf.columns)
+    with run_fragment(sql, inputs, schema, _database_settings(settings)) as batches:
+        yield from batches
 
 
 def _pinned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -162,7 +182,9 @@ def _run(spec: TaskSpec, attempt: str, meter: _Meter) -> MapFile:
     schema = output_schema(spec.types)
     inputs = [_engine_input(store, i, spec.settings, p, meter) for p, i in enumerate(spec.inputs)]
     with (
-        run_fragment(spec.sql, inputs, schema, _database_settings(spec.settings)) as batches,
+        run_in_steps(
+            spec.sql, inputs, schema, _database_settings(spec.settings), read=meter.read_first
+        ) as batches,
         open_writer(
             store, spec.fingerprint, spec.task_index, attempt, schema, spec.output, spec.settings
         ) as writer,
@@ -205,9 +227,11 @@ def output_schema(types: tuple[DataType, ...]) -> pa.Schema:
 
 
 def read_shuffle(
-    store: ObjectStore, spec: ShuffleInput, low: int, high: int
+    store: ObjectStore, spec: ShuffleInput, low: int, high: int, settings: TaskSettings
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a range of partitions with the leaf's names and types.
+
+    A broadcast input is kept for the next tasks of this process.
 
     Raises:
         ShuffleReadError: The upstream stage's output is lost.
@@ -215,9 +239,25 @@ def read_shuffle(
     """
     manifest = pinned_manifest(store, spec)
     schema = leaf_schema(spec.columns)
-    _, batches = read_partitions(store, manifest, low, high)
-    for batch in batches:
-        yield conform(batch, schema)
+
+    def read() -> Iterator[pa.RecordBatch]:
+        memory = settings.reader_memory_bytes
+        files = None if spec.files is None else range(*spec.files)
+        _, batches = read_partitions(store, manifest, low, high, files=files, memory_bytes=memory)
+        for batch in batches:
+            yield conform(_share_of(batch, *spec.share), schema)
+
+    if manifest.partitioning.kind != "broadcast":
+        yield from read()
+        return
+    key = manifest.manifest_hash, low, high, spec.columns
+    yield from broadcast_cache.SHARED.batches(key, read, settings.broadcast_cache_bytes)
+
+
+def _share_of(batch: pa.RecordBatch, index: int, shares: int) -> pa.RecordBatch:
+    """Part `index` of `shares` of the rows; together the parts are the batch."""
+    start = batch.num_rows * index // shares
+    return batch.slice(start, batch.num_rows * (index + 1) // shares - start)
 
 
 def pinned_manifest(store: ObjectStore, spec: ShuffleInput) -> Manifest:
@@ -272,18 +312,20 @@ def _report(
 def _known_rows(spec: InputSpec) -> int:
     if isinstance(spec, ScanInput):
         return sum(f.row_end - f.row_start for f in spec.files)
-    return 0
+    return spec.num_rows if isinstance(spec, ChunkInput) else 0
 
 
 def _engine_input(
     store: ObjectStore, spec: InputSpec, settings: TaskSettings, position: int, meter: _Meter
-) -> EngineInput:
+) -> EngineInput | ChunkInput:
     if isinstance(spec, ScanInput):
         options = settings.store.get("options", {})
         return ParquetInput(spec.columns, spec.files, dict(options))
+    if isinstance(spec, ChunkInput):
+        return replace(spec, storage_options=dict(settings.store.get("options", {})))
     if spec.low >= spec.high:
         return ParquetInput(spec.columns, ())
-    read = functools.partial(read_shuffle, store, spec, spec.low, spec.high)
+    read = functools.partial(read_shuffle, store, spec, spec.low, spec.high, settings)
     metered = functools.partial(_metered, read, position, meter)
     return ArrowInput(spec.columns, metered, spec.num_bytes * _EXPANSION)
 

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.errors import InputLostError, QueryError
 from infra.engines.inputs import FileRows, LeafColumn
 from infra.errors import ShuffleReadError, StorageError, StorageRefusedError, TaskFailedError
 from infra.shuffle.manifest import ManifestError
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
+from infra.storage import secrets
 from planner.errors import StagecoachError
 from planner.types import DataType, parse_type
 
@@ -42,6 +44,8 @@ class ShuffleInput:
         manifest_hash: Which commit of it the run pinned.
         stage: The producer's name, for messages.
         num_bytes: Stored bytes of those partitions.
+        files: First of the map files that are read and the one after the last; None for all.
+        share: Of the rows of each batch, the part of this number of so many parts.
     """
 
     columns: tuple[LeafColumn, ...]
@@ -51,9 +55,11 @@ class ShuffleInput:
     low: int
     high: int
     num_bytes: int = 0
+    files: tuple[int, int] | None = None
+    share: tuple[int, int] = (0, 1)
 
 
-InputSpec = ScanInput | ShuffleInput
+InputSpec = ScanInput | ShuffleInput | ChunkInput
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +79,8 @@ class TaskSettings:
     max_spill_bytes: int
     spill_dir: str
     codec: Codec
+    reader_memory_bytes: int = 128 << 20
+    broadcast_cache_bytes: int = 0
     directories: tuple[str, ...] = ()
 
 
@@ -159,7 +167,7 @@ class TaskFailure:
         for kind, known in _KINDS.items():
             if isinstance(error, known):
                 return cls(kind=kind, args=_arguments(error), error_class=type(error).__name__)
-        text = str(error) or type(error).__name__
+        text = secrets.redact(str(error)) or type(error).__name__
         message = text if isinstance(error, StagecoachError) else f"{type(error).__name__}: {text}"
         return cls(kind="other", args=(message,), error_class=type(error).__name__)
 
@@ -250,6 +258,8 @@ def _arguments(error: BaseException) -> tuple[Any, ...]:
 
 
 def _input_to_dict(spec: InputSpec) -> dict[str, Any]:
+    if isinstance(spec, ChunkInput):
+        return {"kind": "chunks", **spec.to_dict()}
     columns = [c.to_list() for c in spec.columns]
     if isinstance(spec, ScanInput):
         files = [list(vars(f).values()) for f in spec.files]
@@ -258,8 +268,11 @@ def _input_to_dict(spec: InputSpec) -> dict[str, Any]:
 
 
 def _input_from_dict(values: Mapping[str, Any]) -> InputSpec:
+    if values["kind"] == "chunks":
+        return ChunkInput.from_dict(values)
     columns = tuple(LeafColumn.from_list(c) for c in values["columns"])
     if values["kind"] == "scan":
         return ScanInput(columns=columns, files=tuple(FileRows(*f) for f in values["files"]))
-    rest = {k: v for k, v in values.items() if k not in ("kind", "columns")}
-    return ShuffleInput(columns=columns, **rest)
+    rest = {k: v for k, v in values.items() if k not in ("kind", "columns", "files", "share")}
+    files = None if values["files"] is None else tuple(values["files"])
+    return ShuffleInput(columns=columns, files=files, share=tuple(values["share"]), **rest)

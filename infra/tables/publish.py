@@ -24,7 +24,7 @@ from infra.engines.errors import StageCanceledError
 from infra.errors import ShuffleReadError, TaskFailedError
 from infra.runtime.jobs import ProgressListener, job_tag, tagged_job, was_canceled
 from infra.settings import EngineSettings
-from infra.shuffle.manifest import Manifest, invalidate_manifest
+from infra.shuffle.manifest import Manifest, mark_lost
 from infra.shuffle.reader import verify_files
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore
@@ -303,7 +303,7 @@ def _forget_lost(store: ObjectStore, manifest: Manifest) -> None:
     try:
         verify_files(store, manifest)
     except ShuffleReadError:
-        invalidate_manifest(store, manifest.fingerprint, manifest.manifest_hash)
+        mark_lost(store, manifest.fingerprint, manifest.manifest_hash)
 
 
 def _with_files(change: TableChange, files: Sequence[TableFile]) -> TableChange:

@@ -17,19 +17,19 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 
 from infra.engines.spark import run_tasks
-from infra.errors import TaskFailedError
+from infra.errors import ConfigError, TaskFailedError
 from infra.runtime import spark_session
 from infra.runtime.connect_server import await_server
 from infra.runtime.jobs import cancel_stage, job_tag, tagged_job, was_canceled
 from infra.runtime.spark_session import (
     get_session,
     isolated_session,
-    ship_code,
     stop_sessions,
     task_slots,
 )
@@ -144,12 +144,14 @@ def interrupted(folder: Path) -> dict[str, Any]:
     return {"raised": raised, "seconds": time.monotonic() - started}
 
 
-def other_code() -> list[str]:
-    """The workers of a client whose code is not the server's."""
-    with isolated_session(get_session(load_settings()), "UTC") as session:
-        spark_session._isolate(session)
-        ship_code(session)
-        return workers(session)
+def other_code() -> str:
+    """What a client is told whose code is not the server's."""
+    with patch.object(spark_session, "code_digest", lambda: "another"):
+        try:
+            spark_session._connect(load_settings())
+        except ConfigError as error:
+            return str(error)
+    return ""
 
 
 def restarted(watcher: int) -> dict[str, Any]:
@@ -177,18 +179,20 @@ def main() -> None:
     folder, watcher = Path(sys.argv[1]), int(sys.argv[2])
     settings = load_settings()
     session = get_session(settings)
-    with isolated_session(session, "Asia/Tokyo") as isolated:
-        zone = isolated.sql("SELECT current_timezone() AS z").collect()[0]["z"]
-        same = workers(isolated)
+    same: list[str] = []
+    for _ in range(3):
+        with isolated_session(session, "Asia/Tokyo") as isolated:
+            zone = isolated.sql("SELECT current_timezone() AS z").collect()[0]["z"]
+            same += workers(isolated)
     report = {
         "slots": task_slots(settings),
         "workers": [*workers(session), *same],
         "zone": zone,
-        "other_code": other_code(),
         "workers_after": workers(session),
         "canceled": canceled(folder),
         "interrupted": interrupted(folder),
         "restarted": restarted(watcher),
+        "other_code": other_code(),
     }
     stop_sessions()
     sys.stdout.write(json.dumps(report))

@@ -50,6 +50,7 @@ def test_what_a_server_is_configured_with() -> None:
     assert conf["spark.driver.memory"] == "3g"
     assert conf[SLOTS_CONF] == "3"
     assert conf[CODE_CONF] == code_digest()
+    assert conf["spark.sql.artifact.isolation.enabled"] == "false"
     assert not [value for name, value in conf.items() if "token" in name.lower()]
 
 
@@ -57,7 +58,7 @@ def test_executors_elsewhere_do_not_have_our_code() -> None:
     conf = server_conf(EngineSettings(master="spark://somewhere:7077"), 20_123)
     assert CODE_CONF not in conf
     assert SLOTS_CONF not in conf
-    assert "spark.sql.artifact.isolation.enabled" not in conf
+    assert conf["spark.sql.artifact.isolation.enabled"] == "true"
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
@@ -171,10 +172,11 @@ def test_a_warm_server_serves_recovers_and_ends(
     seen = json.loads(client.stdout)
     assert seen["slots"] == 2
     assert seen["zone"] == "Asia/Tokyo"
-    # Nothing was shipped, and every session has the same warm worker.
+    # Nothing was shipped, and four sessions have the same workers, one for each slot.
     assert {text.split()[1] for text in seen["workers"]} == {str(ROOT / "infra/runtime/task.py")}
+    assert len(seen["workers"]) == 4
     assert len(set(seen["workers"])) <= 2
-    assert ".zip/infra/runtime/task.py" in seen["other_code"][0]
+    assert "start the UI again" in seen["other_code"]
     assert seen["workers_after"][0] in seen["workers"]
 
     assert seen["canceled"]["told"]

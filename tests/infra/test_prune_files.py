@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,7 +155,7 @@ def test_fingerprints_ignore_files_without_rows_for_the_query(tmp_path: Path) ->
     catalog = write(tmp_path, [0, 1, 2])
     sql = "SELECT name, count(*) AS n FROM t WHERE day BETWEEN '2024-01-02' AND '2024-01-03' GROUP BY name"  # fmt: skip
 
-    def fingerprints(text: str) -> tuple[str, ...]:
+    def fingerprints(text: str) -> Mapping[int, str]:
         catalog.refresh()
         graph = plan_query(text, catalog, PlannerOptions(force_distribution=True, num_partitions=2))
         return stage_fingerprints(graph, take_snapshot(catalog, ["t"]), {}, root_run_id="r")

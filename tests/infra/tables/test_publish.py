@@ -21,7 +21,7 @@ from infra.catalog.files import stat_file
 from infra.catalog.footers import read_footer
 from infra.errors import ShuffleReadError, StorageError
 from infra.shuffle.gc import collect_garbage
-from infra.shuffle.manifest import load_manifest
+from infra.shuffle.manifest import is_lost
 from infra.storage import layout
 from infra.storage.local_store import LocalStore
 from infra.storage.object_store import StorageOptions
@@ -399,7 +399,7 @@ def test_lost_output_is_named_and_forgotten(store: LocalStore) -> None:
         publish(
             manifest, [Field("n", BIGINT)], target, store=store, settings=SETTINGS, spark=no_spark
         )
-    assert load_manifest(store, manifest.fingerprint) is None
+    assert is_lost(store, manifest)
     assert not objects_in(store)
 
 

@@ -1,0 +1,214 @@
+"""Scans of deduplicated tables on real files: random chunk sets, divided among tasks, on DuckDB."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from infra.catalog.snapshot import TableSnapshot
+from infra.engines.chunk_inputs import ChunkInput
+from infra.engines.chunk_steps import run_in_steps
+from infra.engines.duckdb import DuckDbSettings
+from infra.engines.errors import InputLostError
+from infra.engines.inputs import LeafColumn, leaf_schema
+from infra.runtime.chunk_scans import ChunkScan, plan_chunk_scan, pruned_chunks
+from infra.runtime.estimator import InputSizes, ScanSlice, assign_tasks
+from planner.chunks import reading
+from planner.chunks.chunk import Chunk
+from planner.errors import CatalogError
+from planner.expressions import (
+    TRUE,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    SortKey,
+    call,
+    substitute,
+)
+from planner.physical import DedupScanExec, FilterExec, PhysicalPlan, SortExec
+from planner.sql.fragment import render_fragment
+from planner.stages import Branch, Stage, StageOutput
+from planner.tree import walk
+from planner.types import BIGINT, BOOLEAN, Field, arrow_schema
+from tests.planner.chunks.chunk_sets import ChunkSet, chunk_set
+from tests.planner.chunks.model import Model
+
+_CASES = int(os.environ.get("STAGECOACH_CHUNK_CASES", "60"))
+_FIRST_ID = 10
+
+
+def written(case: ChunkSet, folder: Path) -> tuple[Chunk, ...]:
+    """The chunks as files."""
+    chunks = []
+    for chunk in case.chunks:
+        schema = arrow_schema(chunk.columns)
+        rows = [{f.name: r.get(f.name) for f in chunk.columns} for r in case.rows[chunk.chunk_id]]
+        table = pa.Table.from_pylist(rows, schema=schema)
+        path = folder / f"{chunk.chunk_id}.{chunk.kind}"
+        if chunk.kind == "parquet":
+            pq.write_table(table, path, row_group_size=3)
+        else:
+            with pa.ipc.new_file(path, schema) as writer:
+                writer.write_table(table, max_chunksize=3)
+        groups = tuple(min(3, table.num_rows - i) for i in range(0, table.num_rows, 3))
+        size = path.stat().st_size
+        chunks.append(replace(chunk, uri=str(path), num_bytes=size, row_groups=groups))
+    return tuple(chunks)
+
+
+def scan_of(
+    case: ChunkSet, chunks: tuple[Chunk, ...], predicate: Expression
+) -> tuple[PhysicalPlan, DedupScanExec, TableSnapshot]:
+    """A fragment that filters a scan of all columns, and what it reads."""
+    table = case.context.table
+    snapshot = TableSnapshot(table="t", columns=table.columns, files=(), dedup=table, chunks=chunks)
+    columns = tuple(Column(_FIRST_ID + i, f.name, f.dtype) for i, f in enumerate(table.columns))
+    leaf = DedupScanExec("t", columns, table.column_names, key=table.primary_key)
+    refs: dict[int, Expression] = {i: c.ref for i, c in enumerate(columns)}
+    if predicate == TRUE:
+        return leaf, leaf, snapshot
+    return FilterExec(leaf, substitute(predicate, refs)), leaf, snapshot
+
+
+def task_rows(fragment: PhysicalPlan, scan: ChunkScan, tasks: int, folder: Path) -> list[str]:
+    """The rows of all tasks of a stage with one scan, as sorted texts."""
+    return sorted(repr(row) for row in task_values(fragment, scan, tasks, folder)[0])
+
+
+def task_values(
+    fragment: PhysicalPlan, scan: ChunkScan, tasks: int, folder: Path
+) -> tuple[list[list[Any]], int]:
+    """The rows of all tasks of a stage with one scan, and how many rows were left unread."""
+    columns = fragment.columns
+    fields = tuple(Field(c.name, c.dtype) for c in columns)
+    stage = Stage(
+        0, "", fragment, (Branch("splits", (0,)),), StageOutput("gather"), fields, "duckdb", ""
+    )
+    sizes = InputSizes({0: scan.sources}, {})
+    assigned = assign_tasks(
+        stage,
+        sizes,
+        parallelism=tasks,
+        target_task_bytes=1 if tasks > 1 else 1 << 40,
+        min_task_bytes=1,
+    )
+    schema = leaf_schema(tuple(LeafColumn(f"c{i}", "", c.dtype) for i, c in enumerate(columns)))
+    sql = render_fragment(stage, "duckdb", {})
+    settings = DuckDbSettings(
+        time_zone="UTC",
+        memory_bytes=1 << 28,
+        spill_dir=str(folder / "spill"),
+        directories=(str(folder),),
+    )
+    rows: list[list[Any]] = []
+    unread = 0
+    for task in assigned:
+        share = task.slices[0]
+        assert isinstance(share, ScanSlice)
+        leaf = ChunkInput.from_dict(scan.bind(share).to_dict())
+        needed: list[int] = []
+        with run_in_steps(sql, [leaf], schema, settings, read=needed.append) as batches:
+            rows += [list(r.values()) for b in batches for r in b.to_pylist()]
+        unread += leaf.num_rows - needed[-1] if needed else 0
+    return rows, unread
+
+
+def in_both(predicate: Expression) -> Expression:
+    """The predicate, if it has none of the functions that only the model knows."""
+    own = {"half", "sign_text"}
+    found = any(isinstance(n, Call) and n.function in own for n in walk(predicate))
+    return TRUE if found else predicate
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_tasks_give_the_rows_of_the_model(
+    part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "SHARE_BYTES", 1000)
+    for seed in range(part, _CASES, 4):
+        case = chunk_set(seed)
+        folder = tmp_path / str(seed % 8)
+        folder.mkdir(exist_ok=True)
+        chunks = written(case, folder)
+        predicate = in_both(case.predicate)
+        fragment, leaf, snapshot = scan_of(case, chunks, predicate)
+        scan = plan_chunk_scan(fragment, leaf, snapshot, {}, "UTC")
+        model = Model(case.context.table, case.rows, prunes=False)
+        expected = model.expected(case.chunks, predicate, case.context.table.column_names)
+        for tasks in (1, 3):
+            assert task_rows(fragment, scan, tasks, folder) == expected, seed
+
+
+def test_the_first_rows_by_time_are_found_in_the_first_chunks(tmp_path: Path) -> None:
+    unread = 0
+    for seed in range(_CASES):
+        case = chunk_set(seed)
+        if case.context.table.time_column is None:
+            continue
+        folder = tmp_path / str(seed % 8)
+        folder.mkdir(exist_ok=True)
+        predicate = in_both(case.predicate)
+        fragment, leaf, snapshot = scan_of(case, written(case, folder), predicate)
+        time = next(c for c in leaf.outputs if c.name == "time")
+        place, fetch, ascending = leaf.outputs.index(time), 1 + seed % 4, seed % 3 == 0
+        top = SortExec(fragment, (SortKey(time.ref, ascending, ascending),), fetch)
+        scan = plan_chunk_scan(top, leaf, snapshot, {}, "UTC")
+        assert scan.wanted is not None
+        all_rows, _ = task_values(fragment, replace(scan, wanted=None), 1, folder)
+        known = {repr(row) for row in all_rows}
+
+        def order(row: list[Any], place: int = place) -> tuple[bool, int]:
+            return row[place] is not None, row[place] or 0
+
+        expected = sorted(map(order, all_rows), reverse=not ascending)[:fetch]
+        for tasks in (1, 3):
+            rows, saved = task_values(top, scan, tasks, folder)
+            unread += saved
+            assert {repr(row) for row in rows} <= known, seed
+            assert sorted(map(order, rows), reverse=not ascending)[:fetch] == expected, seed
+    assert unread > 50
+
+
+def test_chunks_outside_a_time_filter_are_not_read(tmp_path: Path) -> None:
+    case = chunk_set(next(s for s in range(1000) if _is_by_time(chunk_set(s))))
+    chunks = tuple(c for c in written(case, tmp_path) if c.time_range is not None)
+    low = min(c.time_min for c in chunks if c.time_min is not None)
+    wanted = call("le", BOOLEAN, case.context.ref("time"), _literal(low))
+    fragment, leaf, snapshot = scan_of(case, chunks, wanted)
+    found = pruned_chunks(fragment, leaf, snapshot, {}, "UTC")
+    assert {c.chunk_id for c in found} == {c.chunk_id for c in chunks if c.time_min == low}
+    assert len(found) < len(chunks)
+
+
+def _is_by_time(case: ChunkSet) -> bool:
+    starts = {c.time_min for c in case.chunks if c.time_range is not None}
+    return case.context.table.splits_by_time and len(starts) > 2
+
+
+def _literal(value: int) -> Expression:
+    return Literal(BIGINT, value)
+
+
+def test_a_chunk_that_is_gone_is_a_lost_input(tmp_path: Path) -> None:
+    case = chunk_set(next(s for s in range(100) if len(chunk_set(s).chunks) == 2))
+    chunks = written(case, tmp_path)
+    fragment, leaf, snapshot = scan_of(case, chunks, TRUE)
+    scan = plan_chunk_scan(fragment, leaf, snapshot, {}, "UTC")
+    os.remove(chunks[0].uri)
+    with pytest.raises(InputLostError, match=chunks[0].uri):
+        task_rows(fragment, scan, 1, tmp_path)
+
+
+def test_another_key_than_planned_asks_for_a_new_plan() -> None:
+    case = chunk_set(1)
+    fragment, leaf, snapshot = scan_of(case, (), TRUE)
+    other = replace(leaf, key=("f",))
+    with pytest.raises(CatalogError, match="compile the query again"):
+        plan_chunk_scan(fragment, other, snapshot, {}, "UTC")
