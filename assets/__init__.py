@@ -12,6 +12,7 @@ from assets.engine import RunListener as RunListener
 from assets.engine import StageRequest as StageRequest
 from assets.engine import StageRunner as StageRunner
 from assets.executor import stagecoach_threads as stagecoach_threads
+from assets.maintenance import GarbageCollection as GarbageCollection
 from assets.metadata import StageMetadata as StageMetadata
 from assets.project import Project as Project
 from assets.project import ProjectError as ProjectError

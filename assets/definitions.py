@@ -17,12 +17,14 @@ from pathlib import Path
 import dagster as dg
 
 from assets.automation import automation_sensor
-from assets.base_tables import ListsFiles, base_table_sensor
+from assets.base_tables import base_table_sensor
 from assets.checks import build_checks
+from assets.compaction import build_compaction_jobs, build_compactions
 from assets.compiled_plans import CompiledPlans
 from assets.dependencies import order_queries
 from assets.executor import AssetJob, stagecoach_threads
 from assets.factory import ENGINE_RESOURCE, build_assets, build_job
+from assets.maintenance import GarbageCollection, build_gc_job, build_gc_schedule
 from assets.pinned_plans import PinnedPlans
 from assets.planning import PlannedProject, PlanQuery, plan_project, planner_of
 from assets.policy import execution_policy
@@ -37,13 +39,14 @@ from assets.specs import (
     read_tables,
 )
 from assets.translator import StageTranslator
-from infra.catalog.catalog import load_catalog
+from infra.catalog.catalog import FileCatalog, load_catalog
 from infra.errors import StorageError
 from infra.settings import EngineSettings
 from planner.catalog import Catalog, MappingCatalog, TableInfo
 from planner.errors import CatalogError
 from planner.options import PlannerOptions
-from planner.stages import Stage
+from planner.physical import OneRowExec
+from planner.stages import Branch, Stage, StageGraph, StageOutput
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +63,7 @@ def build_definitions(
     plan: PlanQuery | None = None,
     schedules_run: bool = True,
     missing_data_hint: str = "",
+    gc: GarbageCollection | None = None,
 ) -> dg.Definitions:
     """Everything that Dagster needs to know of a project.
 
@@ -76,6 +80,7 @@ def build_definitions(
             the query, the columns of its tables or their magnitude change.
         schedules_run: Whether schedules and automation run before anybody has turned them on.
         missing_data_hint: What to do where a table's data cannot be had, for the message.
+        gc: When garbage is collected in the storage root, by a job with a schedule; None: never.
 
     Raises:
         ProjectError: Names clash, queries read one another in a circle, or SQL or front matter has
@@ -110,7 +115,7 @@ def build_definitions(
     # With compiled plans no table is looked at, not even for how many rows it has.
     catalog_now = tables if plans is None else MappingCatalog(())
     build = _Builder(planned, catalog_now, tables, translator, engine, missing_data_hint)
-    return build.definitions(schedules_run=schedules_run)
+    return build.definitions(schedules_run=schedules_run, gc=gc)
 
 
 class _Builder:
@@ -120,7 +125,7 @@ class _Builder:
         self,
         planned: PlannedProject,
         catalog: Catalog,
-        listing: ListsFiles,
+        listing: FileCatalog,
         translator: StageTranslator,
         engine: "EngineResource | dg.ResourceDefinition",
         hint: str,
@@ -133,7 +138,7 @@ class _Builder:
         self._hint = hint
         self._makers = {item.query.table.lower(): item for item in planned.queries}
 
-    def definitions(self, *, schedules_run: bool) -> dg.Definitions:
+    def definitions(self, *, schedules_run: bool, gc: GarbageCollection | None) -> dg.Definitions:
         """All of them."""
         specs = [
             (item, build_stage_specs(item, self._translator, self._makers))
@@ -144,10 +149,14 @@ class _Builder:
             self._translator,
         )
         missing = [
-            (query, _blocked_spec(query, r, self._hint)) for query, r in self._planned.blocked
+            (query, _blocked_spec(query, reason, self._hint, self._translator))
+            for query, reason in self._planned.blocked
         ]
+        chunk_tables = self._listing.chunk_tables()
+        compactions = build_compactions(chunk_tables, self._translator)
         check_keys(
             [
+                *((asset.key, f"compaction of '{asset.key.path[0]}'") for asset in compactions),
                 *((spec.key, item.query.source) for item, found in specs for _, spec in found),
                 *((spec.key, "a table of the catalog") for spec in tables),
                 *((spec.key, query.source) for query, spec in missing),
@@ -168,10 +177,15 @@ class _Builder:
             status = dg.DefaultScheduleStatus.RUNNING if schedules_run else _STOPPED
             if (schedule := build_schedule(item.query, job, status=status)) is not None:
                 schedules.append(schedule)
+        upkeep: list[dg.JobDefinition] = []
+        if gc is not None:
+            upkeep.append(build_gc_job(gc))
+            status = dg.DefaultScheduleStatus.RUNNING if schedules_run else _STOPPED
+            schedules.append(build_gc_schedule(gc, upkeep[0], status=status))
         return dg.Definitions(
-            assets=[*assets, *tables, *(spec for _, spec in missing)],
+            assets=[*assets, *tables, *compactions, *(spec for _, spec in missing)],
             asset_checks=checks,
-            jobs=jobs,
+            jobs=[*jobs, *build_compaction_jobs(chunk_tables, compactions), *upkeep],
             schedules=schedules,
             sensors=self._sensors(specs, running=schedules_run),
             resources={ENGINE_RESOURCE: self._engine},
@@ -208,13 +222,29 @@ def _with_statistics(table: TableInfo, catalog: Catalog) -> TableInfo:
         return table
 
 
-def _blocked_spec(query: Query, reason: str, hint: str) -> dg.AssetSpec:
+def _blocked_spec(
+    query: Query, reason: str, hint: str, translator: StageTranslator
+) -> dg.AssetSpec:
+    """An asset in the place of the query's result, under the key that this will have."""
     reason = " ".join([f"{reason.rstrip('.')}.", *([hint] if hint else [])])
+    head = Stage(
+        stage_id=0,
+        title="not planned",
+        fragment=OneRowExec(),
+        branches=(Branch("single", ()),),
+        output=StageOutput("gather"),
+        schema=(),
+        engine="spark",
+        engine_reason=reason,
+        sql=query.sql,
+    )
+    graph = StageGraph(query=query.name, sql=query.sql, stages=(head,), result=())
+    props = PlannedQuery(query=query, graph=graph, publishes=True).head_props
     return dg.AssetSpec(
-        key=dg.AssetKey([query.name]),
-        group_name=query.front_matter.group or query.name,
-        owners=query.front_matter.owners,
-        tags=query.front_matter.tags,
+        key=translator.get_asset_key(props),
+        group_name=translator.get_group_name(props),
+        owners=translator.get_owners(props),
+        tags=translator.get_tags(props),
         description=f"⚠ not planned: {reason}\n\n{query.front_matter.description}".strip(),
         metadata={"stagecoach/problem": reason},
     )

@@ -53,9 +53,14 @@ class StageRequest:
         root_run_id: The first of the runs that this one re-executes; itself if it is the first.
         parameters: Parameter values as text, by name; the run's own before the query's defaults.
         fresh: Whether the run reuses nothing that other runs have computed.
+        stages: The stages of the query that the run consists of; empty for all.
         outside: Stages that the run reads and does not run; empty for a run of the whole query.
         earlier: Runs that made those last, newest first. Where they are not there for the tables as
             they are now, the run reads the tables as one of these did.
+        regroups: Whether the run makes what it lacks of the stages that are not part of it. Dagster
+            may run one stage of a query for thirty days at once, and another day by day as what it
+            reads is there: then no run has made the output for just these days.
+        recover: Whether lost outputs of stages are computed again; None as the settings say.
         attempt: How many times the step has been tried before in this run.
         progress: Told how many of how many tasks are done, now and then.
     """
@@ -66,8 +71,11 @@ class StageRequest:
     root_run_id: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     fresh: bool = False
+    stages: tuple[int, ...] = ()
     outside: tuple[int, ...] = ()
     earlier: tuple[EarlierRun, ...] = ()
+    regroups: bool = False
+    recover: bool | None = None
     attempt: int = 0
     progress: Progress = field(default=_ignore, compare=False, repr=False)
 
@@ -126,6 +134,15 @@ class HearsTheEnd(Protocol):
 
     def run_ended(self, request: StageRequest) -> None:
         """The head stage has ended, or a stage has failed for good."""
+        ...
+
+
+@runtime_checkable
+class HearsOfRuns(Protocol):
+    """A runner that is told when a Dagster run is over."""
+
+    def run_over(self, run_id: str) -> None:
+        """No step of the run is running any more, nor will be; called once, by the executor."""
         ...
 
 
@@ -227,6 +244,11 @@ class ListeningRunner:
         """Pass it on."""
         if isinstance(self._runner, HearsTheEnd):
             self._runner.run_ended(request)
+
+    def run_over(self, run_id: str) -> None:
+        """Pass it on."""
+        if isinstance(self._runner, HearsOfRuns):
+            self._runner.run_over(run_id)
 
     def failure_log(self, request: StageRequest) -> FailureLog | None:
         """The log of the stage's last failure, if the runner keeps it."""

@@ -49,6 +49,7 @@ from dagster._core.executor.base import Executor
 from dagster._utils.error import serializable_error_info_from_exc_info
 
 from assets.cancellation import CANCEL_AGAIN_SECONDS, cancel_registry
+from assets.engine import HearsOfRuns
 
 __all__ = [
     "AssetJob",
@@ -174,6 +175,9 @@ def _clean_up(job_context: PlanExecutionContext, steps: "_StepThreads") -> None:
     run_id = job_context.run_id
     if not steps.running:
         cancel_registry.forget(run_id)
+        for resource in job_context.scoped_resources_builder.resource_instance_dict.values():
+            if isinstance(resource, HearsOfRuns):
+                resource.run_over(run_id)
         return
     # The mark stays: a step that has not started its job yet finds it when it registers.
     cancel_registry.cancel(run_id)

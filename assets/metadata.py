@@ -46,6 +46,7 @@ class StageMetadata:
         decisions: Markdown: why this engine, this many tasks, these files.
         table_versions: Versions of the published tables that it read, by name.
         plan_warning: Markdown: which tables the plan no longer fits, and what to do.
+        recovered: What was lost upstream and was computed again while it ran.
     """
 
     rows: int | None = None
@@ -70,6 +71,7 @@ class StageMetadata:
     decisions: str | None = None
     table_versions: Mapping[str, int] | None = None
     plan_warning: str | None = None
+    recovered: str | None = None
 
     def to_dagster(self) -> dict[str, dg.MetadataValue[Any]]:
         """The metadata as Dagster takes it, with Dagster's own keys for rows and place."""

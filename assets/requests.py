@@ -4,7 +4,7 @@ In: Dagster's context and the query. Out: a `StageRequest`: which run's snapshot
 hold, what may be reused, and (for a run of part of a query) whose outputs of the others are read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import dagster as dg
 
@@ -38,8 +38,11 @@ def build_request(
     partitions = planned.query.front_matter.partitions
     window = run_window(context, partitions)
     root = _root_of(context.instance, run, planned)
+    chosen = _chosen(context, planned, keys)
     # A re-execution reads what the run that it goes on with has read.
-    outside = () if _goes_on(run) else _outside(context, planned, keys)
+    goes_on = _goes_on(run)
+    outside = () if goes_on else _outside(planned, chosen)
+    earlier = _earlier(context.instance, planned, [keys[i] for i in outside], window)
     return StageRequest(
         graph=planned.graph,
         stage_id=stage.stage_id,
@@ -49,9 +52,12 @@ def build_request(
             planned.graph, run, window, partitions, alone=run.job_name == planned.query.job_name
         ),
         fresh=root.fresh,
+        recover=planned.query.front_matter.recover,
         attempt=context.retry_number,
+        stages=chosen if len(chosen) < len(planned.graph.stages) else (),
         outside=outside,
-        earlier=_earlier(context.instance, planned, [keys[i] for i in outside], window),
+        earlier=earlier,
+        regroups=window is not None and (goes_on or bool(earlier)),
     )
 
 
@@ -80,14 +86,18 @@ def run_parameters(
     }
 
 
-def _outside(
+def _chosen(
     context: dg.AssetExecutionContext, planned: PlannedQuery, keys: Mapping[int, dg.AssetKey]
 ) -> tuple[int, ...]:
-    """Stages that stages of this run read and that are not part of it."""
+    """The stages of the query that the run consists of."""
     selected = context.job_def.asset_layer.executable_asset_keys
-    chosen = [stage for stage in planned.graph.stages if keys[stage.stage_id] in selected]
-    read = {i for stage in chosen for i in stage.inputs}
-    return tuple(sorted(i for i in read if keys[i] not in selected))
+    return tuple(s.stage_id for s in planned.graph.stages if keys[s.stage_id] in selected)
+
+
+def _outside(planned: PlannedQuery, chosen: Collection[int]) -> tuple[int, ...]:
+    """Stages that stages of the run read and that are not part of it."""
+    read = {i for stage_id in chosen for i in planned.graph.stages[stage_id].inputs}
+    return tuple(sorted(read.difference(chosen)))
 
 
 def _earlier(

@@ -7,7 +7,7 @@ In: settings (a file, `STAGECOACH_*` variables, the resource's own values) and a
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from assets.observing import Observer
 from assets.parameters import bind_parameters
 from infra.catalog.catalog import load_catalog
 from infra.catalog.statistics import FooterCache
+from infra.errors import ShuffleReadError, StorageError
 from infra.settings import EngineSettings, load_settings
 from infra.storage.layout import table_prefix
 from infra.storage.object_store import ObjectStore
@@ -64,6 +65,7 @@ class StageEngine:
         self._footers = FooterCache()
         self._lock = threading.Lock()
         self._runs: OrderedDict[tuple[str, str], _Run] = OrderedDict()
+        self._begun: set[tuple[str, str]] = set()
 
     def run_stage(self, request: StageRequest) -> StageMetadata:
         """Run the stage and return when its output is committed.
@@ -77,6 +79,9 @@ class StageEngine:
         with self._observer.stage(request) as observed:
             run = self._run_of(request)
             with run.told(request):
+                for missing in _missing(request, run.context):
+                    logger.info("%s: stage_%d first, for these partitions", request.name, missing)
+                    run_stage(missing, run.context)
                 result = run_stage(request.stage_id, run.context)
             told = stage_metadata(result, request.graph, run.context.snapshot, self._store)
             if told.plan_warning is not None:
@@ -88,11 +93,26 @@ class StageEngine:
         """Push the run's metrics, if the settings say where to; see `HearsTheEnd`."""
         self._observer.run_ended(request)
 
+    def run_over(self, run_id: str) -> None:
+        """Say in storage that the run has ended, so that gc need not guess; see `HearsOfRuns`."""
+        from infra.runtime.run_marks import mark_ended
+
+        with self._lock:
+            over = {(root, run) for root, run in self._begun if _dagster_run(run) == run_id}
+            self._begun -= over
+        for root, run in sorted(over):
+            try:
+                mark_ended(self._store, root, run)
+            except StorageError:
+                # How the run ended is known; gc takes it for alive for a day.
+                logger.warning("run %s: its end could not be marked", run, exc_info=True)
+
     def cancel_stage(self, request: StageRequest) -> None:
         """Interrupt the stage's Spark jobs, from another thread; may be called again."""
         from infra.runtime.jobs import cancel_stage
 
-        cancel_stage(request.run_id, request.stage_id)
+        for stage_id in (request.stage_id, *_left_out(request)):
+            cancel_stage(request.run_id, stage_id)
 
     def first_rows(self, request: StageRequest, limit: int) -> pa.Table:
         """Run all stages of a query, one after the other; see `HasRows`."""
@@ -105,10 +125,17 @@ class StageEngine:
     def publish(self, request: StageRequest, target: PublishTarget) -> "Published":
         """Publish what the head stage came to; see `Publishes`."""
         from infra.runtime.commits import committed_result
+        from infra.runtime.stage import run_stage
         from infra.tables.publish import publish_stage
 
         context = self._run_of(request).context
-        published = publish_stage(context, committed_result(context), target)
+        try:
+            published = publish_stage(context, committed_result(context), target)
+        except ShuffleReadError as error:
+            if not context.recovers:
+                raise
+            logger.warning("%s: the result is lost (%s) and is made again", request.name, error)
+            published = publish_stage(context, run_stage(request.stage_id, context), target)
         self._observer.published(published)
         return published
 
@@ -151,6 +178,7 @@ class StageEngine:
 
     def _start_run(self, request: StageRequest) -> "_Run":
         from infra.runtime.commits import is_committed
+        from infra.runtime.run_marks import mark_begun
         from infra.runtime.stage import StageContext
 
         run = _Run()
@@ -166,6 +194,8 @@ class StageEngine:
                 parameters=bind_parameters(request.graph, request.parameters),
                 progress=run.on_progress,
                 fresh=root.fresh,
+                recover=request.recover,
+                stages=request.stages,
             )
             for root in roots
         )
@@ -176,7 +206,39 @@ class StageEngine:
                     logger.info("run %s reads what %s read", request.run_id, context.root_run_id)
                     run.context = context
                     break
+        root_run_id = run.context.root_run_id
+        mark_begun(self._store, root_run_id, request.run_id)
+        self._begun.add((root_run_id, request.run_id))
         return run
+
+
+def _dagster_run(run_id: str) -> str:
+    """Dagster's id of a run, whose name in storage may end with that of a query."""
+    return run_id.partition(".")[0]
+
+
+def _left_out(request: StageRequest) -> Sequence[int]:
+    """What the stage needs of the stages that the run does not consist of, leaves first."""
+    if not request.regroups or not request.stages:
+        return ()
+    found: set[int] = set()
+    left = [i for i in request.stage.inputs if i not in request.stages]
+    while left:
+        if (stage_id := left.pop()) not in found:
+            found.add(stage_id)
+            left += request.graph.stages[stage_id].inputs
+    return sorted(found)
+
+
+def _missing(request: StageRequest, context: "StageContext") -> Iterator[int]:
+    """Those of them that have no output for the run, as it comes to them."""
+    from infra.runtime.commits import is_committed
+
+    needed = [i for i in request.stage.inputs if i not in request.stages]
+    left_out = _left_out(request)
+    if not left_out or all(is_committed(context, i) for i in needed):
+        return
+    yield from (i for i in left_out if not is_committed(context, i))
 
 
 class _Run:
@@ -278,6 +340,13 @@ class EngineResource(dg.ConfigurableResource[StageEngine]):
             engine = self._engine
         if engine is not None:
             engine.run_ended(request)
+
+    def run_over(self, run_id: str) -> None:
+        """A Dagster run is over; see `HearsOfRuns`."""
+        with self._lock:
+            engine = self._engine
+        if engine is not None:
+            engine.run_over(run_id)
 
     def failure_log(self, request: StageRequest) -> FailureLog | None:
         """What the tasks of a failed stage said; see `HasFailureLog`."""

@@ -7,11 +7,13 @@ In: a run whose head stage has just ended, or of which a stage has failed, in wh
     the storage's pointers       ─▶ the stages that an earlier run made           ─┼▶ page.html
     manifests                    ─▶ tasks, rows, bytes                            ─┘
 
-A browser opens no `file://` link of a page that it got by HTTP. Dagster's webserver serves files
-that lie beside the logs of steps, so a copy is put there where it keeps these on local disk.
+A browser opens no `file://` link of a page that it got by HTTP. `stagecoach ui` serves the pages of
+the storage and tells runs where (`STAGECOACH_PAGES`). Without it a copy is put beside the logs of
+steps, where Dagster keeps these on local disk: its webserver offers them as downloads.
 """
 
 import logging
+import os
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +25,7 @@ import dagster as dg
 
 from assets.engine import StageRequest
 from assets.metadata import NAMESPACE, StageMetadata
+from infra.settings import PAGES_VARIABLE
 from infra.storage.object_store import ObjectStore
 from planner.stages import Engine, StageGraph
 
@@ -80,7 +83,12 @@ def write_run_page(
         page = analysis_page(analysis, moment).encode()
         key = layout.run_page(request.run_id)
         store.write_bytes(key, page)
-        return _links(store, key, _served_copy(context, request.graph.query, page))
+        address = os.environ.get(PAGES_VARIABLE)
+        if address:
+            link: str | None = f"{address}/runs/{request.run_id}"
+        else:
+            link = _offered_copy(context, request.graph.query, page)
+        return _links(store, key, link)
     except Exception:
         # The stage is committed; a page about it must not make it fail, whatever its sources raise:
         # Dagster's databases, the storage, the local disk, numbers that another version has told.
@@ -184,8 +192,8 @@ def _started_at(
     return first if started is None else min(started, first)
 
 
-def _served_copy(context: dg.AssetExecutionContext, query: str, page: bytes) -> str | None:
-    """The path of the page on Dagster's webserver, which serves what lies beside logs of steps."""
+def _offered_copy(context: dg.AssetExecutionContext, query: str, page: bytes) -> str | None:
+    """The path of the page on Dagster's webserver, which offers what lies beside logs of steps."""
     local_path = getattr(context.instance.compute_log_manager, "get_captured_local_path", None)
     if local_path is None:  # the logs are not on local disk
         return None
@@ -196,9 +204,9 @@ def _served_copy(context: dg.AssetExecutionContext, query: str, page: bytes) -> 
     return "/".join(["/logs", *log_key, _EXTENSION])
 
 
-def _links(store: ObjectStore, key: str, served: str | None) -> PageMetadata:
+def _links(store: ObjectStore, key: str, link: str | None) -> PageMetadata:
     uri = store.uri(key)
     where = dg.MetadataValue.path(uri) if store.is_local else dg.MetadataValue.text(uri)
-    if served is None:
+    if link is None:
         return {f"{NAMESPACE}/page": where}
-    return {f"{NAMESPACE}/page": dg.MetadataValue.url(served), f"{NAMESPACE}/page_file": where}
+    return {f"{NAMESPACE}/page": dg.MetadataValue.url(link), f"{NAMESPACE}/page_file": where}

@@ -42,11 +42,13 @@ def stage_metadata(
     """
     stage, manifest = graph.stages[result.stage_id], result.manifest
     versions = {t: v for t in stage.tables if (v := snapshot.table(t).version) is not None}
+    recovered = "\n".join(result.recovered) or None
     if manifest is None:
         return StageMetadata(
             fingerprint=result.fingerprint,
             seconds=result.seconds,
             deferred=result.deferred,
+            recovered=recovered,
             table_versions=versions or None,
         )
     rows = compared(
@@ -77,6 +79,7 @@ def stage_metadata(
         decisions=decisions(graph, stage, result, manifest),
         table_versions=dict(list(versions.items())[:MAX_TABLES]) or None,
         plan_warning=plan_warning(graph, stage, snapshot),
+        recovered=recovered,
     )
 
 
@@ -130,8 +133,9 @@ def decisions(graph: StageGraph, stage: Stage, result: "StageResult", manifest: 
     lines = [
         _engine_line(stage, result),
         _task_line(manifest),
-        *_scan_lines(manifest.metrics.get("inputs", {}).get("scans", ())),
+        *_scan_lines(manifest),
         *_filter_lines(graph, stage, manifest),
+        *_adaptive_lines(manifest),
     ]
     if stage.output.reason and stage is not graph.head:
         lines.append(f"**output** {stage.output.kind}: {_clipped(stage.output.reason)}")
@@ -156,13 +160,22 @@ def _task_line(manifest: Manifest) -> str:
     return f"**tasks** {count} for {read}: {aim}"
 
 
-def _scan_lines(scans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _scan_lines(manifest: Manifest) -> Iterator[str]:
+    scans: Sequence[Mapping[str, Any]] = manifest.metrics.get("inputs", {}).get("scans", ())
+    useless = any(d["kind"] == "empty" for d in manifest.metrics.get("adaptive", ()))
     for scan in scans[:MAX_TABLES]:
         left_out = scan["of_files"] - scan["files"]
+        if useless and not scan["files"]:
+            yield f"**{plain(scan['table'])}** not read"
+            continue
         why = f"; {left_out:,} left out, which no row of the filters is in" if left_out else ""
         read = f"{scan['files']:,} of {scan['of_files']:,} files"
         rows = f"{scan['rows']:,} of {scan['of_rows']:,} rows"
-        yield f"**{plain(scan['table'])}** {read}, {rows}{why}"
+        compared = ""
+        if (count := scan.get("compared_rows")) is not None and scan["rows"]:  # deduplicated
+            share = 100 * count / scan["rows"]
+            compared = f"; {count:,} of them ({share:.0f} %) compared to find each key's latest"
+        yield f"**{plain(scan['table'])}** {read}, {rows}{compared}{why}"
 
 
 def _filter_lines(graph: StageGraph, stage: Stage, manifest: Manifest) -> Iterator[str]:
@@ -175,6 +188,12 @@ def _filter_lines(graph: StageGraph, stage: Stage, manifest: Manifest) -> Iterat
         read = sum(scan["rows"] for scan in scans)
         effect = f"; of {read:,} rows read, {manifest.num_rows:,} came out" if read else ""
         yield f"**filter** by stage {number}: {_clipped(reason)}{effect}"
+
+
+def _adaptive_lines(manifest: Manifest) -> Iterator[str]:
+    """What was decided by the real sizes of the inputs."""
+    for decision in manifest.metrics.get("adaptive", ()):
+        yield f"**{decision['kind']}** {_clipped(decision['text'])}"
 
 
 def _planned_rows(stage: Stage) -> Mapping[str, int]:

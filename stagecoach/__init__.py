@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from assets.definitions import build_definitions as build_definitions
     from assets.translator import StageProps as StageProps
     from assets.translator import StageTranslator as StageTranslator
+    from stagecoach.appending import append as append
 
 
 # Dagster takes seconds to import, and sessions start without it.
@@ -28,6 +29,7 @@ _LAZY = {
     "StageProps": "assets.translator",
     "StageTranslator": "assets.translator",
     "StagecoachProject": "assets.components",
+    "append": "stagecoach.appending",
     "build_definitions": "assets.definitions",
 }
 

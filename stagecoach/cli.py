@@ -14,11 +14,13 @@ import click
 
 from stagecoach.commands.check import check
 from stagecoach.commands.compile import compile_
+from stagecoach.commands.config import config
 from stagecoach.commands.demo import demo
 from stagecoach.commands.explain import explain
 from stagecoach.commands.gc import gc
 from stagecoach.commands.new import new
 from stagecoach.commands.query import query
+from stagecoach.commands.storage import storage
 from stagecoach.commands.tables import tables
 from stagecoach.commands.ui import ui
 from stagecoach.options import DEBUG_KEY
@@ -72,7 +74,7 @@ def cli(log_format: str) -> None:
     use_log_format(log_format)
 
 
-for _command in (demo, new, check, query, explain, compile_, tables, ui, gc):
+for _command in (demo, new, check, query, explain, compile_, tables, ui, gc, storage, config):
     cli.add_command(_command)
 
 

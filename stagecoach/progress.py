@@ -181,6 +181,8 @@ def describe_stage(metadata: StageMetadata) -> str:
         parts.append(metadata.engine)
     if metadata.fallback_reason:
         parts.append(f"fell back: {metadata.fallback_reason}")
+    if metadata.recovered:
+        parts.append(f"recovered: {'; '.join(metadata.recovered.splitlines())}")
     return ", ".join(parts)
 
 

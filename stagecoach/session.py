@@ -96,8 +96,6 @@ def _with_storage(
     given = dict(settings)
     if root := os.fspath(storage or os.environ.get(STORAGE_VARIABLE) or ""):
         given["storage_root"] = root
-    elif "storage_root" not in given and "STAGECOACH_STORAGE_ROOT" not in os.environ:
-        given["storage_root"] = DEFAULT_STORAGE
     return given
 
 
@@ -261,7 +259,14 @@ class Session:
 
         if (statement := split_explain(sql)) is not None:
             sql = statement.sql
-        return phases_text(self.phases(sql, params, name=name), plan, format, details=details)
+        phases = self.phases(sql, params, name=name)
+        text = phases_text(phases, plan, format, details=details)
+        if format == "text" and plan in ("stages", "all"):
+            from infra.runtime.chunk_explain import chunk_scans_text
+
+            chunks = chunk_scans_text(phases.graph, self.catalog, details=details)
+            text = f"{text.rstrip()}\n\n{chunks}\n" if chunks else text
+        return text
 
     def analyze(
         self,

@@ -113,6 +113,7 @@ class StageRun:
         num_bytes: Estimated bytes in memory, actual bytes stored.
         partition_bytes: Stored bytes of each partition.
         skew: Largest partition by the median one; None for fewer than two partitions.
+        decisions: What was decided by the real sizes of the inputs: which decision, and its text.
     """
 
     stage: Stage
@@ -134,6 +135,7 @@ class StageRun:
     operators: tuple[OperatorRun, ...]
     sql: str
     inputs: tuple[int, ...] = field(default=())
+    decisions: tuple[tuple[str, str], ...] = ()
     problem: str | None = None
     missing: bool = False
 
@@ -312,6 +314,7 @@ def _stage_run(
         operators=operators,
         sql=stage_sql(stage),
         inputs=tuple(inputs_in_order(stage)),
+        decisions=() if manifest is None else _decisions(manifest),
         missing=told is None,
     )
 
@@ -335,6 +338,10 @@ def _tasks(manifest: Manifest) -> tuple[TaskRun, ...]:
             zip(task_metrics(manifest), manifest.files, strict=False)
         )
     )
+
+
+def _decisions(manifest: Manifest) -> tuple[tuple[str, str], ...]:
+    return tuple((d["kind"], d["text"]) for d in manifest.metrics.get("adaptive", ()))
 
 
 def _operators(

@@ -101,6 +101,7 @@ def _stage_lines(stage: StageRun) -> list[str]:
     said = [f"-- {stage.engine}: {stage.engine_reason}"]
     if stage.stage.output.reason:
         said.append(f"-- {stage.stage.output.kind}: {stage.stage.output.reason}")
+    said += [f"-- {kind}: {text}" for kind, text in stage.decisions]
     if stage.deferred:
         said.append(f"-- deferred to the last stage: {stage.deferred}")
     said.append(f"-- output: {_output(stage)}")
@@ -191,6 +192,7 @@ def _stage_data(stage: StageRun) -> dict[str, Any]:
         "estimated_bytes": stage.num_bytes.estimated,
         "partition_bytes": list(stage.partition_bytes),
         "skew": stage.skew,
+        "decisions": [{"kind": kind, "text": text} for kind, text in stage.decisions],
         "tasks": [dict(vars(task)) for task in stage.tasks],
         "operators": [
             {"depth": op.depth, "operator": op.line, "rows": _comparison_data(op.rows)}

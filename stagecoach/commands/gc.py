@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import datetime
-import re
+import os
+from typing import TYPE_CHECKING
 
 import click
 
 from stagecoach.options import debug_option, storage_option
 from stagecoach.progress import format_bytes
+from stagecoach.session import DEFAULT_CATALOG
 from stagecoach.terminal import configure_logging
 
-_AGE = re.compile(r"(\d+)\s*([smhdw])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+if TYPE_CHECKING:
+    from infra.chunks.table import ChunkTable
 
 
 class AgeType(click.ParamType[datetime.timedelta]):
@@ -25,13 +27,13 @@ class AgeType(click.ParamType[datetime.timedelta]):
     ) -> datetime.timedelta:
         if isinstance(value, datetime.timedelta):
             return value
-        match = _AGE.fullmatch(str(value).strip().lower())
-        if match is None:
-            self.fail(f"'{value}' is no age; give a number and s, m, h, d or w, such as 7d")
+        from infra.errors import ConfigError
+        from infra.shuffle.gc import parse_age
+
         try:
-            return datetime.timedelta(**{_UNITS[match[2]]: int(match[1])})
-        except OverflowError:
-            self.fail(f"'{value}' is too long")
+            return parse_age(str(value))
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)
 
 
 @click.command()
@@ -45,17 +47,31 @@ class AgeType(click.ParamType[datetime.timedelta]):
     help="Remove only what is older: a number and s, m, h, d or w.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.option(
+    "--catalog",
+    metavar="CATALOG.yaml",
+    help="Clean its deduplicated tables as well: chunks that compactions have replaced.  "
+    f"[default: {DEFAULT_CATALOG}, if there is one]",
+)
 @debug_option
-def gc(storage: str | None, older_than: datetime.timedelta, dry_run: bool, debug: bool) -> None:
-    """Remove expired shuffles and files that failed attempts left behind.
+def gc(
+    storage: str | None,
+    older_than: datetime.timedelta,
+    dry_run: bool,
+    catalog: str | None,
+    debug: bool,
+) -> None:
+    """Remove expired shuffles, runs that are over, and what failed attempts left behind.
 
     Nothing is removed that a run of the last AGE, a run in progress or a published result needs.
     """
+    from infra.chunks.expiry import collect_chunk_garbage
     from infra.shuffle.gc import collect_garbage
     from stagecoach.session import open_storage
 
     configure_logging(debug=debug)
     store = open_storage(storage)
+    tables = _chunk_tables(catalog)
     report = collect_garbage(store, older_than=older_than, dry_run=dry_run)
     verb = "would remove" if dry_run else "removed"
     for shuffle in report.expired:
@@ -63,10 +79,36 @@ def gc(storage: str | None, older_than: datetime.timedelta, dry_run: bool, debug
             f"{verb} shuffle {shuffle.fingerprint[:16]} ({shuffle.stage}): "
             f"{len(shuffle.keys)} files, {format_bytes(shuffle.num_bytes)}"
         )
+    for run in report.runs:
+        size = format_bytes(run.num_bytes)
+        click.echo(f"{verb} the folder of run {run.run_id}: {len(run.keys)} files, {size}")
+    for table in report.versions:
+        size = format_bytes(table.num_bytes)
+        click.echo(
+            f"{verb} {len(table.numbers)} versions of table {table.table}: "
+            f"{len(table.keys)} files, {size}"
+        )
     if report.orphans:
         size = format_bytes(report.orphan_bytes)
         click.echo(f"{verb} {len(report.orphans)} files that were never committed: {size}")
     click.echo(
         f"{verb} {format_bytes(report.num_bytes)} in {report.num_objects} files; "
-        f"{report.num_kept} shuffles kept"
+        f"{report.num_kept} shuffles kept ({format_bytes(report.kept_bytes)}), "
+        f"{report.num_kept_runs} runs"
     )
+    for chunks in collect_chunk_garbage(store, tables, older_than=older_than, dry_run=dry_run):
+        click.echo(
+            f"{verb} {format_bytes(chunks.num_bytes)} of table {chunks.table.name}: "
+            f"{len(chunks.replaced)} replaced chunks, {len(chunks.orphans)} files that were never "
+            f"committed, {len(chunks.records)} old versions"
+        )
+
+
+def _chunk_tables(catalog: str | None) -> list[ChunkTable]:
+    from infra.catalog.catalog import load_catalog
+    from infra.settings import load_settings
+
+    if catalog is None and not os.path.exists(DEFAULT_CATALOG):
+        return []
+    options = load_settings(overrides={}).storage_options
+    return load_catalog(catalog or DEFAULT_CATALOG, options).chunk_tables()

@@ -1,4 +1,8 @@
-"""`stagecoach tables`: a catalog and a storage root in; their tables on standard output."""
+"""`stagecoach tables`: a catalog and a storage root in; their tables on standard output.
+
+`stagecoach tables [TABLE]…` is short for `stagecoach tables show`. The commands that write are in
+`stagecoach.commands.chunk_tables`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stagecoach.commands.chunk_tables import append, chunks, compact, create
 from stagecoach.options import (
     catalog_option,
     debug_option,
@@ -44,7 +49,21 @@ class _Shown:
     version: TableVersion | None = None
 
 
-@click.command()
+class _TablesGroup(click.Group):
+    """Shows tables where no subcommand is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or args[0] not in (*self.commands, "-h", "--help"):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_TablesGroup)
+def tables() -> None:
+    """Show tables (`stagecoach tables [TABLE]…`); write and compact deduplicated ones."""
+
+
+@tables.command()
 @click.argument("names", metavar="[TABLE]…", nargs=-1)
 @catalog_option
 @storage_option
@@ -60,7 +79,7 @@ class _Shown:
     help="How they are shown.",
 )
 @debug_option
-def tables(
+def show(
     names: tuple[str, ...],
     catalog: str,
     storage: str | None,
@@ -219,3 +238,7 @@ def _wrapped(items: Sequence[str]) -> list[str]:
             lines.append("")
         lines[-1] += text
     return [line.rstrip() for line in lines]
+
+
+for _command in (create, append, compact, chunks):
+    tables.add_command(_command)

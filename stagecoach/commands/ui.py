@@ -11,12 +11,13 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach import metrics_server
+from stagecoach import metrics_server, pages_server, run_host
 from stagecoach.options import debug_option, storage_option
 from stagecoach.session import storage_root
 from stagecoach.terminal import logs_are_json
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 DAGSTER_HOME = Path(".stagecoach/dagster")
 # A server that somebody names should be there by now.
 _REMOTE_SECONDS = 5.0
+_EVERYWHERE = ("0.0.0.0", "::")
 _INSTANCE = """\
 # Written by `stagecoach ui`; yours to edit.
 telemetry:
@@ -38,6 +40,10 @@ run_coordinator:
   class: QueuedRunCoordinator
   config:
     dequeue_interval_seconds: 1
+# Runs are forks of a process that has loaded Dagster and Stagecoach already.
+run_launcher:
+  module: stagecoach.run_launcher
+  class: WarmRunLauncher
 """
 
 
@@ -71,6 +77,12 @@ run_coordinator:
     default=None,
     help="Serve Prometheus metrics of all runs on this port, at /metrics.  [default: none]",
 )
+@click.option(
+    "--pages-port",
+    type=click.IntRange(1, 65535),
+    default=None,
+    help="Port of the pages of runs, which the UI links.  [default: the one after --port]",
+)
 @debug_option
 def ui(
     storage: str | None,
@@ -80,6 +92,7 @@ def ui(
     warm: bool,
     remote: str | None,
     metrics_port: int | None,
+    pages_port: int | None,
     debug: bool,
 ) -> None:
     """Open the Dagster UI: every stage an asset, with its runs, lineage and metadata.
@@ -92,14 +105,21 @@ def ui(
         if metrics_port == port:
             raise click.UsageError("--metrics-port is that of the UI; choose another one")
         _check_port(host, metrics_port, option="--metrics-port")
+    if pages_port is not None:
+        if pages_port in (port, metrics_port):
+            raise click.UsageError("--pages-port is that of another server; choose another one")
+        _check_port(host, pages_port, option="--pages-port")
     home = prepare_home()
     root = storage_root(storage)
     server = start_spark(home, root, warm=warm, remote=remote)
     metrics: dict[str, str] = {}
     if metrics_port is not None:
         metrics = metrics_server.launch(home / "metrics", host, metrics_port)
+    pages_port = pages_port or _port_near(host, port, {port, metrics_port})
+    known_as = socket.gethostname() if host in _EVERYWHERE else host
+    pages = pages_server.launch(root, host, pages_port, known_as, home / "pages.log")
     command = dagster_command(host, port, module, debug=debug)
-    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    shown = "127.0.0.1" if host in _EVERYWHERE else host
     click.echo(f"Dagster UI: http://{shown}:{port}  (state in {home}; Ctrl-C ends it)", err=True)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -114,8 +134,10 @@ def ui(
         **({"STAGECOACH_REMOTE": remote} if remote else {}),
         **(server.environment if server else {}),
         **metrics,
+        **pages,
         **({"STAGECOACH_LOG_FORMAT": "json"} if logs_are_json() else {}),
     }
+    environment |= run_host.launch(home / "run-host.log", environment)
     # A shell that starts us in the background ignores SIGINT for us; Dagster must hear it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -166,6 +188,21 @@ def dagster_command(host: str, port: int, module: str | None, *, debug: bool) ->
     else:
         command += ["--module-name", module or "pipelines.definitions"]
     return [*command, "--log-level", "debug" if debug else "warning"]
+
+
+def _port_near(host: str, port: int, taken: Collection[int | None]) -> int:
+    """The next port, so that links stay right when the UI is started again; else any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for wanted in (*range(port + 1, min(port + 5, 65536)), 0):
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                if wanted not in taken:
+                    probe.bind((host, wanted))
+                    return int(probe.getsockname()[1])
+            except OSError:
+                continue
+    raise click.UsageError(f"no free port on {host} for the pages of runs; give --pages-port")
 
 
 def _check_port(host: str, port: int, option: str = "--port") -> None:

@@ -168,6 +168,22 @@ def test_missing_data_blocks_its_queries_only(
     assert "run_stock" not in jobs
 
 
+def test_a_blocked_query_looks_as_the_translator_has_it(project: Path) -> None:
+    class Prefixed(StageTranslator):
+        def get_asset_key(self, props: StageProps) -> dg.AssetKey:
+            return super().get_asset_key(props).with_prefix("lake")
+
+        def get_group_name(self, props: StageProps) -> str:
+            return f"all_{props.query.name}"
+
+    def plan(query: Query, catalog: Catalog) -> StageGraph:
+        raise CatalogError("table 'u': no files at /data/u")
+
+    blocked = node(build(project, plan, translator=Prefixed()), "lake", "stock")
+    assert blocked.group_name == "all_stock"
+    assert "no files at /data/u" in str(blocked.metadata["stagecoach/problem"])
+
+
 def test_a_query_must_not_bear_the_name_of_a_table(project: Path) -> None:
     (project / "queries" / "T.sql").write_text("SELECT 1")
     with pytest.raises(ProjectError, match="also that of the table 't'"):

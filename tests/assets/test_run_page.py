@@ -115,6 +115,18 @@ def test_the_page_is_in_storage_and_linked(
     assert Path(served).read_text() == page
 
 
+def test_the_page_is_linked_where_it_is_served(
+    graph: StageGraph,
+    runner: StoringRunner,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("STAGECOACH_PAGES", "http://host:3001")
+    result = run(graph, runner, instance)
+    link = head_metadata(result)["stagecoach/page"]
+    assert link == dg.MetadataValue.url(f"http://host:3001/runs/{result.run_id}")
+
+
 def test_a_run_of_the_head_alone_shows_what_earlier_runs_made(
     graph: StageGraph, runner: StoringRunner, instance: dg.DagsterInstance
 ) -> None:

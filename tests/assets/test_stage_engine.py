@@ -58,6 +58,14 @@ def project(tmp_path: Path) -> Path:
 def definitions(
     project: Path, spark: SparkSession, spark_settings: EngineSettings
 ) -> dg.Definitions:
+    return define(
+        project, spark_settings, PlannerOptions(force_distribution=True, num_partitions=3)
+    )
+
+
+def define(
+    project: Path, spark_settings: EngineSettings, options: PlannerOptions
+) -> dg.Definitions:
     names = ("master", "parallelism", "memory_bytes", "writer_memory_bytes", "spill_dir")
     engine = EngineResource(
         catalog=str(project / "catalog.yaml"),
@@ -68,7 +76,7 @@ def definitions(
         queries=project / "queries",
         catalog=project / "catalog.yaml",
         engine=engine,
-        options=PlannerOptions(force_distribution=True, num_partitions=3),
+        options=options,
     )
 
 
@@ -160,3 +168,75 @@ def test_a_missing_parameter_fails_every_leaf_once(
     assert failures
     assert "parameter 'shop' has no value" in str(failures[0].step_failure_data.error)
     assert not any(e.is_step_up_for_retry for e in result.all_events)
+
+
+DAILY = """/*
+partitions: {by: daily, start: 2024-01-01, end: 2024-01-04, column: day}
+backfill: %s
+*/
+"""
+BY_DAY = """SELECT day, sum(amount) AS total FROM sales
+WHERE day >= :partition_start AND day < :partition_end GROUP BY day
+"""
+SHARES = """SELECT b.day, s.shop, s.amount, b.total FROM by_day b JOIN sales s ON b.day = s.day
+WHERE b.day >= :partition_start AND b.day < :partition_end
+  AND s.day >= :partition_start AND s.day < :partition_end
+"""
+
+
+@pytest.fixture
+def days(project: Path) -> Path:
+    """Two queries by day, of which the second reads the first and a base table."""
+    (project / "queries" / "by_day.sql").write_text(DAILY % "run_per_partition" + BY_DAY)
+    (project / "queries" / "shares.sql").write_text(DAILY % "single_run" + SHARES)
+    (project / "queries" / "by_shop.sql").unlink()
+    return project
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_stages_of_a_query_run_for_other_ranges_each(
+    days: Path,
+    spark: SparkSession,
+    spark_settings: EngineSettings,
+    instance: dg.DagsterInstance,
+) -> None:
+    """As a backfill runs them: what reads base tables at once, the rest as tables are ready."""
+    options = PlannerOptions(force_distribution=True, num_partitions=3, broadcast_bytes=0)
+    definitions = define(days, spark_settings, options)
+    graph = definitions.resolve_asset_graph()
+    (leaf,) = (
+        key
+        for key in graph.executable_asset_keys
+        if key.path[0] == "shares" and graph.get(key).parent_keys == {dg.AssetKey(["sales"])}
+    )
+    rest = [k for k in graph.executable_asset_keys if k.path[0] == "shares" and k != leaf]
+    by_day = [k for k in graph.executable_asset_keys if k.path[0] == "by_day"]
+    whole = definitions.resolve_implicit_global_asset_job_def()
+
+    def run(keys: list[dg.AssetKey], first: str, last: str) -> dg.ExecuteInProcessResult:
+        job = whole.get_subset(asset_selection=set(keys))
+        tags = {
+            "dagster/asset_partition_range_start": first,
+            "dagster/asset_partition_range_end": last,
+        }
+        return execute_in_process(job, instance=instance, run_config=QUIET, tags=tags)
+
+    # No day of the table that other stages read has been made yet.
+    assert run([leaf], "2024-01-01", "2024-01-03").success
+    assert run(by_day, "2024-01-01", "2024-01-02").success
+    # Nobody has made the leaf for just these two days.
+    result = run(rest, "2024-01-01", "2024-01-02")
+    assert result.success
+    first_day, _ = result.asset_materializations_for_node("shares")
+    rows = rows_of(days, StageMetadata.from_dagster(first_day.metadata))
+    assert {(str(day), total) for day, _, _, total in rows} == {
+        ("2024-01-01", 50),
+        ("2024-01-02", 50),
+    }
+    assert len(rows) == 100
+    # Each run says that it has ended, wherever it worked.
+    runs = days / "store" / "runs"
+    begun = {path.name for path in runs.glob("*/begun/*")}
+    assert len(begun) == 3
+    assert begun == {path.name for path in runs.glob("*/ended/*")}

@@ -45,6 +45,7 @@ class FakeRun:
     deferred: frozenset[int] = frozenset()
     tasks: int = 4
     timed: bool = True
+    adaptive: tuple[dict[str, str], ...] = ()
     run_id: str = "run-1"
 
     @property
@@ -93,7 +94,7 @@ class FakeRun:
             num_partitions=stage.output.num_partitions,
             partition_bytes=(100,) * stage.output.num_partitions,
             files=files,
-            metrics={"tasks": tasks},
+            metrics={"tasks": tasks, "adaptive": self.adaptive},
             fingerprint=f"f{stage_id}",
         )
 
@@ -121,6 +122,13 @@ def test_rows_are_known_where_they_were_counted() -> None:
     assert ("HashJoinExec", None) in join
     inputs = {op.line.split("]")[0]: op.rows.actual for op in stages[4].operators[-2:]}
     assert inputs == {"[Stage 0": 111, "[Stage 3": 333}
+
+
+def test_decisions_by_real_sizes_are_told() -> None:
+    analysis = q03(adaptive=({"kind": "skew", "text": "partition 3 split among 4 tasks"},))
+    assert "│ -- skew: partition 3 split among 4 tasks" in analysis_text(analysis)
+    told = json.loads(analysis_json(analysis))["stages"][0]["decisions"]
+    assert told == [{"kind": "skew", "text": "partition 3 split among 4 tasks"}]
 
 
 def test_shares_are_of_the_time_of_this_run() -> None:

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from infra.errors import ConfigError
 from infra.runtime import connect_server
 from infra.runtime.connect_server import TOKEN_VARIABLE, WarmServer
-from infra.settings import EngineSettings
+from infra.settings import PAGES_VARIABLE, EngineSettings
+from stagecoach import pages_server, run_host
 from stagecoach.cli import cli
 from stagecoach.commands.ui import start_spark
 
@@ -27,6 +28,14 @@ def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
+    # Processes of their own, which would outlive the test.
+    host = {run_host.HOST_VARIABLE: "host.sock"}
+    monkeypatch.setattr(run_host, "launch", lambda log, environment: host)
+    monkeypatch.setattr(pages_server, "launch", _pages)
+
+
+def _pages(storage: str, host: str, port: int, shown: str, log: Path) -> Mapping[str, str]:
+    return {PAGES_VARIABLE: f"http://{shown}:{port}"}
 
 
 @pytest.fixture
@@ -77,6 +86,23 @@ def test_runs_find_the_warm_server_in_the_environment(
     assert environment[TOKEN_VARIABLE] == "secret"
     assert "secret" not in " ".join(command) + shown
     assert environment["STAGECOACH_STORAGE_ROOT"] == settings.storage_root
+
+
+def test_runs_find_their_host_and_the_pages(
+    launched: list[tuple[EngineSettings, Path]], started: list[Started], tmp_path: Path
+) -> None:
+    port = free_port()
+    result = CliRunner().invoke(cli, ["ui", "--port", str(port)])
+    assert result.exit_code == 0, result.output
+    ((_, environment),) = started
+    assert environment[run_host.HOST_VARIABLE] == "host.sock"
+    assert "class: WarmRunLauncher" in (tmp_path / "home" / "dagster.yaml").read_text()
+    # The next port that is free.
+    found = int(environment[PAGES_VARIABLE].removeprefix("http://127.0.0.1:"))
+    assert port < found <= port + 4
+    given = free_port()
+    ui("--pages-port", str(given))
+    assert started[1][1][PAGES_VARIABLE] == f"http://127.0.0.1:{given}"
 
 
 def test_no_warm_starts_none(

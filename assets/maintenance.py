@@ -1,0 +1,114 @@
+"""Garbage collection as a Dagster job with a schedule: in, how and when; out, both.
+
+    build_definitions(..., gc=GarbageCollection(older_than="7d", cron="0 3 * * *"))
+
+The job `collect_garbage` removes what `stagecoach gc` removes, of the storage root of the resource
+`engine`, and is safe beside live runs.
+"""
+
+from dataclasses import dataclass
+
+import dagster as dg
+
+from assets.engine import ENGINE_RESOURCE
+from assets.metadata import NAMESPACE
+from infra.shuffle.gc import GcReport, collect_garbage, parse_age
+
+GC_JOB = "collect_garbage"
+
+
+@dataclass(frozen=True)
+class GarbageCollection:
+    """When garbage is collected, and what is garbage.
+
+    Args:
+        older_than: Only what is older is removed: a number and s, m, h, d or w.
+        cron: When, as five fields.
+        timezone: Of `cron`, an IANA name.
+    """
+
+    older_than: str = "7d"
+    cron: str = "0 3 * * *"
+    timezone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        parse_age(self.older_than)
+
+
+class GcConfig(dg.Config):
+    """Configuration of one collection.
+
+    Args:
+        older_than: Only what is older is removed: a number and s, m, h, d or w.
+        dry_run: Whether to remove nothing and to tell what would be removed.
+    """
+
+    older_than: str = "7d"
+    dry_run: bool = False
+
+
+def build_gc_job(gc: GarbageCollection) -> dg.JobDefinition:
+    """The job `collect_garbage`; its configuration can be changed for a single run."""
+
+    @dg.op(
+        name=GC_JOB,
+        required_resource_keys={ENGINE_RESOURCE},
+        description="Removes expired shuffles, folders of runs that are over, old versions of "
+        "published tables, and files that failed attempts left behind.",
+    )
+    def collect(context: dg.OpExecutionContext, config: GcConfig) -> None:
+        store = getattr(context.resources, ENGINE_RESOURCE).store()
+        age = parse_age(config.older_than)
+        report = collect_garbage(store, older_than=age, dry_run=config.dry_run)
+        context.log.info("%s", gc_text(report, dry_run=config.dry_run))
+        context.add_output_metadata(gc_metadata(report))
+
+    # The executor of runs of assets is made for stages.
+    @dg.job(
+        name=GC_JOB,
+        executor_def=dg.in_process_executor,
+        config=dg.RunConfig(ops={GC_JOB: GcConfig(older_than=gc.older_than)}),
+        description="Removes from the storage what nothing needs any more, as `stagecoach gc`.",
+    )
+    def job() -> None:
+        collect()
+
+    return job
+
+
+def build_gc_schedule(
+    gc: GarbageCollection, job: dg.JobDefinition, *, status: dg.DefaultScheduleStatus
+) -> dg.ScheduleDefinition:
+    """The schedule `collect_garbage_schedule`."""
+    return dg.ScheduleDefinition(
+        name=f"{GC_JOB}_schedule",
+        job=job,
+        cron_schedule=gc.cron,
+        execution_timezone=gc.timezone,
+        default_status=status,
+        description=f"Removes what is older than {gc.older_than} ({gc.cron}, {gc.timezone})",
+    )
+
+
+def gc_text(report: GcReport, *, dry_run: bool) -> str:
+    """What a collection did, in one line."""
+    verb = "would remove" if dry_run else "removed"
+    return (
+        f"{verb} {report.num_bytes} bytes in {report.num_objects} objects: "
+        f"{len(report.expired)} shuffles, {len(report.runs)} runs, "
+        f"{sum(len(table.numbers) for table in report.versions)} versions of tables, "
+        f"{len(report.orphans)} files that were never committed; {report.num_kept} shuffles kept"
+    )
+
+
+def gc_metadata(report: GcReport) -> dict[str, int]:
+    """What a run of the job tells."""
+    return {
+        f"{NAMESPACE}/removed_objects": report.num_objects,
+        f"{NAMESPACE}/removed_bytes": report.num_bytes,
+        f"{NAMESPACE}/removed_shuffles": len(report.expired),
+        f"{NAMESPACE}/removed_runs": len(report.runs),
+        f"{NAMESPACE}/removed_orphans": len(report.orphans),
+        f"{NAMESPACE}/kept_shuffles": report.num_kept,
+        f"{NAMESPACE}/kept_bytes": report.kept_bytes,
+    }

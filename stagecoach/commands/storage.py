@@ -1,0 +1,90 @@
+"""`stagecoach storage`: what a storage root holds, by query and stage."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from stagecoach.options import debug_option, storage_option
+from stagecoach.progress import format_bytes
+from stagecoach.terminal import configure_logging
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from infra.shuffle.usage import StorageUsage, Usage
+
+
+@click.command()
+@storage_option
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How it is shown.",
+)
+@debug_option
+def storage(storage: str | None, output_format: str, debug: bool) -> None:
+    """Show what is kept: shuffles by query and stage, published tables, runs.
+
+    `stagecoach gc --dry-run` says what of it nothing needs any more.
+    """
+    from infra.shuffle.usage import storage_usage
+    from stagecoach.session import open_storage
+
+    configure_logging(debug=debug)
+    found = storage_usage(open_storage(storage))
+    if output_format == "json":
+        click.echo(json.dumps(_as_json(found), indent=2, ensure_ascii=False))
+        return
+    lines = list(_lines(found))
+    width = max(len(name) for name, _ in lines)
+    for name, text in lines:
+        click.echo(f"{name:<{width}}  {text}".rstrip())
+
+
+def _lines(found: StorageUsage) -> Iterator[tuple[str, str]]:
+    head = f"{'commits':>7} {'rows':>14} {'objects':>8} {'size':>9}  last written"
+    yield "stage", head
+    for usage in found.stages:
+        yield usage.name, _numbers(usage, str(usage.num_items), f"{usage.num_rows:,}")
+    for usage in found.tables:
+        yield f"table {usage.name}", _numbers(usage)
+    for usage in (found.runs, *found.others, found.uncommitted):
+        if usage.num_objects:
+            name = f"{usage.num_items} runs" if usage is found.runs else usage.name
+            yield name, _numbers(usage)
+    yield "total", _numbers(found.total)
+
+
+def _numbers(usage: Usage, items: str = "", rows: str = "") -> str:
+    written = f"{usage.last_written:%Y-%m-%d %H:%M} UTC" if usage.last_written else ""
+    size = format_bytes(usage.num_bytes)
+    return f"{items:>7} {rows:>14} {usage.num_objects:>8,} {size:>9}  {written}"
+
+
+def _as_json(found: StorageUsage) -> dict[str, object]:
+    return {
+        "stages": [_usage_json(usage) for usage in found.stages],
+        "tables": [_usage_json(usage) for usage in found.tables],
+        "runs": _usage_json(found.runs),
+        "others": [_usage_json(usage) for usage in found.others],
+        "uncommitted": _usage_json(found.uncommitted),
+        "total": _usage_json(found.total),
+    }
+
+
+def _usage_json(usage: Usage) -> dict[str, object]:
+    written = usage.last_written
+    return {
+        "name": usage.name,
+        "items": usage.num_items,
+        "objects": usage.num_objects,
+        "bytes": usage.num_bytes,
+        "rows": usage.num_rows,
+        "last_written": None if written is None else written.isoformat(),
+    }

@@ -1,0 +1,79 @@
+"""Garbage collection as a job: offered when asked for, removes what is old, tells what it did."""
+
+import datetime
+import os
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets import EngineResource, GarbageCollection, build_definitions
+from assets.maintenance import GC_JOB
+from infra.errors import ConfigError
+
+OLD = datetime.timedelta(days=9).total_seconds()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "catalog.yaml").write_text("tables: {}\n")
+    for name, age in (("old", OLD), ("late", 60.0)):
+        file = tmp_path / "storage" / "shuffle" / "00" / ("ab" * 32) / f"00000-{name}.arrow"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"12345")
+        moment = datetime.datetime.now().timestamp() - age
+        os.utime(file, (moment, moment))
+    return tmp_path
+
+
+def definitions(project: Path, gc: GarbageCollection | None) -> dg.Definitions:
+    return build_definitions(
+        queries=project / "queries",
+        catalog=project / "catalog.yaml",
+        storage=project / "storage",
+        gc=gc,
+        engine=EngineResource(
+            catalog=str(project / "catalog.yaml"), storage_root=str(project / "storage")
+        ),
+    )
+
+
+def files(project: Path) -> set[str]:
+    return {path.name for path in (project / "storage").rglob("*.arrow")}
+
+
+def test_a_job_and_a_schedule_only_where_they_are_asked_for(project: Path) -> None:
+    found = definitions(project, None)
+    assert GC_JOB not in {job.name for job in found.resolve_all_job_defs()}
+    gc = GarbageCollection(older_than="8d", cron="5 4 * * *", timezone="Europe/Berlin")
+    schedule = definitions(project, gc).resolve_schedule_def(f"{GC_JOB}_schedule")
+    assert schedule.cron_schedule == "5 4 * * *"
+    assert schedule.execution_timezone == "Europe/Berlin"
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_the_job_removes_what_is_old(project: Path, dry_run: bool) -> None:
+    found = definitions(project, GarbageCollection(older_than="8d"))
+    config = {"ops": {GC_JOB: {"config": {"older_than": "8d", "dry_run": dry_run}}}}
+    result = found.resolve_job_def(GC_JOB).execute_in_process(
+        run_config=config if dry_run else None, instance=dg.DagsterInstance.ephemeral()
+    )
+    assert result.success
+    assert files(project) == (
+        {"00000-old.arrow", "00000-late.arrow"} if dry_run else {"00000-late.arrow"}
+    )
+    [output] = [
+        event.step_output_data
+        for event in result.all_events
+        if event.event_type is dg.DagsterEventType.STEP_OUTPUT
+    ]
+    metadata = {key: value.value for key, value in output.metadata.items()}
+    assert metadata["stagecoach/removed_objects"] == 1
+    assert metadata["stagecoach/removed_bytes"] == 5
+
+
+def test_an_age_that_is_none_is_found_when_the_project_is_loaded() -> None:
+    with pytest.raises(ConfigError, match="no age"):
+        GarbageCollection(older_than="soon")

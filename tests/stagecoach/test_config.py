@@ -1,0 +1,139 @@
+"""`stagecoach config` and `stagecoach storage`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from infra.described import bytes_text, described_fields
+from infra.settings import EngineSettings, effective_settings, load_settings
+from infra.storage.object_store import StorageOptions
+from planner.options import PlannerOptions
+from stagecoach.cli import cli
+
+
+def run(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(cli, arguments, env=environment)
+
+
+@pytest.fixture(autouse=True)
+def settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STAGECOACH_STORAGE", raising=False)
+    path = tmp_path / "settings.yaml"
+    path.write_text("codec: zstd\nmemory_bytes: 2GB\nstorage_root: elsewhere\n")
+    return path
+
+
+def shown(result: Result) -> dict[str, tuple[object, str]]:
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["settings"]
+    return {item["name"]: (item["value"], item["source"]) for item in found}
+
+
+def test_every_setting_says_where_it_came_from(settings_file: Path) -> None:
+    result = run(
+        *("config", "--format", "json", "--settings", str(settings_file)),
+        *("--set", "engine.memory_bytes=512MB", "--set", "spark.ui.enabled=false"),
+        STAGECOACH_CODEC="none",
+        STAGECOACH_WRITER_MEMORY_BYTES="64 MiB",
+        STAGECOACH_STORAGE="there",
+    )
+    found = shown(result)
+    assert found["codec"] == ("none", "variable STAGECOACH_CODEC")
+    assert found["memory_bytes"] == (512 << 20, "argument")
+    assert found["writer_memory_bytes"] == (64 << 20, "variable STAGECOACH_WRITER_MEMORY_BYTES")
+    assert found["storage_root"] == ("there", "variable STAGECOACH_STORAGE")
+    assert found["reader_memory_bytes"] == (128 << 20, "default")
+    assert found["spark_conf"] == ({"spark.ui.enabled": "false"}, "argument")
+    names = {field.name for field in described_fields(EngineSettings)}
+    assert set(found) == names
+
+
+def test_the_file_is_the_one_that_the_environment_names(settings_file: Path) -> None:
+    found = shown(run("config", "--format", "json", STAGECOACH_SETTINGS=str(settings_file)))
+    assert found["memory_bytes"] == (2 << 30, f"file {settings_file}")
+    assert found["storage_root"] == ("elsewhere", f"file {settings_file}")
+    environment = {"STAGECOACH_SETTINGS": str(settings_file)}
+    assert load_settings(environment=environment).codec == "zstd"
+
+
+def test_text_has_a_line_each_and_what_it_means() -> None:
+    result = run("config", "-v")
+    assert result.exit_code == 0, result.output
+    for field in described_fields(EngineSettings):
+        assert f"\n{field.name} " in f"\n{result.stdout}"
+        assert field.meaning in result.stdout
+    assert "256 MiB" in result.stdout
+
+
+def test_secrets_are_masked() -> None:
+    secrets = {"access_key": "hush1", "secret_key": "hush2", "session_token": "hush3"}
+    options = {**secrets, "endpoint_url": "http://me:hush4@host", "region": "here"}
+    conf = {"spark.hadoop.fs.s3a.secret.key": "hush5", "spark.x.password": "hush6", "spark.y": "z"}
+    for format_ in ("text", "json"):
+        result = run(
+            *("config", "--format", format_, "--set", "engine.remote=sc://h:1/;token=hush7;x=y"),
+            STAGECOACH_STORAGE_OPTIONS=json.dumps(options),
+            STAGECOACH_SPARK_CONF=json.dumps(conf),
+            STAGECOACH_STORAGE="s3://me:hush8@bucket/x",
+        )
+        assert result.exit_code == 0, result.output
+        assert "hush" not in result.output
+        assert "here" in result.stdout
+        assert '"spark.y": "z"' in result.stdout
+    # ... nor are those in a text that cannot be read.
+    result = run("config", STAGECOACH_STORAGE_OPTIONS='{"secret_key": "hush"')
+    assert result.exit_code == 2
+    assert "hush" not in result.output
+    assert "storage_options" in result.stderr
+
+
+def test_a_variable_with_a_slip_is_told() -> None:
+    result = run("config", STAGECOACH_MEMORY_BYTE="1")
+    assert "STAGECOACH_MEMORY_BYTE is no setting; do you mean STAGECOACH_MEMORY_BYTES" in (
+        result.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("1024", 1024), ("1k", 1024), ("1.5 GiB", 3 << 29), ("2TB", 2 << 40)]
+)
+def test_sizes_may_have_a_unit(text: str, expected: int) -> None:
+    assert EngineSettings().updated({"max_spill_bytes": text}).max_spill_bytes == expected
+
+
+def test_sizes_are_written_with_one() -> None:
+    assert [bytes_text(n) for n in (0, 5, 1 << 20, 3 << 29)] == ["0", "5", "1 MiB", "1536 MiB"]
+
+
+@pytest.mark.parametrize("model", [EngineSettings, StorageOptions, PlannerOptions])
+def test_models_say_what_their_fields_mean(model: type[object]) -> None:
+    fields = described_fields(model)
+    assert len(fields) > 5
+    assert all(field.meaning.endswith(".") for field in fields)
+
+
+def test_effective_settings_are_the_loaded_ones(settings_file: Path) -> None:
+    environment = {"STAGECOACH_PARALLELISM": "3"}
+    overrides = {"claim_seconds": "1"}
+    loaded = load_settings(settings_file, environment=environment, overrides=overrides)
+    found = effective_settings(settings_file, environment=environment, overrides=overrides)
+    assert {s.name: s.value for s in found} == vars(loaded)
+
+
+def test_storage_of_nothing_and_of_a_folder(tmp_path: Path) -> None:
+    result = run("storage", "--storage", str(tmp_path / "root"))
+    assert result.exit_code == 0, result.output
+    assert "total" in result.stdout
+    (tmp_path / "root" / "runs" / "r").mkdir(parents=True)
+    (tmp_path / "root" / "runs" / "r" / "snapshot.json").write_text("{}")
+    result = run("storage", "--storage", str(tmp_path / "root"))
+    assert "1 runs" in result.stdout
+    found = json.loads(
+        run("storage", "--storage", str(tmp_path / "root"), "--format", "json").stdout
+    )
+    assert (found["total"]["objects"], found["total"]["bytes"]) == (1, 2)

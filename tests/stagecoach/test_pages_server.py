@@ -1,0 +1,45 @@
+"""The server of the pages of runs: what it sends, and what it never does."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.storage.layout import run_page
+from infra.storage.local_store import LocalStore
+from stagecoach.pages_server import serve
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    store = LocalStore(str(tmp_path / "store"))
+    store.write_bytes(run_page("abc-1.sales"), "<p>größer</p>".encode())
+    store.write_bytes("secret.txt", b"secret")
+    server = serve(store, "127.0.0.1", 0)
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_page_opens_in_the_browser(address: str) -> None:
+    with urllib.request.urlopen(f"{address}/runs/abc-1.sales") as response:
+        assert response.read().decode() == "<p>größer</p>"
+        assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+        # Neither a download nor a page that may run anything.
+        assert "Content-Disposition" not in response.headers
+        assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/runs/", "/runs/none", "/runs/..", "/runs/%2e%2e%2fsecret.txt", "/secret.txt"],
+)
+def test_nothing_else_is_served(address: str, path: str) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{address}{path}")
+    assert refused.value.code == 404
+    assert b"secret" not in refused.value.read()
