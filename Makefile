@@ -8,13 +8,14 @@ PYTHON ?=
 PYTEST := $(BIN)/python -m pytest
 LOCK_ARGS  ?=
 BENCH_ARGS ?=
+FAULT_ARGS ?=
 PYTEST_ARGS ?=
 
 # pytest ends with 5 when no test was selected: right for `PYTEST_ARGS="-k one_test"`, wrong otherwise.
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-fast test-operations check format golden bench bench-overhead sql-support query-schema screenshots lock clean distclean
+.PHONY: help install demo ui test test-fast test-operations check format golden bench bench-overhead faults sql-support settings query-schema screenshots lock clean distclean
 
 ##@ Start
 
@@ -23,7 +24,7 @@ help: ## List the targets
 	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo 'Variables: PYTHON=python3.12  PYTEST_ARGS="-k joins -x"  BENCH_ARGS=…  LOCK_ARGS=--upgrade'
+	@echo 'Variables: PYTHON=python3.12  PYTEST_ARGS="-k joins -x"  BENCH_ARGS=…  FAULT_ARGS=…  LOCK_ARGS=--upgrade'
 
 install: $(STAMP) ## Make .venv from requirements.lock (again only when the lock changes)
 
@@ -35,16 +36,16 @@ ui: install ## Open the Dagster UI over pipelines/
 
 ##@ Work
 
-test: install check ## Checks, quick tests, then slow tests: what CI runs
+test: install check ## Checks, quick tests, slow tests, operations: what CI runs
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS) $(SELECTED)
 	$(PYTEST) -m "slow and not operations" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
 
 test-fast: install ## Quick tests only
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS)
 
-test-operations: install ## Acceptance of a running UI, one module a process; takes long, not in CI
-	for module in $$(grep -l "mark.operations" -r tests --include='test_*.py'); do \
-	  $(PYTEST) -m operations $$module $(PYTEST_ARGS) || exit 1; done
+test-operations: install ## Acceptance of a running UI, one for all tests, in one process
+	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS)
 
 check: install ## Lint, format, types and layers; changes nothing
 	$(BIN)/ruff check
@@ -63,11 +64,17 @@ golden: install ## Write the golden files anew; read the diff before you commit
 bench: install ## TPC-H beside plain Spark SQL and DuckDB alone (BENCH_ARGS="--scale-factor 10 …")
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
+faults: install ## Let 500 faults happen to runs and count how they end (FAULT_ARGS="--faults 1000 --seed 1")
+	$(BIN)/python -m benchmarks.faults $(FAULT_ARGS)
+
 bench-overhead: install ## What Dagster, Spark and storage cost for a stage that does nothing
 	$(BIN)/python -m benchmarks.overhead $(BENCH_ARGS)
 
 sql-support: install ## Write docs/sql-support.md from the registries
 	$(BIN)/python docs/sql_support.py
+
+settings: install ## Write docs/reference/settings.md from the settings models
+	$(BIN)/python docs/settings_reference.py
 
 query-schema: install ## Write docs/query-file.schema.json from the models of front matter
 	$(BIN)/stagecoach check --schema > docs/query-file.schema.json

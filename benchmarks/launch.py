@@ -9,6 +9,7 @@ session.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -33,6 +34,8 @@ from benchmarks.report import machine, write
 
 AIM_SECONDS = 5.0
 AIM_WARM_SECONDS = 1.0
+# A value of the parameter that no run has had before, in this UI or another: nothing is reused.
+_values = itertools.count()
 _SQL = "SELECT shop, sum(amount) AS total FROM sales WHERE amount > :least GROUP BY shop"
 _HEADER = "/* parameters: {least: {type: int}} */\n"
 _LOCATION = """\
@@ -172,8 +175,8 @@ def through_ui(folder: Path, repeat: int, *options: str) -> list[dict[str, float
                 raise click.ClickException(f"no warm Spark:\n{_text(spark_log)[-3000:]}")
             time.sleep(0.2)
         runs = []
-        for number in range(repeat):
-            runs.append(_one_run(ui, number))
+        for _ in range(repeat):
+            runs.append(_one_run(ui, next(_values)))
             click.echo(f"{runs[-1]['total']:6.2f} s {json.dumps(runs[-1])}", err=True)
         return runs
 

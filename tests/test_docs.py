@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -19,7 +20,9 @@ import yaml
 from assets.components import StagecoachProject
 from assets.front_matter import parse_front_matter
 from assets.parameters import declared_parameters
+from docs import settings_reference
 from infra.catalog.catalog import load_catalog
+from infra.described import described_fields
 from infra.settings import EngineSettings
 from infra.storage.object_store import StorageOptions
 from planner import plan_query
@@ -106,14 +109,16 @@ def test_every_planner_option_is_documented() -> None:
     assert option_names("options.md", "Planner options") == known
 
 
-def test_every_setting_is_documented() -> None:
-    known = {f.name for f in dataclasses.fields(EngineSettings)}
-    assert option_names("options.md", "Settings") == known
+@pytest.mark.parametrize("model", [EngineSettings, StorageOptions, PlannerOptions])
+def test_every_setting_is_documented(model: type[Any]) -> None:
+    silent = [field.name for field in described_fields(model) if not field.meaning]
+    assert not silent, f"the docstring of {model.__name__} does not say what these mean"
 
 
-def test_every_storage_option_is_documented() -> None:
-    known = {f.name for f in dataclasses.fields(StorageOptions)}
-    assert option_names("options.md", "Storage options") == known
+def test_the_reference_of_settings_is_made_from_the_models() -> None:
+    assert settings_reference.PAGE.read_text(encoding="utf-8") == settings_reference.page(), (
+        "run `make settings`"
+    )
 
 
 def test_every_command_and_option_is_documented() -> None:
@@ -124,10 +129,13 @@ def test_every_command_and_option_is_documented() -> None:
     }
     assert set(sections) == set(cli.commands)
     for name, command in cli.commands.items():
-        for option in command.params:
-            if isinstance(option, click.Option) and option.name != "debug":
-                longest = max(option.opts, key=len)
-                assert longest in sections[name], f"{name} {longest}"
+        below = command.commands.values() if isinstance(command, click.Group) else ()
+        for part in (command, *below):
+            assert part is command or f"{name} {part.name}" in sections[name]
+            for option in part.params:
+                if isinstance(option, click.Option) and option.name != "debug":
+                    longest = max(option.opts, key=len)
+                    assert longest in sections[name], f"{name} {longest}"
 
 
 def test_named_make_targets_exist() -> None:

@@ -1,13 +1,16 @@
-"""TPC-H tables, plain Spark's answers and runners over them, once a test process."""
+"""TPC-H tables, plain Spark's answers and runners over them, and a UI, once a test process."""
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from infra.settings import EngineSettings
 from tests.acceptance.comparison import Oracle
+from tests.acceptance.running_ui import RunningUi, running_ui
 from tests.acceptance.runs import Runner, store_settings
 from tests.tpch import Tpch
 from tests.tpch import tpch as tpch
@@ -46,3 +49,11 @@ def in_process(tpch: Tpch, settings: EngineSettings, spark: SparkSession) -> Run
 def runner(tpch: Tpch, settings: EngineSettings, spark: SparkSession) -> Runner:
     """Runs every stage as a Spark job."""
     return Runner(tpch.catalog, settings, spark)
+
+
+@pytest.fixture(scope="session")
+def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningUi]:
+    """A `stagecoach ui` in which much goes on; a process that runs classic Spark cannot use it."""
+    with_shop = importlib.util.find_spec("playwright") is not None
+    with running_ui(tmp_path_factory.mktemp("ui"), with_shop=with_shop) as running:
+        yield running

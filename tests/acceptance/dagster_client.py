@@ -29,6 +29,7 @@ _RUN_PARTS = """
       ... on FloatMetadataEntry { floatValue }
       ... on BoolMetadataEntry { boolValue }
       ... on TextMetadataEntry { text }
+      ... on UrlMetadataEntry { url }
     } }
     ... on AssetCheckEvaluationEvent { evaluation { checkName success severity } }
     ... on ExecutionStepFailureEvent { error { message causes { message } }
@@ -288,6 +289,10 @@ class DagsterClient:
         """Ticks of a schedule or sensor that asked for runs, the newest first."""
         found: Sequence[Mapping[str, Any]] = self._instigator(name)["ticks"]
         return [tick for tick in found if tick["runIds"]]
+
+    def has_ticked(self, name: str) -> bool:
+        """Whether a schedule or sensor has ticked, for runs or for none."""
+        return bool(self._instigator(name)["ticks"])
 
     def _instigator(self, name: str) -> Any:
         query = """query($selector: InstigationSelector!) {

@@ -25,6 +25,8 @@ def planner_arguments(options: Mapping[str, str]) -> list[str]:
 def environment(**more: str) -> dict[str, str]:
     """This process's environment without what would change a run, and with `more`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("STAGECOACH_", "SPARK_"))}
+    # How JVMs of tests are started, which changes no result; see tests/conftest.py.
+    kept |= {k: v for k, v in os.environ.items() if k == "SPARK_SUBMIT_OPTS"}
     folders = [more.pop("PYTHONPATH", ""), str(ROOT)]
     return {**kept, "PYTHONPATH": os.pathsep.join(f for f in folders if f), **more}
 

@@ -1,6 +1,6 @@
 """What a user sees in a real browser: graph, timeline, partitions, checks, lineage, automation.
 
-One UI with its warm Spark over the tutorial's project, two runs, headless Chromium.
+The tutorial's project in the UI of all tests, two runs, headless Chromium.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
     from tests.acceptance.dagster_client import Run
+    from tests.acceptance.running_ui import RunningUi
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,10 +32,10 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    with ui_pages.shop_ui(tmp_path_factory.mktemp("browser") / "shop") as shop:
-        assert shop.run.status == "SUCCESS", shop.run.problem
-        yield shop
+def shop(ui: RunningUi) -> Shop:
+    shop = ui_pages.first_week(ui.url, ui.shop)
+    assert shop.run.status == "SUCCESS", shop.run.problem
+    return shop
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def page(shop: Shop) -> Iterator[Page]:
 
 
 def test_the_graph_has_stages_in_groups(page: Page, shop: Shop) -> None:
-    ui_pages.open_graph(page, shop)
+    ui_pages.open_graph(page, shop, among_others=True)
     shown = page.locator("body").inner_text()
     for name in (*QUERIES, "orders", "shops", "stage_0", "DuckDB"):
         assert name in shown, shown
@@ -111,4 +112,4 @@ def test_column_lineage_drawn_on_the_page_of_the_run(page: Page, shop: Shop) -> 
 def test_schedule_and_sensor_are_listed(page: Page, shop: Shop) -> None:
     ui_pages.open_automation(page, shop)
     assert page.get_by_text("Scheduled At 06:00 AM").is_visible()
-    assert page.get_by_text("stagecoach_on_upstream_change").is_visible()
+    assert page.get_by_text("stagecoach_on_upstream_change").first.is_visible()

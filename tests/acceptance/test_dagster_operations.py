@@ -1,8 +1,8 @@
 """Operating a project from Dagster: everything by GraphQL, on a real webserver, daemon and runs.
 
-`stagecoach ui` is started once, with its warm Spark, over the project of `warehouse.py`. What takes
-a daemon's interval is begun by the first test and looked at by later ones, so their order counts.
-Each result is compared with plain Spark's of the same day.
+The project is that of `warehouse.py`. What takes a daemon's interval has begun with the UI, and is
+looked at here, so the order of the tests counts. Each result is compared with plain Spark's of the
+same day.
 """
 
 from __future__ import annotations
@@ -13,40 +13,30 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from infra.runtime.connect_server import TOKEN_VARIABLE
 from infra.shuffle.gc import collect_garbage
 from infra.storage.local_store import LocalStore
 from infra.tables.log import read_current
 from tests.acceptance.comparison import rows_of
 from tests.acceptance.dagster_client import DagsterClient, Key, Run
-from tests.acceptance.processes import (
-    COMMAND,
-    environment,
-    free_port,
-    kill_group,
-    started,
-    wait_until,
-)
+from tests.acceptance.running_ui import RunningUi, plain_spark
 from tests.acceptance.warehouse import (
+    BACKFILLED,
     BAD_DAY,
     DAYS,
     LOST_DAY,
+    SCHEDULE,
+    SENSOR,
     spark_answers,
     write_payments,
-    write_project,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = [
     pytest.mark.slow,
@@ -55,31 +45,33 @@ pytestmark = [
     pytest.mark.timeout(900),
 ]
 
-LOCATION = "warehouse_location"
 KEYS = [str(day) for day in DAYS]
-SENSOR = "stagecoach_on_upstream_change"
 ALL_ASSETS = "__ASSET_JOB"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Place:
     """The project and the Dagster that operates it.
 
     Args:
-        folder: The project.
-        dagster: Its GraphQL.
+        ui: The Dagster.
         answers: Plain Spark's answers, by table.
-        begun: Ids of what the first test began, by name.
     """
 
-    folder: Path
-    dagster: DagsterClient
+    ui: RunningUi
     answers: dict[str, pa.Table]
-    begun: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        return self.ui.warehouse
 
     @property
     def store(self) -> LocalStore:
-        return LocalStore(str(self.folder / "store"))
+        return self.ui.store
+
+    @property
+    def dagster(self) -> DagsterClient:
+        return self.ui.dagster
 
     def published(self, table: str) -> pa.Table:
         """The rows of a published table's present version."""
@@ -106,42 +98,20 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Place]:
-    folder = tmp_path_factory.mktemp("warehouse")
-    write_project(folder)
-    port = free_port()
-    arguments = [
-        "ui",
-        "--port",
-        str(port),
-        "--module",
-        LOCATION,
-        "--storage",
-        str(folder / "store"),
-    ]
-    variables = environment(
-        PYTHONPATH=str(folder),
-        DAGSTER_HOME=str(folder / "home"),
-        STAGECOACH_MASTER="local[2]",
-        STAGECOACH_PARALLELISM="2",
-        STAGECOACH_MIN_TASK_BYTES="0",
-    )
-    log = folder / "ui.log"
-    with started([*COMMAND, *arguments], folder, log, variables) as process:
-        try:
-            write_payments(folder, BAD_DAY)
-            answers = spark_answers(spark, folder)
-            write_payments(folder, BAD_DAY, bad=True)
-            dagster = DagsterClient(f"http://127.0.0.1:{port}", LOCATION)
-            wait_until(dagster.is_loaded, process, log, interval_seconds=0.3)
-            yield Place(folder, dagster, answers)
-        finally:
-            # So that the watcher ends the warm Spark, which is in a session of its own.
-            os.kill(process.pid, signal.SIGINT)
-            deadline = time.monotonic() + 20
-            while process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.1)
-            kill_group(process)
+def place(ui: RunningUi) -> Place:
+    write_payments(ui.warehouse, BAD_DAY)
+    with plain_spark(ui) as spark:
+        answers = spark_answers(spark, ui.warehouse)
+    write_payments(ui.warehouse, BAD_DAY, bad=True)
+    return Place(ui, answers)
+
+
+def test_a_table_is_published_of_which_automation_will_hear(place: Place) -> None:
+    # What was published before its first look is none of its business.
+    place.dagster.wait(lambda: place.dagster.has_ticked(SENSOR), "automation", 120)
+    run = place.launch("run_feed")
+    assert run.status == "SUCCESS", run.problem
+    place.check("feed")
 
 
 def test_a_run_of_one_day(place: Place) -> None:
@@ -152,13 +122,6 @@ def test_a_run_of_one_day(place: Place) -> None:
     assert head["stagecoach/rows"] == 1
     assert head["stagecoach/engine"] == "duckdb"
     assert head["stagecoach/reused"] is False
-
-
-def test_what_takes_a_while_begins(place: Place) -> None:
-    """Schedule and automation, which later tests look at."""
-    place.dagster.start_schedule("run_often_schedule")
-    place.dagster.start_sensor(SENSOR)
-    place.begun["feed"] = place.dagster.launch("run_feed")
 
 
 def test_a_blocking_check_that_fails_blocks_what_is_downstream(place: Place) -> None:
@@ -189,31 +152,20 @@ def test_one_stage_alone(place: Place) -> None:
 
 
 def test_a_tick_of_a_schedule(place: Place) -> None:
-    name = "run_often_schedule"
-    place.dagster.wait(lambda: bool(place.dagster.ticks(name)), "a tick", 300)
-    place.dagster.stop_schedule(name)
-    run = place.dagster.ended(place.dagster.ticks(name)[-1]["runIds"][0])
+    place.dagster.wait(lambda: bool(place.dagster.ticks(SCHEDULE)), "a tick", 300)
+    place.dagster.stop_schedule(SCHEDULE)
+    run = place.dagster.ended(place.dagster.ticks(SCHEDULE)[-1]["runIds"][0])
     assert run.status == "SUCCESS", run.problem
-    assert run.tags["dagster/schedule_name"] == name
+    assert run.tags["dagster/schedule_name"] == SCHEDULE
     place.check("often")
 
 
 def test_a_tick_of_the_automation(place: Place) -> None:
-    feed = place.dagster.ended(place.begun["feed"])
-    assert feed.status == "SUCCESS", feed.problem
-    place.check("feed")
     place.dagster.wait(lambda: bool(place.dagster.ticks(SENSOR)), "automation", 300)
     run = place.dagster.ended(place.dagster.ticks(SENSOR)[-1]["runIds"][0])
     assert run.status == "SUCCESS", run.problem
     assert {key[0] for key in run.made} == {"follow"}
     place.check("follow")
-
-
-def test_a_backfill_begins(place: Place) -> None:
-    """Its result is looked at by a later test; runs of other tests go before its own."""
-    dagster = place.dagster
-    assets = [key for name in ("daily", "revenue", "trend") for key in dagster.asset_keys(name)]
-    place.begun["backfill"] = dagster.backfill(assets, KEYS)
 
 
 def test_a_day_with_bad_data_is_fixed_and_run_again(place: Place) -> None:
@@ -229,9 +181,12 @@ def test_a_day_with_bad_data_is_fixed_and_run_again(place: Place) -> None:
     assert "changed" in same.problem
     # Re-executing all steps reads the tables as they are.
     fixed = place.dagster.ended(place.dagster.reexecute(bad.run_id, "ALL_STEPS"))
-    place.begun["bad day"] = bad.run_id
     assert fixed.status == "SUCCESS", fixed.problem
     place.check("paid", BAD_DAY)
+    # A sensor tells of the failure.
+    alerts = place.folder / "alerts.txt"
+    line = f"{bad.run_id} ['paid"
+    place.dagster.wait(lambda: alerts.exists() and line in alerts.read_text(), "the alert", 120)
 
 
 @contextmanager
@@ -248,7 +203,7 @@ def broken(folder: Path) -> Iterator[None]:
 
 
 def test_a_day_that_storage_failed_goes_on_from_failure(place: Place) -> None:
-    with broken(place.folder / "store" / "results" / "paid"):
+    with broken(place.ui.folder / "store" / "results" / "paid"):
         lost = place.launch("run_paid", partition=str(LOST_DAY))
         assert lost.status == "FAILURE"
         assert "StorageError" in lost.problem
@@ -263,108 +218,76 @@ def test_a_day_that_storage_failed_goes_on_from_failure(place: Place) -> None:
 
 
 def test_a_backfill_of_30_days_over_three_queries(place: Place) -> None:
-    dagster, backfill_id = place.dagster, place.begun["backfill"]
+    dagster, backfill_id = place.dagster, place.ui.begun["backfill"]
     ended = ("COMPLETED", "COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED")
     dagster.wait(lambda: dagster.backfill_status(backfill_id) in ended, "the backfill", 800)
+    runs = [dagster.run(i) for i in dagster.run_ids({"dagster/backfill": backfill_id})]
+    assert {run.status for run in runs} == {"SUCCESS"}, [run.problem for run in runs]
     assert dagster.backfill_status(backfill_id) == "COMPLETED_SUCCESS"
-    for table in ("daily", "revenue", "trend"):
+    for table in BACKFILLED:
         place.check(table)
         for day in DAYS:
             place.check(table, day)
-    runs = [dagster.run(i) for i in dagster.run_ids({"dagster/backfill": backfill_id})]
-    assert {run.status for run in runs} == {"SUCCESS"}
     days = [run for run in runs if ("daily",) in run.made]
     assert len(days) == 30
     # Readers follow in ranges, as the days that they read become ready.
-    for reader in ("revenue", "trend"):
+    for reader in ("turnover", "weekly"):
         assert 1 <= len([run for run in runs if (reader,) in run.made]) <= 30
-    # The stage that reads the shops alone does not depend on the day: computed once.
-    shops = [run.made["daily", shops_stage(place)] for run in days]
-    assert len({made["stagecoach/fingerprint"] for made in shops}) == 1
-    assert sorted(made["stagecoach/reused"] for made in shops) == [False] + [True] * 29
+    # The stage that reads the branches alone does not depend on the day: computed once.
+    branches = [run.made["daily", branches_stage(place)] for run in days]
+    assert len({made["stagecoach/fingerprint"] for made in branches}) == 1
+    assert sorted(made["stagecoach/reused"] for made in branches) == [False] + [True] * 29
     # What depends on the day is computed for each.
     heads = [run.made["daily",] for run in days]
     assert len({made["stagecoach/fingerprint"] for made in heads}) == 30
     assert not any(made["stagecoach/reused"] for made in heads)
 
 
-def shops_stage(place: Place) -> str:
-    """The stage of `daily` that reads the shops, which do not change from day to day."""
+def branches_stage(place: Place) -> str:
+    """The stage of `daily` that reads the branches, which do not change from day to day."""
     query = """query($keys: [AssetKeyInput!]) { assetNodes(assetKeys: $keys) {
       assetKey { path } dependencyKeys { path } } }"""
     keys = [{"path": list(key)} for key in place.dagster.asset_keys("daily")]
     for node in place.dagster.ask(query, keys=keys):
-        if {"path": ["shops"]} in node["dependencyKeys"]:
+        if {"path": ["branches"]} in node["dependencyKeys"]:
             return str(node["assetKey"]["path"][-1])
-    raise AssertionError("no stage reads the shops")
-
-
-def test_a_failure_is_told_by_a_sensor(place: Place) -> None:
-    alerts = place.folder / "alerts.txt"
-    line = f"{place.begun['bad day']} ['paid']"
-    place.dagster.wait(lambda: alerts.exists() and line in alerts.read_text(), "the alert", 120)
+    raise AssertionError("no stage reads the branches")
 
 
 def test_cancelling_ends_the_spark_job_and_leaves_no_files(place: Place) -> None:
     before = files(place)
     run_id = place.dagster.launch("run_endless")
-    token = warm_token(place.folder)
 
     def computes() -> bool:
-        return "endless__stage_3" in place.dagster.run(run_id).steps and bool(busy_workers(token))
+        running = "endless__stage_3" in place.dagster.run(run_id).steps
+        return running and bool(place.ui.busy_workers())
 
     place.dagster.wait(computes, "the last stage's start", 300)
     place.dagster.terminate(run_id)
     told = time.monotonic()
-    while busy_workers(token):
+    while place.ui.busy_workers():
         assert time.monotonic() - told < 30
     assert time.monotonic() - told < 5
     run = place.dagster.ended(run_id)
     assert run.status == "CANCELED"
-    assert "endless" not in "".join("/".join(key) for key in run.made if len(key) == 1)
-    store, now = place.store, datetime.datetime.now(datetime.UTC)
-    collect_garbage(store, older_than=datetime.timedelta(0), now=now)
+    assert not any(len(key) == 1 for key in run.made)
+    collect_garbage(place.store, older_than=datetime.timedelta(0))
     left = files(place) - before
     committed = {path.parent for path in left if path.name == "manifest.json"}
     assert {path for path in left if path.parent not in committed} == set()
 
 
+def test_a_run_whose_process_dies_has_failed(place: Place) -> None:
+    run_id = place.dagster.launch("run_endless")
+    place.dagster.wait(lambda: bool(place.dagster.run(run_id).steps), "a step", 120)
+    (message,) = [
+        event["message"]
+        for event in place.dagster.run(run_id).events
+        if event.get("message", "").startswith("Started process for run")
+    ]
+    os.kill(int(message.rsplit(" ", 1)[1].strip(").")), signal.SIGKILL)
+    assert place.dagster.ended(run_id, seconds=60).status == "FAILURE"
+
+
 def files(place: Place) -> set[Path]:
-    return {p for p in (place.folder / "store" / "shuffle").rglob("*") if p.is_file()}
-
-
-def warm_token(folder: Path) -> bytes:
-    """The token of the warm Spark, from the environment of the UI's processes."""
-    home = f"DAGSTER_HOME={folder / 'home'}".encode()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            variables = (process / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if home in variables:
-            for text in variables:
-                if text.startswith(f"{TOKEN_VARIABLE}=".encode()):
-                    return text
-    raise AssertionError("no process of the UI has the token")
-
-
-def busy_workers(token: bytes) -> set[int]:
-    """Python workers of the warm Spark that compute just now."""
-
-    def ticks() -> dict[int, int]:
-        found: dict[int, int] = {}
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                if b"pyspark.daemon" not in (process / "cmdline").read_bytes():
-                    continue
-                if token in (process / "environ").read_bytes().split(b"\0"):
-                    fields = (process / "stat").read_text().rsplit(")", 1)[1].split()
-                    found[int(process.name)] = int(fields[11])
-            except OSError:
-                continue
-        return found
-
-    before = ticks()
-    time.sleep(0.4)
-    after = ticks()
-    return {pid for pid, count in before.items() if after.get(pid, 0) - count >= 3}
+    return {p for p in (place.ui.folder / "store" / "shuffle").rglob("*") if p.is_file()}

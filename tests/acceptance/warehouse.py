@@ -1,12 +1,14 @@
 """A project of queries that Dagster operates: its data, its files, and Spark's answer for each day.
 
-orders, shops ─▶ daily ─▶ revenue ─▶ trend        30 days, one backfill
-        goals ──────────────────────▶ trend       what does not depend on the day
-payments ─▶ paid                                  a day with a fault
-shops ─▶ feed ─▶ follow                           automation
-shops ─▶ checked ─▶ below                         a check that fails
-shops ─▶ often                                    every minute
-shops ─▶ endless                                  until it is cancelled
+bought, branches ─▶ daily ─▶ turnover ─▶ weekly     30 days, one backfill
+        goals ────────────────────────▶ weekly     what does not depend on the day
+payments ─▶ paid                                   a day with a fault
+branches ─▶ feed ─▶ follow                         automation
+branches ─▶ checked ─▶ below                       a check that fails
+branches ─▶ often                                  every minute
+branches ─▶ endless                                until it is cancelled
+
+No table is called as one of the tutorial's: both projects are in one Dagster.
 """
 
 from __future__ import annotations
@@ -22,6 +24,10 @@ import pyarrow.parquet as pq
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LOCATION = "warehouse_location"
+SCHEDULE = "run_often_schedule"
+SENSOR = "stagecoach_on_upstream_change"
+BACKFILLED = ("daily", "turnover", "weekly")
 FIRST = datetime.date(2024, 1, 1)
 DAYS = [FIRST + datetime.timedelta(days=number) for number in range(30)]
 BAD_DAY, LOST_DAY = DAYS[9], DAYS[12]
@@ -36,11 +42,11 @@ description: Orders by day and region
 backfill: run_per_partition
 */
 SELECT o.day, s.region, count(*) AS orders, sum(o.amount) AS amount
-FROM orders o JOIN shops s ON o.shop = s.shop
+FROM bought o JOIN branches s ON o.shop = s.shop
 WHERE o.day >= :partition_start AND o.day < :partition_end
 GROUP BY o.day, s.region
 """,
-    "revenue": f"""/*
+    "turnover": f"""/*
 description: Revenue by day and region, with its share of the day
 {_WINDOWS}
 backfill: single_run
@@ -50,7 +56,7 @@ checks:
 SELECT day, region, amount, sum(amount) OVER (PARTITION BY day) AS of_day
 FROM daily WHERE day >= :partition_start AND day < :partition_end
 """,
-    "trend": f"""/*
+    "weekly": f"""/*
 description: Seven days against the goal of each region
 {_WINDOWS}
 backfill: single_run
@@ -61,7 +67,7 @@ FROM (
     sum(amount) OVER (
       PARTITION BY region ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW
     ) AS week
-  FROM revenue WHERE day > :partition_start - INTERVAL 7 DAYS AND day < :partition_end
+  FROM turnover WHERE day > :partition_start - INTERVAL 7 DAYS AND day < :partition_end
 ) w JOIN goals g ON w.region = g.region
 WHERE w.day >= :partition_start
 """,
@@ -72,7 +78,7 @@ description: What was paid, as text in the source
 SELECT day, count(*) AS payments, sum(CAST(amount AS BIGINT)) AS paid
 FROM payments WHERE day >= :partition_start AND day < :partition_end GROUP BY day
 """,
-    "feed": "SELECT region, count(*) AS shops FROM shops GROUP BY region",
+    "feed": "SELECT region, count(*) AS shops FROM branches GROUP BY region",
     "follow": """/*
 automation: on_upstream_change
 */
@@ -84,23 +90,23 @@ checks:
   - not_null: [region]
     severity: warn
 */
-SELECT region, max(shop) AS last_shop FROM shops GROUP BY region
+SELECT region, max(shop) AS last_shop FROM branches GROUP BY region
 """,
     "below": "SELECT max(last_shop) AS last_shop FROM checked",
     "often": """/*
 schedule: "* * * * *"
 */
-SELECT min(shop) AS first_shop, max(shop) AS last_shop FROM shops
+SELECT min(shop) AS first_shop, max(shop) AS last_shop FROM branches
 """,
     "endless": """
-SELECT count(*) AS n FROM shops a CROSS JOIN shops b CROSS JOIN shops c CROSS JOIN shops d
-CROSS JOIN shops e CROSS JOIN shops f CROSS JOIN shops g
+SELECT count(*) AS n FROM branches a CROSS JOIN branches b CROSS JOIN branches c
+CROSS JOIN branches d CROSS JOIN branches e CROSS JOIN branches f CROSS JOIN branches g
 WHERE (a.shop * b.shop + c.shop * d.shop * e.shop + f.shop * g.shop) % 7 = 3
 """,
 }
 CATALOG = """tables:
-  orders: {location: data/orders}
-  shops: {location: data/shops}
+  bought: {location: data/bought}
+  branches: {location: data/branches}
   goals: {location: data/goals}
   payments: {location: data/payments}
 """
@@ -140,35 +146,37 @@ run_coordinator:
   module: dagster._core.run_coordinator
   class: QueuedRunCoordinator
   config: {dequeue_interval_seconds: 1}
+run_launcher: {module: stagecoach.run_launcher, class: WarmRunLauncher}
 """
 # Plain Spark's SQL for all days at once; each name is that of a published table.
 SPARK_SQL = {
     "daily": """SELECT o.day, s.region, count(*) AS orders, sum(o.amount) AS amount
-        FROM orders o JOIN shops s ON o.shop = s.shop GROUP BY o.day, s.region""",
-    "revenue": """SELECT day, region, amount, sum(amount) OVER (PARTITION BY day) AS of_day
+        FROM bought o JOIN branches s ON o.shop = s.shop GROUP BY o.day, s.region""",
+    "turnover": """SELECT day, region, amount, sum(amount) OVER (PARTITION BY day) AS of_day
         FROM daily""",
-    "trend": """SELECT w.day, w.region, w.week, g.goal
+    "weekly": """SELECT w.day, w.region, w.week, g.goal
         FROM (SELECT day, region, sum(amount) OVER (PARTITION BY region ORDER BY day
-              ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS week FROM revenue) w
+              ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS week FROM turnover) w
         JOIN goals g ON w.region = g.region""",
     "paid": """SELECT day, count(*) AS payments, sum(CAST(amount AS BIGINT)) AS paid
         FROM payments GROUP BY day""",
     "feed": QUERIES["feed"],
     "follow": "SELECT count(*) AS regions, sum(shops) AS shops FROM feed",
-    "often": "SELECT min(shop) AS first_shop, max(shop) AS last_shop FROM shops",
+    "often": "SELECT min(shop) AS first_shop, max(shop) AS last_shop FROM branches",
 }
 
 
 def write_project(folder: Path) -> None:
-    """All files of the project, with its data."""
+    """All files of the project, with its data, and beside it the folder of Dagster's state."""
     _write_data(folder / "data")
     (folder / "queries").mkdir()
     for name, text in QUERIES.items():
         (folder / "queries" / f"{name}.sql").write_text(text, encoding="utf-8")
     (folder / "catalog.yaml").write_text(CATALOG, encoding="utf-8")
     (folder / "warehouse_location.py").write_text(MODULE, encoding="utf-8")
-    (folder / "home").mkdir()
-    (folder / "home" / "dagster.yaml").write_text(INSTANCE, encoding="utf-8")
+    home = folder.parent / "home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text(INSTANCE, encoding="utf-8")
 
 
 def write_payments(folder: Path, day: datetime.date, *, bad: bool = False) -> None:
@@ -182,7 +190,7 @@ def write_payments(folder: Path, day: datetime.date, *, bad: bool = False) -> No
 
 def spark_answers(spark: SparkSession, folder: Path) -> dict[str, pa.Table]:
     """What plain Spark says of all days, by the name of the table."""
-    session = spark.newSession()
+    session = spark
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.ansi.enabled", "true")
     for path in sorted((folder / "data").iterdir()):
@@ -197,7 +205,7 @@ def spark_answers(spark: SparkSession, folder: Path) -> dict[str, pa.Table]:
 
 def _write_data(folder: Path) -> None:
     dice = random.Random(20240101)
-    for name in ("orders", "shops", "goals", "payments"):
+    for name in ("bought", "branches", "goals", "payments"):
         (folder / name).mkdir(parents=True)
     for day in DAYS:
         size = dice.randrange(150, 250)
@@ -207,11 +215,11 @@ def _write_data(folder: Path) -> None:
             "shop": pa.array([dice.randrange(NUM_SHOPS) for _ in range(size)], pa.int32()),
             "amount": pa.array([dice.randrange(-50, 100_000) for _ in range(size)], pa.int64()),
         }
-        pq.write_table(pa.table(orders), folder / "orders" / f"{day}.parquet")
+        pq.write_table(pa.table(orders), folder / "bought" / f"{day}.parquet")
         write_payments(folder.parent, day, bad=day == BAD_DAY)
     numbers = pa.array(range(NUM_SHOPS), pa.int32())
     regions = [dice.choice(REGIONS) for _ in range(NUM_SHOPS)]
     shops = pa.table({"shop": numbers, "region": regions})
-    pq.write_table(shops, folder / "shops" / "1.parquet")
+    pq.write_table(shops, folder / "branches" / "1.parquet")
     goals = pa.table({"region": REGIONS, "goal": pa.array(range(len(REGIONS)), pa.int64())})
     pq.write_table(goals, folder / "goals" / "1.parquet")

@@ -15,8 +15,10 @@ from benchmarks.compare import difference, rough_difference
 from benchmarks.contenders import Sample
 from benchmarks.overhead import chain
 from benchmarks.report import geometric_mean, ratios, render, to_json
+from benchmarks.runtime_filters import shuffled
 from benchmarks.timing import Breakdown, StageClock
 from planner.catalog import MappingCatalog, TableInfo
+from planner.options import PlannerOptions
 from planner.planning import plan_query
 from planner.types import BIGINT, Field
 from tests.planner.tpch import FORCED, tpch_graph
@@ -133,3 +135,16 @@ def test_the_chain_has_as_many_stages_as_asked_for(length: int) -> None:
 def test_breakdowns_are_added_part_by_part() -> None:
     total = Breakdown(plan=1.0, spark=2.0) + Breakdown(spark=0.5, result=1.0)
     assert (total.plan, total.spark, total.result, total.total) == (1.0, 2.5, 1.0, 4.5)
+
+
+def test_what_runtime_filters_save_is_counted_without_the_result() -> None:
+    found = []
+    for filters in (True, False):
+        graph = tpch_graph("q21", PlannerOptions(runtime_filters=filters))
+        stages = tuple(
+            {"stage_id": s.stage_id, "bytes": 10, "rows": 2} for s in graph.stages if s.sql is None
+        )
+        found.append(shuffled(Sample(seconds=1.0, table=SPARK, stages=stages), graph))
+        assert found[-1].num_bytes == 10 * (len(graph.stages) - 1)
+    assert found[0].filters > 0
+    assert found[1].filters == 0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
+from planner.chunks.chunk import Chunk
+from planner.chunks.initial import initial_plan
 from planner.chunks.passes import RULES, UNION_RULES
-from planner.chunks.yaml_text import plan_from_data, plan_to_data, plan_to_yaml
+from planner.chunks.yaml_text import plan_from_data, plan_to_data, plan_to_yaml, read_predicate
 from planner.tree import walk
 from tests.planner.chunks.chunk_cases import CASES, Case, cases_of
 
@@ -38,3 +41,41 @@ def test_yaml_reads_back(case: Case) -> None:
     chunks = {chunk.chunk_id: chunk for chunk in case.after.chunks}
     data = plan_to_data(case.after, case.context)
     assert plan_from_data(data, case.context, chunks) == case.after
+
+
+def test_the_initial_plan_is_the_seeds() -> None:
+    context = _CASES[0].context
+    columns = context.table.columns
+    chunks = {
+        c.chunk_id: c
+        for c in (
+            Chunk(chunk_id="C1", kind="arrow", columns=columns),
+            Chunk(chunk_id="C2", store="A", columns=columns),
+            Chunk(chunk_id="C3", store="B", columns=columns),
+        )
+    }
+    expected = """
+ProjectionExec:
+  keep: tag1, time
+  child:
+    FilterExec:
+      expr: field > 1
+      child:
+        DeduplicateExec:
+          UnionExec:
+            - RecordBatchesExec:
+                chunks: [C1]
+            - ParquetExec:
+                chunks: [C2]
+                store: A
+            - ParquetExec:
+                chunks: [C3]
+                store: B
+"""
+    found = initial_plan(
+        tuple(chunks.values()),
+        context,
+        predicate=read_predicate("field > 1", context),
+        columns=("tag1", "time"),
+    )
+    assert found == plan_from_data(yaml.safe_load(expected), context, chunks)

@@ -1,0 +1,77 @@
+"""Damage to what is stored: in, a committed stage; out, the same with a file gone, cut or wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from infra.runtime.context import StageContext
+from infra.shuffle.manifest import Manifest
+from infra.storage import layout
+
+Damage = Callable[[StageContext, int, Manifest, Random], None]
+
+
+def _key(manifest: Manifest, dice: Random) -> str:
+    return layout.shuffle_file(manifest.fingerprint, dice.choice(manifest.files).name)
+
+
+def _index(manifest: Manifest) -> str:
+    return layout.shuffle_file(manifest.fingerprint, manifest.index_name)
+
+
+def _delete(context: StageContext, key: str) -> None:
+    context.store.delete([key])
+
+
+def _cut(context: StageContext, key: str, dice: Random) -> None:
+    content = context.store.read_bytes(key)
+    context.store.write_bytes(key, content[: dice.randrange(len(content))])
+
+
+def _flip(context: StageContext, key: str, dice: Random) -> None:
+    content = bytearray(context.store.read_bytes(key))
+    content[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
+    context.store.write_bytes(key, bytes(content))
+
+
+def _swap(context: StageContext, manifest: Manifest, dice: Random) -> None:
+    keys = [layout.shuffle_file(manifest.fingerprint, f.name) for f in manifest.files]
+    if len(keys) < 2:
+        return _flip(context, keys[0], dice)
+    one, other = dice.sample(keys, 2)
+    first, second = context.store.read_bytes(one), context.store.read_bytes(other)
+    context.store.write_bytes(one, second)
+    context.store.write_bytes(other, first)
+    return None
+
+
+def _pointer(context: StageContext, stage_id: int, dice: Random) -> None:
+    key = layout.run_stage(context.root_run_id, f"stage_{stage_id}")
+    content = context.store.read_bytes(key)
+    context.store.write_bytes(key, content[: dice.randrange(len(content))])
+
+
+def _foreign(context: StageContext, manifest: Manifest, dice: Random) -> None:
+    others = [f for f in context.fingerprints.values() if f != manifest.fingerprint]
+    for other in dice.sample(others, len(others)):
+        if context.store.exists(layout.manifest(other)):
+            content = context.store.read_bytes(layout.manifest(other))
+            context.store.write_bytes(layout.manifest(manifest.fingerprint), content)
+            return
+    _delete(context, layout.manifest(manifest.fingerprint))
+
+
+DAMAGE: dict[str, Damage] = {
+    "file deleted": lambda c, i, m, d: _delete(c, _key(m, d)),
+    "file cut short": lambda c, i, m, d: _cut(c, _key(m, d), d),
+    "bit of a file flipped": lambda c, i, m, d: _flip(c, _key(m, d), d),
+    "files swapped": lambda c, i, m, d: _swap(c, m, d),
+    "index deleted": lambda c, i, m, d: _delete(c, _index(m)),
+    "bit of an index flipped": lambda c, i, m, d: _flip(c, _index(m), d),
+    "manifest deleted": lambda c, i, m, d: _delete(c, layout.manifest(m.fingerprint)),
+    "manifest cut short": lambda c, i, m, d: _cut(c, layout.manifest(m.fingerprint), d),
+    "bit of a manifest flipped": lambda c, i, m, d: _flip(c, layout.manifest(m.fingerprint), d),
+    "manifest of another stage": lambda c, i, m, d: _foreign(c, m, d),
+    "pointer of a run cut short": lambda c, i, m, d: _pointer(c, i, d),
+}

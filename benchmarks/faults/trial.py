@@ -1,0 +1,196 @@
+"""One fault and what came of it: in, a run and a fault; out, how it ended, for the table.
+
+Every trial has a storage root of its own. It ends with the right result, at once or after a clear
+error and a second run; then all that was committed is read, and garbage collection must leave
+nothing behind.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.faults.local_runs import LocalRuns, tasks_here
+from infra.errors import ShuffleReadError
+from infra.runtime.context import StageContext, StageResult
+from infra.runtime.stage import read_result, run_stage
+from infra.shuffle.gc import collect_garbage
+from infra.shuffle.manifest import ManifestError, is_lost, load_manifest
+from infra.shuffle.reader import verify_files
+from infra.storage import layout
+from planner.errors import StagecoachError
+from planner.stages import StageGraph
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+COLUMNS = (
+    "not met",
+    "right",
+    "recovered",
+    "error, then right",
+    "wrong",
+    "unclear",
+    "lost",
+    "orphans",
+)
+"""How faults end. Of the last four there must be none: a wrong result, an error that is not ours or
+a second run that fails, a commit that is gone, an object that gc leaves."""
+BAD = COLUMNS[4:]
+
+
+@dataclass
+class Tally:
+    """Counts of endings by kind of fault."""
+
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, kind: str, ending: str, note: str = "") -> None:
+        """Count an ending."""
+        self.counts.setdefault(kind, Counter())[ending] += 1
+        if ending in BAD:
+            self.notes.append(f"{kind}: {ending}: {note}")
+            log.error("%s: %s: %s", kind, ending, note)
+
+    def total(self, *endings: str) -> int:
+        """How many faults ended so; all that were met where none is named."""
+        wanted = endings or tuple(c for c in COLUMNS if c not in ("not met", "lost", "orphans"))
+        return sum(counter[e] for counter in self.counts.values() for e in wanted)
+
+    def table(self) -> str:
+        """The counts as text."""
+        width = max([len("kind of fault"), *(len(kind) for kind in self.counts)])
+        heads = [f"{'kind of fault':<{width}}", "faults", *COLUMNS]
+        lines = ["  ".join(heads)]
+        for kind, counter in [*self.counts.items(), ("all", sum(self.counts.values(), Counter()))]:
+            met = sum(v for k, v in counter.items() if k not in ("not met", "lost", "orphans"))
+            cells = [f"{met:>6}", *(f"{counter[c]:>{len(c)}}" for c in COLUMNS)]
+            lines.append("  ".join([f"{kind:<{width}}", *cells]))
+        return "\n".join(lines)
+
+
+@dataclass
+class Trial:
+    """A run of a query with a fault somewhere in it.
+
+    Args:
+        kind: Of the fault, for the table.
+        runs: Over a storage root of its own.
+        graph: The query.
+        expected: Its result.
+        tally: Where the ending is counted.
+        changes: Of the run's context.
+    """
+
+    kind: str
+    runs: LocalRuns
+    graph: StageGraph
+    expected: pa.Table
+    tally: Tally
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    tasks: Callable[[], AbstractContextManager[None]] = tasks_here
+    """Where tasks run: in this process, or (with `nullcontext`) in Spark."""
+    damaged: set[str] = field(default_factory=set)
+    """Fingerprints of what the fault itself has damaged: no commit that we have lost."""
+
+    def play(
+        self,
+        between: Callable[[StageContext, int], None] | None = None,
+        *,
+        repair: Callable[[], bool] | None = None,
+        first: Callable[[StageContext], None] | None = None,
+    ) -> None:
+        """Run the query, with the fault; then once more if it failed; then look at what is left.
+
+        Args:
+            between: Called before each stage and before the result is read.
+            repair: Ends the fault before a second run; returns whether it was met.
+            first: Runs the query the first time, in place of this process.
+        """
+        context = self.runs.context(self.graph, **self.changes)
+        ending, results = "right", list[StageResult]()
+        try:
+            if first is not None:
+                first(context)
+            results = self._stages(context, between)
+            table = self._result(context)
+        except StagecoachError as error:
+            log.info("%s: %s", self.kind, error)
+            ending = "error, then right"
+        except Exception as error:
+            log.exception("%s", self.kind)
+            self.tally.add(self.kind, "unclear", f"{type(error).__name__}: {error}")
+            return
+        met = repair() if repair is not None else True
+        again = replace(context, run_id=f"{context.run_id}-again")
+        if ending != "right":
+            try:
+                self._stages(again, None)
+                table = self._result(again)
+            except Exception as error:
+                log.exception("%s", self.kind)
+                self.tally.add(self.kind, "unclear", f"second run: {type(error).__name__}: {error}")
+                return
+        elif any(result.recovered for result in results):
+            ending = "recovered"
+        if not table.equals(self.expected):
+            ending = "wrong"
+        self.tally.add(self.kind, ending if met or ending != "right" else "not met")
+        self._look(context)
+
+    def _stages(
+        self, context: StageContext, between: Callable[[StageContext, int], None] | None
+    ) -> list[StageResult]:
+        results = []
+        with self.tasks():
+            for stage in context.graph.stages:
+                if between is not None:
+                    between(context, stage.stage_id)
+                results.append(run_stage(stage.stage_id, context))
+            if between is not None:
+                between(context, len(context.graph.stages))
+        return results
+
+    def _result(self, context: StageContext) -> pa.Table:
+        with self.tasks():
+            return read_result(context)
+
+    def _look(self, context: StageContext) -> None:
+        """What is committed is whole, and garbage collection leaves nothing of all of it."""
+        store = self.runs.store
+        for stage_id, fingerprint in dict(context.fingerprints).items():
+            if fingerprint in self.damaged:
+                continue
+            name = context.stage_name(stage_id)
+            try:
+                manifest = load_manifest(store, fingerprint)
+                if manifest is None or is_lost(store, manifest):
+                    self.tally.add(self.kind, "lost", f"the commit of {name}")
+                else:
+                    verify_files(store, manifest)
+            except (ManifestError, ShuffleReadError) as error:
+                self.tally.add(self.kind, "lost", f"{name}: {error}")
+        self.runs.end(context)
+        again = replace(context, run_id=f"{context.run_id}-again")
+        self.runs.end(again)
+        later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=2)
+        collect_garbage(store, older_than=datetime.timedelta(0), now=later)
+        left = list(store.list(layout.SHUFFLE_ROOT))
+        if left:
+            self.tally.add(self.kind, "orphans", f"{len(left)} objects, such as {left[0]}")
+
+
+def load_manifest_of(context: StageContext, stage_id: int) -> Any:
+    """The commit of a stage, or None where there is none that can be read."""
+    try:
+        return load_manifest(context.store, context.fingerprints[stage_id])
+    except ManifestError:
+        return None
