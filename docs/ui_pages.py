@@ -56,11 +56,6 @@ class Shop:
     dagster: DagsterClient
     run: Run
 
-    @property
-    def storage(self) -> Path:
-        """The storage root."""
-        return self.folder / ".stagecoach" / "storage"
-
 
 @contextlib.contextmanager
 def browser_page() -> Iterator[Page]:
@@ -76,8 +71,7 @@ def browser_page() -> Iterator[Page]:
 @contextlib.contextmanager
 def shop_ui(folder: Path) -> Iterator[Shop]:
     """The UI over the tutorial's project, after a run of the first week."""
-    folder.mkdir()
-    _write_project(folder)
+    write_project(folder)
     port = free_port()
     log = folder.with_suffix(".log")
     command = [*COMMAND, "ui", "--port", str(port)]
@@ -87,8 +81,7 @@ def shop_ui(folder: Path) -> Iterator[Shop]:
             url = f"http://127.0.0.1:{port}"
             dagster = DagsterClient(url, LOCATION)
             wait_until(dagster.is_loaded, process, log, interval_seconds=0.3)
-            first_week = run_days(dagster, "2024-01-01", "2024-01-07")
-            yield Shop(url=url, folder=folder, dagster=dagster, run=first_week)
+            yield first_week(url, folder)
         finally:
             # Not a kill at once: the watcher of the warm Spark ends it with the UI.
             os.kill(process.pid, signal.SIGINT)
@@ -97,8 +90,16 @@ def shop_ui(folder: Path) -> Iterator[Shop]:
             kill_group(process)
 
 
-def _write_project(folder: Path) -> None:
+def first_week(url: str, folder: Path) -> Shop:
+    """The project in a UI that has loaded it, after a run of the first week."""
+    dagster = DagsterClient(url, LOCATION)
+    run = run_days(dagster, "2024-01-01", "2024-01-07")
+    return Shop(url=url, folder=folder, dagster=dagster, run=run)
+
+
+def write_project(folder: Path) -> None:
     """The files of the tutorial as they are when the check fails: before `DISTINCT`."""
+    folder.mkdir()
     for step in steps():
         if isinstance(step, FileStep) and "DISTINCT" not in step.text:
             step.write(folder)
@@ -122,10 +123,18 @@ def run_days(dagster: DagsterClient, first: str, last: str) -> Run:
 # ---------------------------------------------------------------- the pages
 
 
-def open_graph(page: Page, shop: Shop) -> None:
-    """All three queries, the stages of each in a box; wide, so that the boxes have their texts."""
+def open_graph(page: Page, shop: Shop, *, among_others: bool = False) -> None:
+    """All three queries, the stages of each in a box; wide, so that the boxes have their texts.
+
+    Args:
+        page: Where.
+        shop: The project.
+        among_others: Whether the UI has other projects, too, which are then left out.
+    """
     groups = ",".join(f"global@global:{name}" for name in (*QUERIES, "tables"))
-    _open(page, f"{shop.url}/asset-groups?expanded={groups}", "50% filled", width=2500, height=620)
+    chosen = f"~code_location:{LOCATION}/" if among_others else ""
+    address = f"{shop.url}/asset-groups{chosen}?expanded={groups}"
+    _open(page, address, "50% filled", width=2500, height=620)
 
 
 def open_run(page: Page, shop: Shop) -> None:
@@ -157,9 +166,8 @@ def open_lineage_table(page: Page, shop: Shop, asset: str) -> None:
 
 
 def open_run_page(page: Page, shop: Shop, query: str) -> None:
-    """Our own page of the run of a query: stages, tasks, lineage."""
-    path = shop.storage / "runs" / f"{shop.run.run_id}.{query}" / "page.html"
-    page.goto(path.as_uri())
+    """Our own page of the run of a query, by its link: stages, tasks, lineage."""
+    page.goto(shop.run.made[query,]["stagecoach/page"])
     page.get_by_text("values come from").first.wait_for(timeout=15_000)
 
 
@@ -170,11 +178,11 @@ def lineage_drawing(page: Page) -> Locator:
 
 def _open(page: Page, address: str, text: str, *, width: int = WIDTH, height: int = HEIGHT) -> None:
     page.set_viewport_size({"width": width, "height": height})
-    page.goto(address)
+    page.goto(address, timeout=120_000)
     # The UI polls: idle is a hope, the text is the condition.
     with contextlib.suppress(Error):
         page.wait_for_load_state("networkidle", timeout=10_000)
-    page.get_by_text(text).first.wait_for(timeout=45_000)
+    page.get_by_text(text).first.wait_for(timeout=120_000)
     loading = page.get_by_text("Loading")
     for _ in range(30):
         if not loading.count():
