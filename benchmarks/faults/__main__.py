@@ -23,7 +23,8 @@ SHARES = {
     "drivers_killed": 100,
 }
 # Faults of Spark's own processes, which take seconds each.
-SPARK = {"worker": 15, "executor": 6, "driver": 6}
+# `executor` waits for an executor in vain on a machine that is as busy as ours was: not by default.
+SPARK = {"worker": 15, "driver": 6}
 QUICK = {
     "damage": 11,
     "s3_damage": 3,

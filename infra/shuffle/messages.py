@@ -24,7 +24,6 @@ def decode_whole(
     request: RangeRequest,
     schema: pa.Schema,
     positions: list[int] | None,
-    compressed: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a range that is read in one go, without a copy if uncompressed.
 
@@ -44,7 +43,6 @@ def decode_stream(
     request: RangeRequest,
     schema: pa.Schema,
     positions: list[int] | None,
-    compressed: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a large range message by message; memory: one message.
 
@@ -65,11 +63,10 @@ def decode_stream(
         _check_message(pieces)
         for piece in pieces:
             checksum = google_crc32c.extend(checksum, piece)
-        if positions and compressed:
+        if positions is not None:
             yield from _decode(message.serialize(), schema, positions)
             continue
-        batch = pa.ipc.read_record_batch(message, schema)
-        yield batch if positions is None else batch.select(positions)
+        yield pa.ipc.read_record_batch(message, schema)
     if checksum != request.checksum:
         raise MessageFormatError(_CORRUPT)
 

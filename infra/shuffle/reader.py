@@ -191,14 +191,13 @@ def _read(
     memory_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
     sizes = [file.num_bytes for file in manifest.files]
-    compressed = manifest.codec != "none"
     whole_bytes = min(WHOLE_RANGE_BYTES, request_bytes(memory_bytes))
     current = None
     try:
         for current, content in fetch_ranges(store, requests, sizes, memory_bytes):
             rows = 0
             decode = decode_whole if current.length <= whole_bytes else decode_stream
-            for batch in decode(content, current, manifest.schema, positions, compressed):
+            for batch in decode(content, current, manifest.schema, positions):
                 rows += batch.num_rows
                 yield batch
             if rows != current.rows:

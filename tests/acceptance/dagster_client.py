@@ -12,6 +12,7 @@ from typing import Any
 
 REPOSITORY = "__repository__"
 ENDED = ("SUCCESS", "FAILURE", "CANCELED")
+_ENDED_BACKFILL = ("COMPLETED", "COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED")
 # A run of a test goes before those of a backfill that are queued.
 URGENT = {"dagster/priority": "10"}
 Key = tuple[str, ...]
@@ -258,6 +259,10 @@ class DagsterClient:
         answer = self.ask(query, id=backfill_id)
         assert answer.get("error") is None, answer
         return str(answer["status"])
+
+    def has_ended(self, backfill_id: str) -> bool:
+        """Whether a backfill is over, well or not."""
+        return self.backfill_status(backfill_id) in _ENDED_BACKFILL
 
     def start_schedule(self, name: str) -> None:
         """Turn a schedule on."""

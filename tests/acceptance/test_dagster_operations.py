@@ -219,8 +219,7 @@ def test_a_day_that_storage_failed_goes_on_from_failure(place: Place) -> None:
 
 def test_a_backfill_of_30_days_over_three_queries(place: Place) -> None:
     dagster, backfill_id = place.dagster, place.ui.begun["backfill"]
-    ended = ("COMPLETED", "COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED")
-    dagster.wait(lambda: dagster.backfill_status(backfill_id) in ended, "the backfill", 800)
+    dagster.wait(lambda: dagster.has_ended(backfill_id), "the backfill", 800)
     runs = [dagster.run(i) for i in dagster.run_ids({"dagster/backfill": backfill_id})]
     assert {run.status for run in runs} == {"SUCCESS"}, [run.problem for run in runs]
     assert dagster.backfill_status(backfill_id) == "COMPLETED_SUCCESS"
