@@ -179,7 +179,7 @@ class _Builder:
                 schedules.append(schedule)
         upkeep: list[dg.JobDefinition] = []
         if gc is not None:
-            upkeep.append(build_gc_job(gc))
+            upkeep.append(build_gc_job(gc, chunk_tables))
             status = dg.DefaultScheduleStatus.RUNNING if schedules_run else _STOPPED
             schedules.append(build_gc_schedule(gc, upkeep[0], status=status))
         return dg.Definitions(

@@ -6,12 +6,15 @@ The job `collect_garbage` removes what `stagecoach gc` removes, of the storage r
 `engine`, and is safe beside live runs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dagster as dg
 
 from assets.engine import ENGINE_RESOURCE
 from assets.metadata import NAMESPACE
+from infra.chunks.expiry import collect_chunk_garbage
+from infra.chunks.table import ChunkTable
 from infra.shuffle.gc import GcReport, collect_garbage, parse_age
 
 GC_JOB = "collect_garbage"
@@ -47,8 +50,13 @@ class GcConfig(dg.Config):
     dry_run: bool = False
 
 
-def build_gc_job(gc: GarbageCollection) -> dg.JobDefinition:
-    """The job `collect_garbage`; its configuration can be changed for a single run."""
+def build_gc_job(gc: GarbageCollection, tables: Sequence[ChunkTable] = ()) -> dg.JobDefinition:
+    """The job `collect_garbage`; its configuration can be changed for a single run.
+
+    Args:
+        gc: What is garbage.
+        tables: Deduplicated tables, whose replaced chunks are garbage as well.
+    """
 
     @dg.op(
         name=GC_JOB,
@@ -61,7 +69,14 @@ def build_gc_job(gc: GarbageCollection) -> dg.JobDefinition:
         age = parse_age(config.older_than)
         report = collect_garbage(store, older_than=age, dry_run=config.dry_run)
         context.log.info("%s", gc_text(report, dry_run=config.dry_run))
-        context.add_output_metadata(gc_metadata(report))
+        chunks = collect_chunk_garbage(store, tables, older_than=age, dry_run=config.dry_run)
+        context.add_output_metadata(
+            {
+                **gc_metadata(report),
+                f"{NAMESPACE}/removed_chunks": sum(len(table.replaced) for table in chunks),
+                f"{NAMESPACE}/removed_chunk_bytes": sum(table.num_bytes for table in chunks),
+            }
+        )
 
     # The executor of runs of assets is made for stages.
     @dg.job(

@@ -3,12 +3,16 @@
 import datetime
 import os
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 
 from assets import EngineResource, GarbageCollection, build_definitions
 from assets.maintenance import GC_JOB
+from infra.catalog.catalog import load_catalog
+from infra.chunks.compaction import compact
 from infra.errors import ConfigError
 
 OLD = datetime.timedelta(days=9).total_seconds()
@@ -64,14 +68,44 @@ def test_the_job_removes_what_is_old(project: Path, dry_run: bool) -> None:
     assert files(project) == (
         {"00000-old.arrow", "00000-late.arrow"} if dry_run else {"00000-late.arrow"}
     )
+    metadata = output_metadata(result)
+    assert metadata["stagecoach/removed_objects"] == 1
+    assert metadata["stagecoach/removed_bytes"] == 5
+
+
+def test_the_job_removes_replaced_chunks_of_deduplicated_tables(project: Path) -> None:
+    (project / "catalog.yaml").write_text(
+        "tables:\n  m: {kind: deduplicated, location: m, primary_key: [k]}\n"
+    )
+    table = load_catalog(project / "catalog.yaml").chunk_table("m")
+    for value in (1, 2):
+        table.append([pa.table({"k": [1, value], "v": [value, value]})])
+    compact(table)
+    result = (
+        definitions(project, GarbageCollection())
+        .resolve_job_def(GC_JOB)
+        .execute_in_process(
+            run_config={"ops": {GC_JOB: {"config": {"older_than": "0s"}}}},
+            instance=dg.DagsterInstance.ephemeral(),
+        )
+    )
+    metadata = output_metadata(result)
+    assert metadata["stagecoach/removed_chunks"] == 2
+    assert metadata["stagecoach/removed_chunk_bytes"] > 0
+    left = {
+        path.name for path in (project / "m").rglob("*") if path.suffix in (".arrow", ".parquet")
+    }
+    assert left == {chunk.name for chunk in table.read().chunks}
+
+
+def output_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    """Metadata of the only output of a run."""
     [output] = [
         event.step_output_data
         for event in result.all_events
         if event.event_type is dg.DagsterEventType.STEP_OUTPUT
     ]
-    metadata = {key: value.value for key, value in output.metadata.items()}
-    assert metadata["stagecoach/removed_objects"] == 1
-    assert metadata["stagecoach/removed_bytes"] == 5
+    return {key: value.value for key, value in output.metadata.items()}
 
 
 def test_an_age_that_is_none_is_found_when_the_project_is_loaded() -> None:
