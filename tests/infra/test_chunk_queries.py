@@ -57,7 +57,7 @@ def our_rows(case: QueryCase, folder: Path, settings: EngineSettings, tasks: int
         settings=task_settings(tiny, settings.open_store(), snapshot, "UTC"),
         engine_settings=tiny,
         parallelism=tasks,
-    ).specs
+    )
     rows: list[str] = []
     for spec in planned.specs:
         again = TaskSpec.from_dict(spec.to_dict())
