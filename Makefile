@@ -15,7 +15,7 @@ PYTEST_ARGS ?=
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-fast test-operations check format golden bench bench-overhead faults sql-support settings query-schema screenshots lock clean distclean
+.PHONY: help install demo ui test test-fast test-slow test-operations check format golden bench bench-overhead faults sql-support settings query-schema screenshots lock clean distclean
 
 ##@ Start
 
@@ -36,16 +36,19 @@ ui: install ## Open the Dagster UI over pipelines/
 
 ##@ Work
 
+# Operations mostly wait for a UI and its daemon, so they run beside the slow tests.
 test: install check ## Checks, quick tests, slow tests, operations: what CI runs
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS) $(SELECTED)
-	$(PYTEST) -m "slow and not operations" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
-	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-slow test-operations
 
 test-fast: install ## Quick tests only
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS)
 
+test-slow: install ## Slow tests, without operations
+	$(PYTEST) -m "slow and not operations" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
+
 test-operations: install ## Acceptance of a running UI, one for all tests, in one process
-	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS)
+	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
 
 check: install ## Lint, format, types and layers; changes nothing
 	$(BIN)/ruff check
