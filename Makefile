@@ -36,10 +36,9 @@ ui: install ## Open the Dagster UI over pipelines/
 
 ##@ Work
 
-# Operations mostly wait for a UI and its daemon, so they run beside the slow tests.
-test: install check ## Checks, quick tests, slow tests, operations: what CI runs
+test: install check ## Checks, quick tests, then slow tests: what CI runs
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS) $(SELECTED)
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-slow test-operations
+	$(PYTEST) -m "slow and not operations" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
 
 test-fast: install ## Quick tests only
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS)
@@ -47,7 +46,7 @@ test-fast: install ## Quick tests only
 test-slow: install ## Slow tests, without operations
 	$(PYTEST) -m "slow and not operations" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
 
-test-operations: install ## Acceptance of a running UI, one for all tests, in one process
+test-operations: install ## Acceptance of a running UI, one for all tests; 5 minutes, not in CI
 	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
 
 check: install ## Lint, format, types and layers; changes nothing
