@@ -3,14 +3,19 @@
 Stagecoach (through Dagster, every shuffle durable, nothing reused), plain Spark SQL (same session,
 same files, adaptive execution as by default) and DuckDB alone. The order of the contenders changes
 with every query and repeat. Every result is compared; one that differs is an error (exit 1).
+
+With `--s3` Stagecoach has its tables and its storage on an S3 server of this machine, the others
+their local files.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +23,12 @@ import click
 
 from benchmarks.compare import difference, rough_difference
 from benchmarks.contenders import Contender, DuckDb, Sample, SparkSql, Stagecoach
+from benchmarks.rclone import RcloneServer
 from benchmarks.report import Measurement, ratios, render, to_json, write
 from infra.runtime.java import ensure_java
 from stagecoach.session import Session, connect
 from stagecoach.terminal import configure_logging, discard_log, divert_noise
-from stagecoach.tpch import generate, write_catalog
+from stagecoach.tpch import TABLES, generate, write_catalog
 
 HERE = Path(__file__).resolve().parent
 QUERIES = HERE.parent / "pipelines" / "queries"
@@ -51,6 +57,7 @@ WHERE s_suppkey < 10 GROUP BY n_name ORDER BY n_name
     default=Path(".stagecoach"),
     help="Local folder under which shuffles are written and removed.",
 )
+@click.option("--s3", is_flag=True, help="Stagecoach's tables and storage are on an S3 server.")
 @click.option(
     "--contenders", "chosen", default=",".join(CONTENDERS), help="Who runs; stagecoach must."
 )
@@ -71,6 +78,7 @@ def main(
     repeat: int,
     data: Path | None,
     storage: Path,
+    s3: bool,
     chosen: str,
     assignments: tuple[str, ...],
     spark_memory_bytes: int,
@@ -94,19 +102,28 @@ def main(
     configure_logging(debug=False)
     divert_noise()
     storage.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=storage) as root:
-        catalog = Path(root) / "catalog.yaml"
-        write_catalog(catalog, folder)
+    with ExitStack() as held:
+        root = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=storage)))
+        catalog = root / "catalog.yaml"
+        if s3:
+            server = held.enter_context(_served(folder, root / "served"))
+            tables: Path | str = f"s3://{server.bucket}/tables"
+            stored: Path | str = f"s3://{server.bucket}/storage"
+            settings.engine["storage_options"] = server.options()
+        else:
+            tables, stored = folder, root / "storage"
+        write_catalog(catalog, tables)
         with connect(
-            catalog, Path(root) / "storage", settings=settings.engine, options=settings.planner
+            catalog, stored, settings=settings.engine, options=settings.planner
         ) as session:
-            field = _build(contenders, session, folder, Path(root) / "spill")
+            field = _build(contenders, session, folder, root / "spill")
             measurements = run_all(field, queries, repeat)
             document = to_json(
                 measurements,
                 scale_factor=scale_factor,
                 settings={
                     "repeat": repeat,
+                    "s3": s3,
                     "set": list(assignments),
                     "spark_conf": settings.engine["spark_conf"],
                     "shuffle_codec": session.settings.codec,
@@ -114,7 +131,7 @@ def main(
                 },
             )
     click.echo(render(measurements))
-    path = json_path or HERE / "results" / f"tpch-sf{scale_factor:g}.json"
+    path = json_path or HERE / "results" / f"tpch-sf{scale_factor:g}{'-s3' if s3 else ''}.json"
     write(path, document)
     click.echo(f"\nWritten to {path}")
     problems = [f"{m.query}: {problem}" for m in measurements for problem in m.problems]
@@ -205,6 +222,14 @@ def _build(names: Sequence[str], session: Session, folder: Path, spill: Path) ->
         "duckdb": lambda: DuckDb(folder, memory, spill),
     }
     return [makers[name]() for name in names]
+
+
+def _served(folder: Path, place: Path) -> RcloneServer:
+    """An S3 server, not started yet, over a copy of the tables."""
+    server = RcloneServer(place, "bench")
+    for table in TABLES:
+        shutil.copytree(folder / table, place / server.bucket / "tables" / table)
+    return server
 
 
 def _queries(names: str | None) -> list[tuple[str, str]]:

@@ -104,8 +104,13 @@ class Stagecoach:
 
     def clean_up(self) -> None:
         """Remove the shuffles and runs; what Spark said about result schemas stays."""
+        root = self._session.settings.storage_root
+        store = self._session.settings.open_store()
         for folder in ("shuffle", "runs"):
-            shutil.rmtree(Path(self._session.settings.storage_root) / folder, ignore_errors=True)
+            if store.is_local:
+                shutil.rmtree(Path(root) / folder, ignore_errors=True)
+            else:
+                store.delete(list(store.list(folder)))
 
 
 class SparkSql:

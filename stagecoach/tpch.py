@@ -68,11 +68,14 @@ def generate(folder: Path, scale_factor: float, *, parts: int = 4) -> bool:
     return True
 
 
-def write_catalog(path: Path, folder: Path) -> None:
-    """Write a catalog file over the tables in `folder`."""
+def write_catalog(path: Path, folder: Path | str) -> None:
+    """Write a catalog file over the tables in `folder`, or under a URL."""
     lines = ["tables:"]
     for table in TABLES:
-        location = os.path.relpath(folder / table, path.parent)
+        if isinstance(folder, Path):
+            location = os.path.relpath(folder / table, path.parent)
+        else:
+            location = f"{folder}/{table}"
         lines += [f"  {table}:", f"    location: {location}", "    format: parquet"]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.faults.damage import DAMAGE
 from benchmarks.faults.local_runs import QUERIES, LocalRuns, write_tables
-from benchmarks.faults.servers import BUCKET, RcloneServer
 from benchmarks.faults.trial import Tally, Trial, load_manifest_of
+from benchmarks.rclone import RcloneServer
 from infra.runtime.context import StageContext
 from infra.settings import EngineSettings
 from infra.storage.object_store import StorageOptions
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 log = logging.getLogger(__name__)
+
+_BUCKET = "faults"
 
 NETWORK: dict[str, Fault] = {
     "500": Fault("status", status=500),
@@ -107,7 +109,7 @@ class Campaign:
             recover = self.dice.random() < 0.7
             options = root = None
             if server is not None:
-                options, root = server.options(server.url, retry_seconds=6), self._s3_root()
+                options, root = _reached(server, retry_seconds=6), self._s3_root()
             trial = self.trial(kind, root or "", options, recover=recover)
             at = self.dice.randrange(1, len(trial.graph.stages) + 1)
             victim = self._victim(trial.graph, at)
@@ -174,7 +176,7 @@ class Campaign:
             fault = replace(template, times=times, after=self.dice.randrange(40))
             if self.dice.random() < 0.5:
                 fault.method = self.dice.choice(("GET", "PUT", "HEAD"))
-            options = server.options(proxy.url, retry_seconds=1 if times < 0 else 6)
+            options = _reached(server, proxy.url, retry_seconds=1 if times < 0 else 6)
             trial = self.trial(name, self._s3_root(), options, recover=self.dice.random() < 0.7)
             started = False
 
@@ -196,7 +198,7 @@ class Campaign:
         """The S3 server is killed at some moment, and is back after a while, or after too long."""
         for number in range(count):
             away = 12.0 if number % 5 == 4 else self.dice.uniform(0.1, 2.0)
-            options = server.options(server.url, retry_seconds=6)
+            options = _reached(server, retry_seconds=6)
             trial = self.trial("S3 server killed", self._s3_root(), options)
             delay = self.dice.uniform(0.0, 1.0)
             killed = threading.Event()
@@ -229,7 +231,7 @@ class Campaign:
 
     def _s3_root(self) -> str:
         self._count += 1
-        return f"s3://{BUCKET}/{self._count}"
+        return f"s3://{_BUCKET}/{self._count}"
 
     # ---------------------------------------------------------------- drivers
 
@@ -284,13 +286,15 @@ def served(folder: Path) -> Iterator[tuple[RcloneServer, FaultProxy] | None]:
         log.warning("faults of S3 are left out: rclone is not installed")
         yield None
         return
-    server = RcloneServer(folder)
-    server.start()
-    try:
-        with FaultProxy(server.url).running() as proxy:
-            yield server, proxy
-    finally:
-        server.kill()
+    with RcloneServer(folder, _BUCKET) as server, FaultProxy(server.url).running() as proxy:
+        yield server, proxy
+
+
+def _reached(
+    server: RcloneServer, url: str | None = None, *, retry_seconds: float
+) -> StorageOptions:
+    """How trials reach it: they wait for an answer only for a moment."""
+    return server.options(url, timeout_seconds=0.5, retry_seconds=retry_seconds)
 
 
 def run_campaign(
