@@ -110,6 +110,18 @@ def storage_option(command: _F) -> _F:
     )(command)
 
 
+def text_or_json_option(command: _F) -> _F:
+    """`--format`, of what is shown either to people or to programs: `output_format`."""
+    return click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="How it is shown.",
+    )(command)
+
+
 def planning_options(command: _F) -> _F:
     """What decides about a plan: parameters, engine, time zone, `--set`."""
     return click.option(

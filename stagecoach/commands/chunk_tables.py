@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.options import catalog_option, debug_option
+from stagecoach.options import catalog_option, debug_option, text_or_json_option
 from stagecoach.progress import format_bytes
 from stagecoach.terminal import configure_logging
 
@@ -140,14 +140,7 @@ def compact(names: tuple[str, ...], target_rows: int, catalog: str, debug: bool)
 
 @click.command()
 @click.argument("table")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How they are shown.",
-)
+@text_or_json_option
 @catalog_option
 @debug_option
 def chunks(table: str, output_format: str, catalog: str, debug: bool) -> None:

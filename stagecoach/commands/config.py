@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from stagecoach.options import debug_option, read_settings, storage_option
+from stagecoach.options import debug_option, read_settings, storage_option, text_or_json_option
 from stagecoach.session import DEFAULT_STORAGE, STORAGE_VARIABLE
 from stagecoach.terminal import configure_logging
 
@@ -38,14 +38,7 @@ _OTHER_VARIABLES = (STORAGE_VARIABLE, "STAGECOACH_CATALOG", "STAGECOACH_SETTINGS
     help="As other commands take it: engine.NAME or a Spark setting spark.…; may be repeated.",
 )
 @click.option("--verbose", "-v", is_flag=True, help="Say what each setting means, too.")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How they are shown.",
-)
+@text_or_json_option
 @debug_option
 @click.pass_context
 def config(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.options import debug_option, storage_option
+from stagecoach.options import debug_option, storage_option, text_or_json_option
 from stagecoach.progress import format_bytes
 from stagecoach.terminal import configure_logging
 
@@ -19,14 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @storage_option
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How it is shown.",
-)
+@text_or_json_option
 @debug_option
 def storage(storage: str | None, output_format: str, debug: bool) -> None:
     """Show what is kept: shuffles by query and stage, published tables, runs.

@@ -20,6 +20,7 @@ from stagecoach.options import (
     open_session,
     read_settings,
     storage_option,
+    text_or_json_option,
 )
 from stagecoach.progress import format_bytes
 from stagecoach.terminal import configure_logging
@@ -70,14 +71,7 @@ def tables() -> None:
 @click.option(
     "--versions", is_flag=True, help="Show the kept versions of published tables, newest first."
 )
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How they are shown.",
-)
+@text_or_json_option
 @debug_option
 def show(
     names: tuple[str, ...],
