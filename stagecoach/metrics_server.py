@@ -7,16 +7,13 @@ Runs are processes that soon end, and the UI becomes Dagster's process, so neith
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 from infra.metrics import FOLDER_VARIABLE, MetricsServer
+from stagecoach import side_process
 
 _LOG = "server.log"
-_POLL_SECONDS = 1.0
 
 
 def launch(folder: Path, host: str, port: int) -> dict[str, str]:
@@ -32,18 +29,9 @@ def launch(folder: Path, host: str, port: int) -> dict[str, str]:
     """
     values = folder / "values"
     MetricsServer(values).clear()
-    command = [sys.executable, "-P", "-m", "stagecoach.metrics_server"]
-    paths = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
-    with open(folder / _LOG, "wb") as output:
-        server = subprocess.Popen(
-            [*command, str(values), host, str(port), str(os.getpid())],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-            start_new_session=True,
-        )
-    server.returncode = 0  # it outlives this object on purpose: no warning about that
+    side_process.launch(
+        "stagecoach.metrics_server", str(values), host, str(port), log=folder / _LOG
+    )
     return {FOLDER_VARIABLE: str(values)}
 
 
@@ -51,8 +39,7 @@ def main(folder: str, host: str, port: str, parent: str) -> None:
     """Serve until the process that started this one has ended."""
     server = MetricsServer(Path(folder))
     server.serve(host, int(port))
-    while os.getppid() == int(parent):
-        time.sleep(_POLL_SECONDS)
+    side_process.await_end_of(int(parent))
 
 
 if __name__ == "__main__":

@@ -9,12 +9,9 @@ link of a page that it got by HTTP.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 import threading
-import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,8 +22,8 @@ from infra.settings import PAGES_VARIABLE, load_settings
 from infra.storage.layout import run_page
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from planner.errors import StagecoachError
+from stagecoach import side_process
 
-_POLL_SECONDS = 1.0
 _PATH = re.compile(r"/runs/([A-Za-z0-9][A-Za-z0-9_.-]{0,199})")
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -49,19 +46,7 @@ def launch(storage: str, host: str, port: int, shown_host: str, log: Path) -> di
     Returns:
         What the environment of runs must have, so that they link their pages.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-P", "-m", "stagecoach.pages_server"]
-    paths = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
-    with open(log, "wb") as output:
-        server = subprocess.Popen(
-            [*command, storage, host, str(port), str(os.getpid())],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-            start_new_session=True,
-        )
-    server.returncode = 0  # it outlives this object on purpose: no warning about that
+    side_process.launch("stagecoach.pages_server", storage, host, str(port), log=log)
     name = f"[{shown_host}]" if ":" in shown_host else shown_host
     return {PAGES_VARIABLE: f"http://{name}:{port}"}
 
@@ -118,8 +103,7 @@ def main(storage: str, host: str, port: str, parent: str) -> None:
     """Serve until the process that started this one has ended."""
     store = load_settings(overrides={"storage_root": storage}).open_store()
     serve(store, host, int(port))
-    while os.getppid() == int(parent):
-        time.sleep(_POLL_SECONDS)
+    side_process.await_end_of(int(parent))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ import select
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from infra.runtime.connect_server import code_digest
+from stagecoach import side_process
 
 HOST_VARIABLE = "STAGECOACH_RUN_HOST"
 """Socket of the host, in the environment of Dagster's processes."""
@@ -77,17 +77,14 @@ def launch(log_file: Path, environment: Mapping[str, str]) -> dict[str, str]:
         return {}
     # Not in the folder of Dagster's state: the path of a socket is at most 107 bytes long.
     path = Path(tempfile.mkdtemp(prefix="stagecoach-runs-")) / "host.sock"
-    paths = [str(Path(__file__).resolve().parents[1]), environment.get("PYTHONPATH", "")]
-    log_file.parent.mkdir(parents=True, exist_ok=True)
-    with open(log_file, "wb") as output:
-        # In the session of the UI: Ctrl-C in its terminal interrupts the runs, too.
-        host = subprocess.Popen(
-            [sys.executable, "-P", "-m", "stagecoach.run_host", str(path), str(os.getpid())],
-            stdin=subprocess.DEVNULL,
-            stderr=output,
-            env={**environment, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        )
-    host.returncode = 0  # it outlives this object on purpose: no warning about that
+    # In the terminal of the UI: Ctrl-C there interrupts the runs, too.
+    side_process.launch(
+        "stagecoach.run_host",
+        str(path),
+        log=log_file,
+        environment={**environment, **_ENVIRONMENT},
+        in_terminal=True,
+    )
     return {HOST_VARIABLE: str(path)}
 
 
