@@ -5,9 +5,9 @@ expired, folders of runs that are over, and versions of published tables beyond 
 (`infra.tables.expiry`). Kept, whatever its age: what a run of the last `older_than` or a run in
 progress has pinned, and what was written since the oldest run in progress began.
 
-It decides by modification times, so the clocks of this machine and of the store must agree to well
-below `older_than`. Of a shuffle the manifest goes first: a collection that is killed leaves
-orphans, never a manifest without its files.
+It decides by the times that the store gives its objects, and takes the present moment from the same
+clock, so the clock of this machine may be wrong. Of a shuffle the manifest goes first: a collection
+that is killed leaves orphans, never a manifest without its files.
 
 A run may find an old shuffle at the same moment. It pins what it found and the collection looks for
 pins once more after it has removed the manifests and before it removes their files, and puts those
@@ -21,6 +21,7 @@ import datetime
 import json
 import logging
 import re
+import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,7 @@ from typing import Any
 
 from infra.errors import ConfigError, StorageError
 from infra.runtime.run_marks import BEGUN, ENDED
-from infra.shuffle.listing import list_objects
+from infra.shuffle.listing import list_objects, store_now
 from infra.shuffle.manifest import Manifest, ManifestError, ManifestVersionError
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
@@ -172,12 +173,13 @@ def collect_garbage(
         store: The storage root.
         older_than: Only objects that were last written before this age are removed.
         dry_run: Whether to remove nothing.
-        now: The present moment, with a zone.
+        now: The present moment, with a zone; by the store's own clock if left out.
 
     Raises:
         StorageError: The store failed.
     """
-    now = now or datetime.datetime.now(datetime.UTC)
+    # Whoever comes in between takes its folder for one of a run that has just begun.
+    now = now or store_now(store, layout.run_prefix(f"clock-{uuid.uuid4()}"))
     runs = _Runs(store, now, now - older_than)
     needs = runs.needs()
     report = _decide(store, needs, now, older_than)

@@ -1,12 +1,14 @@
 """What lies in a store: in, a folder; out, every object in it with its size and time.
 
-For garbage collection and for people who look around: nothing that runs a query lists.
+For garbage collection and for people who look around: nothing that runs a query lists. How old an
+object is, only the clock that dated it can tell: `store_now`.
 """
 
 from __future__ import annotations
 
 import datetime
 import os
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -37,6 +39,33 @@ def list_objects(store: ObjectStore, prefix: str) -> Iterator[StoredObject]:
             raise explain_os_error("look at", store.uri(key), error) from error
         moment = datetime.datetime.fromtimestamp(status.st_mtime, tz=datetime.UTC)
         yield StoredObject(key, status.st_size, moment)
+
+
+def store_now(store: ObjectStore, folder: str) -> datetime.datetime:
+    """Return the present moment by the clock that dates a store's objects, whatever ours says.
+
+    Writes an empty object, looks at its time and removes it. A store that rounds times makes
+    everything look younger than it is, by that much.
+
+    Args:
+        store: The store.
+        folder: A folder for the object, where nothing but it is listed.
+
+    Raises:
+        StorageError: The store failed, or does not say when an object was written.
+    """
+    key = f"{folder}/.tmp-{uuid.uuid4().hex}"  # a name that is known for one that may go
+    store.write_bytes(key, b"")
+    try:
+        moments = [item.modified for item in list_objects(store, folder) if item.key == key]
+    finally:
+        store.delete([key])
+    if not moments:
+        raise StorageError(
+            f"the store does not list {store.uri(key)}, which was written just now, so the age of "
+            "its objects is not known"
+        )
+    return moments[0]
 
 
 def _remote_time(store: ObjectStore, key: str, details: Mapping[str, Any]) -> datetime.datetime:

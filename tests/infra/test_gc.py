@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 import json
 import os
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,6 +22,7 @@ from infra.shuffle.reader import read_table
 from infra.shuffle.usage import storage_usage
 from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout
+from infra.storage.fsspec_store import FsspecStore
 from infra.storage.local_store import LocalStore
 from infra.storage.object_store import ObjectStore, open_store
 
@@ -218,6 +221,48 @@ def test_remote_store_by_its_own_times() -> None:
     assert report.orphans == (commit_remote,)
     assert report.orphan_bytes == 3
     assert not remote.exists(commit_remote)
+
+
+class OtherClock(FsspecStore):
+    """A store whose clock is wrong, and some of whose objects are old."""
+
+    def __init__(self, url: str, ahead: datetime.timedelta) -> None:
+        super().__init__(url)
+        self.ahead = ahead
+        self.ages: dict[str, datetime.timedelta] = {}
+
+    def list_details(self, prefix: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        for key, details in super().list_details(prefix):
+            ahead = self.ahead - self.ages.get(key, datetime.timedelta())
+            yield key, {**details, "created": details["created"] + ahead.total_seconds()}
+
+
+@pytest.mark.parametrize("hours", [-40, -3, 0, 3, 40])
+@pytest.mark.parametrize("with_run", [True, False], ids=["beside a run", "alone"])
+def test_ages_go_by_the_clock_of_the_store(hours: int, with_run: bool) -> None:
+    store = OtherClock(f"memory://clock-{uuid.uuid4().hex}", hours * HOUR)
+    new, old = (layout.map_file(fingerprint(2), n, layout.new_attempt()) for n in (0, 1))
+    for key in (new, old):
+        store.write_bytes(key, b"x")
+    store.ages[old] = 2 * HOUR
+    if with_run:
+        store.write_bytes(layout.run_snapshot("run"), b"{}")
+        mark_begun(store, "run", "run")
+    before = set(store.list(""))
+    planned = collect_garbage(store, older_than=HOUR, dry_run=True)
+    assert planned.orphans == (old,)
+    assert set(store.list("")) == before
+    assert collect_garbage(store, older_than=HOUR) == planned
+    assert set(store.list("")) == before - {old}
+
+
+def test_attempts_of_a_run_stay_whatever_the_clock_of_the_store_says() -> None:
+    store = OtherClock(f"memory://clock-{uuid.uuid4().hex}", -40 * HOUR)
+    mark_begun(store, "run", "run")
+    key = layout.map_file(fingerprint(2), 0, layout.new_attempt())
+    store.write_bytes(key, b"x")
+    assert not collect_garbage(store, older_than=datetime.timedelta()).num_objects
+    assert store.exists(key)
 
 
 def test_folder_of_a_run_that_is_over_goes_and_others_stay(store: LocalStore) -> None:
