@@ -8,10 +8,11 @@ import logging
 from pathlib import Path
 
 from assets.dependencies import sql_reads, type_changes
-from assets.plan_files import plan_file, read_plan
+from assets.plan_files import CompiledPlan, plan_file, read_plan
 from assets.planning import PlanQuery
 from assets.project import ProjectError, Query
 from assets.project_catalog import ProjectCatalog
+from assets.shown import ShownPlan, ShowsPlans
 from planner.catalog import Catalog
 from planner.errors import GraphFormatError
 from planner.stages import StageGraph
@@ -30,7 +31,7 @@ class CompiledPlans:
     def __init__(self, plan: PlanQuery, folder: Path) -> None:
         self._plan = plan
         self._folder = folder
-        self._read: dict[tuple[str, str], StageGraph | None] = {}
+        self._read: dict[tuple[str, str], CompiledPlan | None] = {}
 
     def __call__(self, query: Query, catalog: Catalog) -> StageGraph:
         """The query's plan.
@@ -40,39 +41,46 @@ class CompiledPlans:
                 the plan was compiled.
             StagecoachError: As planning does.
         """
-        graph = self.compiled(query)
-        if graph is None:
+        found = self.compiled(query)
+        if found is None:
             return self._plan(query, catalog)
-        _check_types(graph, query, catalog)
-        return graph
+        _check_types(found.graph, query, catalog)
+        return found.graph
 
     def is_compiled(self, query: Query) -> bool:
         """Whether the query has a fresh compiled plan."""
         return self.compiled(query) is not None
 
+    def shown(self, query: Query) -> ShownPlan | None:
+        """What is shown of the query's plan; see `ShowsPlans`."""
+        found = self.compiled(query)
+        if found is not None:
+            return found.shown
+        return self._plan.shown(query) if isinstance(self._plan, ShowsPlans) else None
+
     def reads(self, query: Query) -> tuple[str, ...]:
         """The tables that a query reads; its SQL is only parsed where it is not compiled."""
-        graph = self.compiled(query)
-        return sql_reads(query) if graph is None else tuple(name for name, _ in graph.tables)
+        found = self.compiled(query)
+        return sql_reads(query) if found is None else tuple(name for name, _ in found.graph.tables)
 
-    def compiled(self, query: Query) -> StageGraph | None:
+    def compiled(self, query: Query) -> CompiledPlan | None:
         """The query's compiled plan if there is one of its present text, whatever its tables."""
         asked = (query.name, query.sql)
         if asked not in self._read:
             self._read[asked] = self._load(query)
         return self._read[asked]
 
-    def _load(self, query: Query) -> StageGraph | None:
+    def _load(self, query: Query) -> CompiledPlan | None:
         path = plan_file(self._folder, query)
         if not path.exists():
             return None
         try:
-            graph = read_plan(path).graph
+            plan = read_plan(path, later=True)
         except GraphFormatError as error:
             logger.warning("compiled plan is not used: %s", error)
             return None
-        if graph.sql == query.sql and graph.query == query.name:
-            return graph
+        if plan.graph.sql == query.sql and plan.graph.query == query.name:
+            return plan
         logger.warning(
             "compiled plan %s is not used: %s has changed; run `stagecoach compile`",
             path,

@@ -88,7 +88,8 @@ def _compiled(
         checks = check_queries(query, table.table_columns or ()) if with_checks else ()
         for check, failing in checks:
             try:
-                plans.append((failing, compile_query(failing, catalog, options)))
+                plan = compile_query(failing, catalog, options, is_asset=False)
+                plans.append((failing, plan))
             except SqlError as error:
                 raise ProjectError(f"check '{check.check_name}': {error}") from error
     except StagecoachError as error:

@@ -6,17 +6,21 @@ In: numbers of a stage that ran, column types. Out: Dagster metadata, typed and 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import dagster as dg
 
-from planner.explain.lineage import in_order
-from planner.lineage import ColumnLineage, Lineage, Source, TableColumn
+from planner.lineage import Source, TableColumn
 from planner.stages import Engine
 from planner.types import Field
 
 NAMESPACE = "stagecoach"
 _MARKDOWN = ("decisions", "plan_warning")
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +131,7 @@ def column_schema(columns: tuple[Field, ...]) -> dg.TableSchema:
     )
 
 
-def column_names(columns: Sequence[Field | ColumnLineage]) -> Sequence[str]:
+def column_names(columns: Sequence[_Named]) -> Sequence[str]:
     """The names that columns have in Dagster, each once."""
     names: dict[str, None] = {}
     for position, column in enumerate(columns):
@@ -139,21 +143,19 @@ def column_names(columns: Sequence[Field | ColumnLineage]) -> Sequence[str]:
 
 
 def column_lineage(
-    columns: Sequence[Field | ColumnLineage],
-    lineage: Lineage,
+    columns: Sequence[_Named],
+    sources: Sequence[Sequence[Source]],
     stage_columns: Callable[[int], tuple[dg.AssetKey, Sequence[str]]],
     table_key: Callable[[str], dg.AssetKey],
-) -> dg.TableColumnLineage | None:
-    """Which columns of upstream assets the values of each column come from; None if unknown.
+) -> dg.TableColumnLineage:
+    """Which columns of upstream assets the values of each column come from.
 
     Args:
         columns: The columns with the names of the asset's `column_schema`.
-        lineage: Where they come from, in the same order.
+        sources: What the values of each of them come from.
         stage_columns: The asset of a stage, and the names that its columns have in Dagster.
         table_key: The asset of a table: a base table, or the head of the query that makes it.
     """
-    if lineage.unknown is not None:
-        return None
 
     def dep(source: Source) -> dg.TableColumnDep:
         if isinstance(source, TableColumn):
@@ -164,7 +166,7 @@ def column_lineage(
     return dg.TableColumnLineage(
         {
             # Each once: a translator may give two stages one key, which is refused later.
-            name: list(dict.fromkeys(dep(source) for source in in_order(column.values)))
-            for name, column in zip(column_names(columns), lineage.columns, strict=True)
+            name: list(dict.fromkeys(dep(source) for source in found))
+            for name, found in zip(column_names(columns), sources, strict=True)
         }
     )

@@ -17,15 +17,16 @@ import logging
 from collections.abc import Sequence
 
 from assets.dependencies import tables_read
+from assets.plan_files import CompiledPlan, parse_plan
 from assets.planning import PlanQuery
-from assets.project import Query
+from assets.project import Query, name_problem
+from assets.shown import ShownPlan
 from infra.errors import StorageError
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from planner.catalog import Catalog, TableInfo
 from planner.errors import GraphFormatError
 from planner.options import PlannerOptions
-from planner.serde import dump_graph, load_graph
 from planner.stages import FORMAT_VERSION, PLANNER_VERSION, StageGraph
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class PinnedPlans:
         self._plan = plan
         self._store = store
         self._options = options
+        self._shown: dict[tuple[str, str], ShownPlan | None] = {}
 
     def __call__(self, query: Query, catalog: Catalog) -> StageGraph:
         """The query's plan: the kept one where it still fits, else a new one.
@@ -54,15 +56,22 @@ class PinnedPlans:
             StagecoachError: As planning does.
         """
         place = layout.pinned_plan(query.name, self.key(query, catalog))
-        found = self._read(place)
-        if found is not None and found.sql == query.sql:
-            return found
-        graph = self._plan(query, catalog)
-        try:
-            self._store.write_bytes(place, dump_graph(graph).encode())
-        except StorageError as error:
-            logger.warning("the plan of '%s' cannot be kept: %s", query.name, error)
-        return graph
+        plan = self._read(place)
+        if plan is None or plan.graph.sql != query.sql:
+            graph = self._plan(query, catalog)
+            # The queries of checks, which are no assets, have names that no asset can have.
+            shown = ShownPlan(graph) if name_problem(query.name) is None else None
+            plan = CompiledPlan(graph=graph, notes={}, shown=shown)
+            try:
+                self._store.write_bytes(place, plan.to_text().encode())
+            except StorageError as error:
+                logger.warning("the plan of '%s' cannot be kept: %s", query.name, error)
+        self._shown[query.name, query.sql] = plan.shown
+        return plan.graph
+
+    def shown(self, query: Query) -> ShownPlan | None:
+        """What is shown of the query's plan; see `ShowsPlans`."""
+        return self._shown.get((query.name, query.sql))
 
     def key(self, query: Query, catalog: Catalog) -> str:
         """A hash of what the plan depends on, tables by columns and by magnitude only."""
@@ -74,9 +83,9 @@ class PinnedPlans:
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
-    def _read(self, place: str) -> StageGraph | None:
+    def _read(self, place: str) -> CompiledPlan | None:
         try:
-            return load_graph(self._store.read_bytes(place).decode())
+            return parse_plan(self._store.read_bytes(place).decode(), later=True)
         except ObjectMissingError:
             return None
         except (StorageError, GraphFormatError, UnicodeDecodeError) as error:

@@ -1,15 +1,25 @@
 """Files of compiled plans: in, a query and a catalog; out, a stage graph that can be committed.
 
-A file holds the graph and a few notes on how it came to be. It is *stale* when what it was made of
-is not what is there now: the SQL, the columns of its tables, the options, the planner. Statistics
-are no such thing: they move with every load of data, and a plan stays right whatever they are. So a
-plan that would be another one because of them alone is reported, and stale only if that is asked.
+A file holds the graph, a few notes on how it came to be, and what Dagster shows of it:
+
+    compiled: options, statistics
+              shown: texts, hashes, lineage
+              reads: what each stage reads; a hash of the lines that follow
+    graph:    what runs go by
+
+With the last two a code location decodes no operator before a run needs it. They are taken for true
+where the graph is the one they were made of, by its hash; else they are made of the graph.
+
+It is *stale* when what it was made of is not what is there now: the SQL, the columns of its tables,
+the options, the planner. Statistics are no such thing: they move with every load of data, and a
+plan stays right whatever they are. So a plan that would be another one because of them alone is
+reported, and stale only if that is asked.
 """
 
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,15 +28,29 @@ from sqlglot import exp
 
 from assets.planning import planner_of
 from assets.project import Query
+from assets.shown import VERSION as SHOWN_VERSION
+from assets.shown import ShownPlan
 from planner.catalog import Catalog, TableInfo
 from planner.errors import AnalysisError, GraphFormatError
 from planner.options import PlannerOptions
 from planner.parse import parse_query, position
-from planner.serde import compiled_notes, dump_graph, load_graph
+from planner.serde import (
+    GraphFile,
+    StageReads,
+    decode_graph,
+    decode_later,
+    dump_graph,
+    parse_file,
+)
 from planner.stages import FORMAT_VERSION, PLANNER_VERSION, StageGraph
 
 SUFFIX = ".json"
 Status = Literal["fresh", "stale", "missing", "would change"]
+
+_SHOWN, _READS = "shown", "reads"
+# A key of the file itself: in a text, a line end would be written otherwise.
+_GRAPH = '\n "graph": '
+_END = "\n}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +60,26 @@ class CompiledPlan:
     Args:
         graph: The plan.
         notes: The options that it was made with, and a hash of each table's statistics.
+        shown: What Dagster shows of it; None for one that is no asset.
     """
 
     graph: StageGraph
     notes: Mapping[str, Any]
+    shown: ShownPlan | None = None
 
     def to_text(self) -> str:
         """The file's text, the same for the same plan and notes."""
-        return dump_graph(self.graph, indent=1, compiled=self.notes) + "\n"
+        graph = dump_graph(self.graph, indent=1)
+        notes = dict(self.notes)
+        notes[_READS] = {
+            "graph_sha256": _digest(graph),
+            "stages": [{"inputs": s.inputs, "tables": s.tables} for s in self.graph.stages],
+        }
+        if self.shown is not None:
+            notes[_SHOWN] = self.shown.to_json()
+        head = json.dumps({"compiled": notes}, sort_keys=True, indent=1, ensure_ascii=False)
+        # Two objects as one, whose keys are in order: as `dump_graph` would write them at once.
+        return f"{head.removesuffix(_END)},{graph.removeprefix('{')}\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +88,16 @@ class Finding:
 
     Args:
         status: `would change`: it is fresh, but with today's statistics it would be another plan.
-        reasons: Why it is not fresh, most telling first.
+        reasons: Why it is not fresh, most telling first; why `compile` writes it again.
     """
 
     status: Status
     reasons: tuple[str, ...] = ()
+
+    @property
+    def is_as_written(self) -> bool:
+        """Whether `compile` would write the same file, but for estimates."""
+        return self.status == "fresh" and not self.reasons
 
 
 def plan_file(folder: Path, query: Query) -> Path:
@@ -64,8 +105,16 @@ def plan_file(folder: Path, query: Query) -> Path:
     return folder / f"{query.name}{SUFFIX}"
 
 
-def compile_query(query: Query, catalog: Catalog, options: PlannerOptions) -> CompiledPlan:
+def compile_query(
+    query: Query, catalog: Catalog, options: PlannerOptions, *, is_asset: bool = True
+) -> CompiledPlan:
     """The compiled plan of a query, whose parameters its front matter declares.
+
+    Args:
+        query: The query.
+        catalog: Its tables.
+        options: What it is planned with.
+        is_asset: Whether its stages are assets, as those of a check's query are not.
 
     Raises:
         SqlError: A mistake in the SQL.
@@ -76,30 +125,51 @@ def compile_query(query: Query, catalog: Catalog, options: PlannerOptions) -> Co
     graph = planner_of(options)(query, catalog)
     tables = {t: _statistics(catalog.table(t)) for t, _ in graph.tables}
     notes = {"options": options.texts(), "statistics": tables}
-    return CompiledPlan(graph=graph, notes=notes)
+    return CompiledPlan(graph=graph, notes=notes, shown=ShownPlan(graph) if is_asset else None)
 
 
-def read_plan(path: Path) -> CompiledPlan:
+def read_plan(path: Path, *, later: bool = False) -> CompiledPlan:
     """The plan of a file.
+
+    Args:
+        path: The file.
+        later: Whether its operators may be decoded later, when they are asked for.
 
     Raises:
         GraphFormatError: It is no plan, or not one that this version can run.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        graph = load_graph(text)
+        plan = parse_plan(path.read_text(encoding="utf-8"), later=later)
     except UnicodeDecodeError as error:
         raise GraphFormatError(f"{path} is no text ({error.reason})") from error
     except OSError as error:
         raise GraphFormatError(f"cannot read {path}: {error.strerror or error}") from error
     except GraphFormatError as error:
         raise GraphFormatError(f"{path}: {error}") from error
-    if graph.planner_version > PLANNER_VERSION:
+    if plan.graph.planner_version > PLANNER_VERSION:
         raise GraphFormatError(
-            f"{path}: planner version {graph.planner_version} made the plan, this is "
+            f"{path}: planner version {plan.graph.planner_version} made the plan, this is "
             f"{PLANNER_VERSION}; use a newer Stagecoach, or compile the query again"
         )
-    return CompiledPlan(graph=graph, notes=compiled_notes(text))
+    return plan
+
+
+def parse_plan(text: str, *, later: bool = False) -> CompiledPlan:
+    """The plan of a file's text; see `read_plan`.
+
+    Raises:
+        GraphFormatError: It is no plan.
+    """
+    file = parse_file(text)
+    notes = dict(file.compiled)
+    reads, shown = notes.pop(_READS, None), notes.pop(_SHOWN, None)
+    if not _is_of(reads, file):
+        return CompiledPlan(graph=decode_graph(file), notes=notes)
+    graph = decode_later(file, _stage_reads(reads)) if later else decode_graph(file)
+    is_known = isinstance(shown, dict) and shown.get("version") == SHOWN_VERSION
+    return CompiledPlan(
+        graph=graph, notes=notes, shown=ShownPlan(graph, shown) if is_known else None
+    )
 
 
 def check_plan(path: Path, now: CompiledPlan, catalog: Catalog, options: PlannerOptions) -> Finding:
@@ -123,7 +193,7 @@ def check_plan(path: Path, now: CompiledPlan, catalog: Catalog, options: Planner
     if reasons := tuple(_stale_reasons(path, plan, now.graph, catalog, options)):
         return Finding(status="stale", reasons=reasons)
     if now.graph.plan_hash == plan.graph.plan_hash:
-        return Finding(status="fresh")
+        return Finding(status="fresh", reasons=tuple(_text_changes(plan, now)))
     change = plan_change(plan.graph, now.graph)
     if now.notes["statistics"] == plan.notes.get("statistics"):
         return Finding(status="stale", reasons=(f"the planner plans it otherwise now: {change}",))
@@ -153,6 +223,46 @@ def plan_change(old: StageGraph, new: StageGraph) -> str:
         partitions = f"{first.output.num_partitions} → {second.output.num_partitions}"
         return f"{words}: {partitions} partitions"
     return f"{words}: its operators"
+
+
+# ---------------------------------------------------------------- what is kept beside a graph
+
+
+def _digest(text: str) -> str:
+    """A hash of the lines of the graph in the text of a file."""
+    _, mark, graph = text.partition(_GRAPH)
+    return hashlib.sha256(graph.encode()).hexdigest() if mark else ""
+
+
+def _is_of(reads: object, file: GraphFile) -> bool:
+    """Whether what is beside the graph in a file was made of this graph, by this version.
+
+    It is not where the file was edited or merged.
+    """
+    return (
+        isinstance(reads, Mapping)
+        and isinstance(file.graph, dict)
+        and file.version == FORMAT_VERSION
+        and file.graph.get("planner_version") == PLANNER_VERSION
+        and reads.get("graph_sha256") == _digest(file.text.removesuffix("\n"))
+    )
+
+
+def _stage_reads(reads: Mapping[str, Any]) -> Sequence[StageReads]:
+    return [StageReads(tuple(s["inputs"]), tuple(s["tables"])) for s in reads["stages"]]
+
+
+def _text_changes(plan: CompiledPlan, now: CompiledPlan) -> Iterator[str]:
+    """Why the texts of a plan that is fresh are to be written again."""
+    if now.shown is None:
+        return
+    if plan.shown is None:
+        yield "it lacks what Dagster shows of it, or was changed by hand"
+        return
+    # With other statistics estimates may differ, which make no plan stale.
+    same = plan.notes.get("statistics") == now.notes["statistics"]
+    if same and plan.shown.to_json() != now.shown.to_json():
+        yield "Dagster shows it otherwise now"
 
 
 # ---------------------------------------------------------------- what makes a plan stale

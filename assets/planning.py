@@ -18,6 +18,7 @@ from assets.dependencies import QueryOrder
 from assets.parameters import query_parameters
 from assets.project import Query
 from assets.project_catalog import ProjectCatalog
+from assets.shown import ShowsPlans
 from assets.specs import PlannedQuery
 from infra.errors import StorageError
 from infra.tables.catalog import PlannedTable
@@ -99,7 +100,8 @@ def plan_project(
             mistakes.append(f"{query.source}: {error}")
         else:
             tables.append(table)
-            queries.append(PlannedQuery(query=query, graph=graph, publishes=True))
+            kept = plan.shown(query) if isinstance(plan, ShowsPlans) else None
+            queries.append(PlannedQuery(query=query, graph=graph, publishes=True, kept=kept))
     return PlannedProject(
         queries=tuple(queries),
         checks=checks,

@@ -8,7 +8,8 @@ edges of the stage graphs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 import dagster as dg
@@ -17,6 +18,7 @@ from assets.automation import automation_condition, freshness_policy
 from assets.metadata import column_schema
 from assets.partitions import partition_mapping, partitions_definition
 from assets.project import ProjectError, Query
+from assets.shown import ShownPlan
 from assets.translator import StageProps, StageTranslator
 from planner.catalog import TableInfo
 from planner.stages import Stage, StageGraph
@@ -33,11 +35,18 @@ class PlannedQuery:
         query: The query.
         graph: Its plan.
         publishes: Whether a run publishes the result as the query's table.
+        kept: What is shown of the plan, where that was kept beside it.
     """
 
     query: Query
     graph: StageGraph
     publishes: bool = False
+    kept: ShownPlan | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def shown(self) -> ShownPlan:
+        """What is shown of the plan."""
+        return ShownPlan(self.graph) if self.kept is None else self.kept
 
     def props(self, stage: Stage, makers: Mapping[str, StageProps] = _NO_HEADS) -> StageProps:
         """What a translator sees of a stage.
@@ -52,6 +61,7 @@ class PlannedQuery:
             stage=stage,
             makers=makers,
             publishes=self.publishes,
+            kept=self.shown,
         )
 
     @property
@@ -128,7 +138,7 @@ def _stage_spec(
         owners=translator.get_owners(props),
         tags=translator.get_tags(props),
         kinds=translator.get_kinds(props),
-        code_version=stage.plan_hash,
+        code_version=props.shown.plan_hash,
     )
     return translator.get_asset_spec(props, spec)
 

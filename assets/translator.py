@@ -5,7 +5,7 @@ In: a stage with its graph and query. Out: keys, groups, tags, metadata and text
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -14,12 +14,8 @@ import dagster as dg
 from assets.metadata import NAMESPACE, column_lineage, column_names, column_schema
 from assets.parameters import RUN_BOUND_PREFIX
 from assets.project import Query
+from assets.shown import ShownPlan, ShownStage
 from planner.catalog import TableInfo
-from planner.explain.display import exchange_text, render_graph
-from planner.explain.lineage import lineage_markdown
-from planner.explain.plan_text import plan_lines
-from planner.lineage import graph_lineage, stage_lineage
-from planner.sql.fragment import render_fragment
 from planner.stages import Stage, StageGraph
 
 MAX_SQL_CHARACTERS = 20_000
@@ -36,6 +32,8 @@ class StageProps:
         makers: Head stages of the queries that make tables which this one reads, by the table's
             name in lower case; any other table is a base table.
         publishes: Whether a run publishes the query's result as a table.
+        kept: What is shown of the plan, where it is known without looking at operators: those of a
+            compiled plan are only decoded when `stage.fragment` is asked for.
     """
 
     query: Query
@@ -43,6 +41,7 @@ class StageProps:
     stage: Stage
     makers: "Mapping[str, StageProps]" = field(default_factory=lambda: MappingProxyType({}))
     publishes: bool = False
+    kept: ShownPlan | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_head(self) -> bool:
@@ -53,6 +52,16 @@ class StageProps:
     def is_table(self) -> bool:
         """Whether the asset is a published table."""
         return self.is_head and self.publishes
+
+    @cached_property
+    def shown_plan(self) -> ShownPlan:
+        """What is shown of the plan."""
+        return ShownPlan(self.graph) if self.kept is None else self.kept
+
+    @property
+    def shown(self) -> ShownStage:
+        """What is shown of the stage."""
+        return self.shown_plan.stage(self.stage.stage_id)
 
 
 class StageTranslator:
@@ -107,9 +116,8 @@ class StageTranslator:
         if props.is_head:
             parts.append(_fenced("sql", graph.sql))
         if stage.sql is None:
-            inputs = {i: exchange_text(graph.stages[i]) for i in stage.inputs}
-            parts.append(_fenced("text", "\n".join(plan_lines(stage.fragment, inputs))))
-            parts.append(_fenced("sql", render_fragment(stage, stage.engine, None)))
+            parts.append(_fenced("text", props.shown.plan))
+            parts.append(_fenced("sql", props.shown.sql))
         return "\n\n".join(parts)
 
     def get_metadata(self, props: StageProps) -> Mapping[str, Any]:
@@ -121,7 +129,7 @@ class StageTranslator:
             f"{NAMESPACE}/query": graph.query,
             f"{NAMESPACE}/stage": stage.stage_id,
             f"{NAMESPACE}/exchange": "result" if props.is_head else stage.output.kind,
-            f"{NAMESPACE}/plan_hash": stage.plan_hash,
+            f"{NAMESPACE}/plan_hash": props.shown.plan_hash,
             f"{NAMESPACE}/estimated_rows": stage.estimated_rows,
             f"{NAMESPACE}/estimated_bytes": stage.estimated_bytes,
         }
@@ -130,10 +138,10 @@ class StageTranslator:
         if (lineage := self.get_column_lineage(props)) is not None:
             metadata["dagster/column_lineage"] = lineage
         if props.is_head:
-            plan = _fenced("text", render_graph(graph))
+            plan = _fenced("text", props.shown_plan.plan)
             metadata[f"{NAMESPACE}/plan"] = dg.MetadataValue.md(plan)
-            table = lineage_markdown(graph_lineage(graph).result)
-            metadata[f"{NAMESPACE}/lineage"] = dg.MetadataValue.md(_clipped(table))
+            table = _clipped(props.shown_plan.lineage)
+            metadata[f"{NAMESPACE}/lineage"] = dg.MetadataValue.md(table)
         if props.is_head and graph.parameters:
             metadata[f"{NAMESPACE}/parameters"] = {
                 p.name: {"type": str(p.dtype), "default": p.default}
@@ -158,11 +166,12 @@ class StageTranslator:
             maker = props.makers.get(table.lower())
             return self.get_table_key(table) if maker is None else self.get_asset_key(maker)
 
-        lineage = stage_lineage(props.graph, props.stage)
-        named = props.graph.result if props.is_head else props.stage.schema
-        return column_lineage(
-            named or lineage.columns, lineage, cache(stage_columns), cache(table_key)
-        )
+        columns = props.shown.columns
+        if columns is None:
+            return None
+        named = (props.graph.result if props.is_head else props.stage.schema) or columns
+        sources = [column.sources for column in columns]
+        return column_lineage(named, sources, cache(stage_columns), cache(table_key))
 
     def get_table_description(self, table: TableInfo) -> str:
         """One line: what the table is, and its rows."""

@@ -126,6 +126,9 @@ def _is_key_filter(part: Expression, ids: frozenset[int], parameter: str) -> boo
 
 def _scans(graph: StageGraph, table: str) -> Iterator[tuple[PhysicalPlan, ScanExec]]:
     for stage in graph.stages:
+        # The operators of other stages may not have been read yet.
+        if table.lower() not in (name.lower() for name in stage.tables):
+            continue
         for leaf in stage.leaves:
             if isinstance(leaf, ScanExec) and leaf.table.lower() == table.lower():
                 yield stage.fragment, leaf

@@ -12,7 +12,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from planner import expressions, physical, stages, types
@@ -65,6 +67,7 @@ _BY_NAME = {cls.__name__: cls for cls in _CLASSES}
 _FIELDS = {cls: frozenset(f.name for f in dataclasses.fields(cls)) for cls in _CLASSES}
 READABLE_VERSIONS = (1, stages.FORMAT_VERSION)
 _BODY_KEYS = frozenset({"format_version", "graph", "compiled"})
+_TOO_DEEP = "stage graph is nested too deeply to be read"
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
@@ -144,18 +147,38 @@ def dump_graph(
     return json.dumps(body, sort_keys=True, indent=indent, ensure_ascii=False)
 
 
-def compiled_notes(text: str) -> dict[str, Any]:
+@dataclass(frozen=True)
+class GraphFile:
+    """The JSON of a stage graph, not yet decoded.
+
+    Args:
+        text: All of it.
+        version: Format version that it was written in, one of `READABLE_VERSIONS`.
+        graph: The graph.
+        compiled: What `dump_graph` was given as `compiled`; empty where it was given nothing.
+    """
+
+    text: str
+    version: int
+    graph: Json
+    compiled: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class StageReads:
+    """What a stage reads, by its operators; see `Stage.inputs` and `Stage.tables`."""
+
+    inputs: tuple[int, ...]
+    tables: tuple[str, ...]
+
+
+def compiled_notes(text: str) -> Mapping[str, Any]:
     """What `dump_graph` was given as `compiled`; empty where it was given nothing.
 
     Raises:
-        GraphFormatError: For text that is no JSON object.
+        GraphFormatError: For text that is not such a graph, or of another format version.
     """
-    try:
-        body = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise GraphFormatError(f"stage graph is not JSON: {error}") from error
-    notes = body.get("compiled") if isinstance(body, dict) else None
-    return notes if isinstance(notes, dict) else {}
+    return parse_file(text).compiled
 
 
 def load_graph(text: str) -> stages.StageGraph:
@@ -164,10 +187,21 @@ def load_graph(text: str) -> stages.StageGraph:
     Raises:
         GraphFormatError: For text that is not such a graph, or of another format version.
     """
+    return decode_graph(parse_file(text))
+
+
+def parse_file(text: str) -> GraphFile:
+    """What `dump_graph` wrote, not yet decoded.
+
+    Raises:
+        GraphFormatError: For text that is not such a file, or of another format version.
+    """
     try:
         body = json.loads(text)
     except json.JSONDecodeError as error:
         raise GraphFormatError(f"stage graph is not JSON: {error}") from error
+    except RecursionError as error:
+        raise GraphFormatError(_TOO_DEEP) from error
     version = body.get("format_version") if isinstance(body, dict) else None
     if type(version) is not int or version not in READABLE_VERSIONS:
         newer = type(version) is int and version > stages.FORMAT_VERSION
@@ -178,10 +212,72 @@ def load_graph(text: str) -> stages.StageGraph:
         )
     if unknown := sorted(body.keys() - _BODY_KEYS):
         raise GraphFormatError(f"stage graph file has the unknown field '{unknown[0]}'")
+    notes = body.get("compiled")
+    compiled = notes if isinstance(notes, dict) else {}
+    return GraphFile(text, version, body.get("graph"), compiled)
+
+
+def decode_graph(file: GraphFile) -> stages.StageGraph:
+    """The graph of a file.
+
+    Raises:
+        GraphFormatError: It is damaged.
+    """
     try:
-        graph = decode(body.get("graph"), version)
+        graph = decode(file.graph, file.version)
     except RecursionError as error:
-        raise GraphFormatError("stage graph is nested too deeply to be read") from error
+        raise GraphFormatError(_TOO_DEEP) from error
     if not isinstance(graph, stages.StageGraph):
         raise GraphFormatError("the file holds no stage graph")
     return graph
+
+
+def decode_later(file: GraphFile, reads: Sequence[StageReads]) -> stages.StageGraph:
+    """The graph of a file, whose operators are decoded stage by stage when they are asked for.
+
+    A damage of the operators is only found then, as a `GraphFormatError`.
+
+    Args:
+        file: The file.
+        reads: What each stage reads.
+
+    Raises:
+        GraphFormatError: It is damaged, or does not have so many stages.
+    """
+    graph = file.graph
+    given = graph.get("stages") if isinstance(graph, dict) else None
+    if not isinstance(graph, dict) or not isinstance(given, list) or len(given) != len(reads):
+        raise GraphFormatError("the file holds no stage graph, or one of other stages")
+    found: list[stages.Stage] = []
+    # The text, not its values: these are a hundred times as many objects.
+    fragments = _Fragments(file.text)
+    for number, (data, read) in enumerate(zip(given, reads, strict=True)):
+        stage = decode({**data, "fragment": None} if isinstance(data, dict) else data, file.version)
+        if not isinstance(stage, stages.Stage):
+            raise GraphFormatError("the file holds no stage graph")
+        fragment = partial(fragments.decode, number)
+        found.append(stage.read_later(fragment, inputs=read.inputs, tables=read.tables))
+    whole = decode({**graph, "stages": []}, file.version)
+    if not isinstance(whole, stages.StageGraph):
+        raise GraphFormatError("the file holds no stage graph")
+    return dataclasses.replace(whole, stages=tuple(found))
+
+
+class _Fragments:
+    """Operators of the stages of a file, parsed when the first of them are asked for."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._file: GraphFile | None = None
+
+    def decode(self, stage_id: int) -> physical.PhysicalPlan:
+        if self._file is None:
+            self._file = parse_file(self._text)
+        graph: Any = self._file.graph
+        try:
+            fragment = decode(graph["stages"][stage_id]["fragment"], self._file.version)
+        except RecursionError as error:
+            raise GraphFormatError(_TOO_DEEP) from error
+        if not isinstance(fragment, physical.PhysicalPlan):
+            raise GraphFormatError(f"stage {stage_id} of the file holds no operators")
+        return fragment

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
 from planner.encoding import Json, encode
@@ -29,6 +32,8 @@ PLANNER_VERSION = 2
 
 Engine = OneOf["duckdb", "spark"]
 BranchKind = OneOf["splits", "partitions", "single"]
+
+_reading = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -108,13 +113,13 @@ class Stage:
         found = (n for n in walk(self.fragment) if isinstance(n, ScanExec | StageInputExec))
         return tuple(found)
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[int, ...]:
         """Numbers of the stages that this one reads, each once, ascending."""
         ids = {leaf.stage_id for leaf in self.leaves if isinstance(leaf, StageInputExec)}
         return tuple(sorted(ids))
 
-    @property
+    @cached_property
     def tables(self) -> tuple[str, ...]:
         """Base tables that the stage reads, each once, sorted."""
         names = {leaf.table for leaf in self.leaves if isinstance(leaf, ScanExec)}
@@ -137,6 +142,38 @@ class Stage:
         """
         text = json.dumps(_canonical(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def read_later(
+        self,
+        fragment: Callable[[], PhysicalPlan],
+        *,
+        inputs: tuple[int, ...],
+        tables: tuple[str, ...],
+    ) -> Stage:
+        """The stage with operators that are only read when they are asked for.
+
+        Args:
+            fragment: Reads them; called once.
+            inputs: The stages that they read, as `inputs`.
+            tables: The tables that they read, as `tables`.
+        """
+        stage = object.__new__(Stage)
+        values = vars(stage)
+        values.update(vars(self), inputs=inputs, tables=tables, _read_fragment=fragment)
+        del values["fragment"]
+        return stage
+
+    if not TYPE_CHECKING:  # else any attribute would be one
+
+        def __getattr__(self, name: str) -> PhysicalPlan:
+            """The fragment of a stage that is read later."""
+            values = vars(self)
+            if name != "fragment" or "_read_fragment" not in values:
+                raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+            with _reading:  # two threads must not see operators that are equal and not the same
+                if name not in values:
+                    values[name] = values["_read_fragment"]()
+            return values[name]
 
 
 @dataclass(frozen=True)

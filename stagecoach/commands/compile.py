@@ -110,7 +110,7 @@ def _check_targets(files: Sequence[Path]) -> None:
 def _compile(job: _Job, force: bool) -> int:
     codes = [0]
     for found in _plans(job, codes):
-        if found.finding.status == "fresh" and not force:
+        if found.finding.is_as_written and not force:
             click.echo(f"{found.target}: unchanged")
             continue
         found.target.parent.mkdir(parents=True, exist_ok=True)
