@@ -16,15 +16,14 @@ import pytest
 from infra.errors import ConfigError, StorageError
 from infra.runtime.run_marks import mark_begun, mark_ended
 from infra.shuffle.gc import collect_garbage, parse_age
-from infra.shuffle.manifest import Manifest, commit_manifest, load_manifest
-from infra.shuffle.map_file import OutputPartitioning
+from infra.shuffle.manifest import Manifest, load_manifest
 from infra.shuffle.reader import read_table
 from infra.shuffle.usage import storage_usage
-from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout
 from infra.storage.fsspec_store import FsspecStore
 from infra.storage.local_store import LocalStore
 from infra.storage.object_store import ObjectStore, open_store
+from tests.stage_outputs import commit_files, write_map_file
 
 NOW = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
 WEEK = datetime.timedelta(days=7)
@@ -44,23 +43,9 @@ def fingerprint(number: int) -> str:
 def commit(store: ObjectStore, number: int, age: datetime.timedelta) -> Manifest:
     """A committed stage with one map file, last written `age` before NOW."""
     key = fingerprint(number)
-    map_file = layout.map_file(key, 0, layout.new_attempt())
-    with ShuffleWriter(store, map_file, SCHEMA, OutputPartitioning()) as writer:
-        writer.write(pa.RecordBatch.from_arrays([pa.array([1, 2])], schema=SCHEMA))
-        file = writer.close()
-    manifest = commit_manifest(
-        store,
-        key,
-        [file],
-        plan_hash="0" * 64,
-        query="q",
-        stage_id=number,
-        engine="duckdb",
-        schema=SCHEMA,
-        partitioning=OutputPartitioning(),
-        codec="lz4",
-        created_at="2026-01-01T00:00:00+00:00",
-    )
+    rows = pa.RecordBatch.from_arrays([pa.array([1, 2])], schema=SCHEMA)
+    file = write_map_file(store, key, [rows], SCHEMA)
+    manifest = commit_files(store, key, [file], SCHEMA, stage_id=number)
     set_age(store, layout.shuffle_prefix(key), age)
     return manifest
 

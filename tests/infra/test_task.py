@@ -23,12 +23,13 @@ from infra.runtime.task_spec import (
     TaskSettings,
     TaskSpec,
 )
-from infra.shuffle.manifest import Manifest, ManifestError, commit_manifest
+from infra.shuffle.manifest import Manifest, ManifestError
 from infra.shuffle.map_file import OutputPartitioning
 from infra.shuffle.reader import read_table
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore, open_store
 from planner.types import BIGINT, INT, STRING, DataType
+from tests.stage_outputs import commit_files
 
 FIRST = "a" * 64
 SECOND = "b" * 64
@@ -89,18 +90,15 @@ def scan(uri: str, start: int = 0, end: int = 1000) -> ScanInput:
 
 def commit(store: ObjectStore, spec: TaskSpec, report: TaskReport) -> Manifest:
     assert report.file is not None, report.failure
-    return commit_manifest(
+    return commit_files(
         store,
         spec.fingerprint,
         [report.file],
-        plan_hash="0" * 64,
+        output_schema(spec.types),
+        spec.output,
+        codec=spec.settings.codec,
         query=spec.query,
         stage_id=spec.stage_id,
-        engine="duckdb",
-        schema=output_schema(spec.types),
-        partitioning=spec.output,
-        codec=spec.settings.codec,
-        created_at="2026-01-01T00:00:00Z",
     )
 
 

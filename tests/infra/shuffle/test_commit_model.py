@@ -21,18 +21,12 @@ from infra.runtime.context import StageContext
 from infra.runtime.pointers import StagePointer, read_pointer, write_pointer
 from infra.runtime.run_marks import mark_begun, mark_ended
 from infra.shuffle.gc import collect_garbage
-from infra.shuffle.manifest import (
-    Manifest,
-    ManifestError,
-    commit_manifest,
-    is_lost,
-    load_manifest,
-)
-from infra.shuffle.map_file import MapFile, OutputPartitioning
+from infra.shuffle.manifest import Manifest, ManifestError, is_lost, load_manifest
+from infra.shuffle.map_file import MapFile
 from infra.shuffle.reader import read_table
-from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout
 from planner.stages import Stage
+from tests.stage_outputs import commit_files, write_map_file
 
 sys.path.insert(0, str(Path(__file__).parent))
 from interleavings import NOW, Objects, Outcome, Search, World, aged
@@ -53,10 +47,12 @@ class Attempt:
         self.files: list[MapFile] = []
         for task, row in enumerate(ROWS):  # the same rows in every attempt
             world = World({}, conditional=True)
+            rows = pa.RecordBatch.from_arrays([pa.array([row])], schema=SCHEMA)
+            file = write_map_file(
+                cast("Any", world), FINGERPRINT, [rows], SCHEMA, task=task, attempt=name
+            )
+            self.files.append(file)
             key = layout.map_file(FINGERPRINT, task, name)
-            with ShuffleWriter(cast("Any", world), key, SCHEMA, OutputPartitioning()) as writer:
-                writer.write(pa.RecordBatch.from_arrays([pa.array([row])], schema=SCHEMA))
-                self.files.append(writer.close())
             self.contents[key] = world.objects[key][0]
         self.name = name
 
@@ -65,19 +61,8 @@ class Attempt:
             store.write_bytes(key, content)
 
     def commit(self, store: World) -> Manifest:
-        return commit_manifest(
-            store,
-            FINGERPRINT,
-            self.files,
-            plan_hash="0" * 64,
-            query="q",
-            stage_id=0,
-            engine="duckdb",
-            schema=SCHEMA,
-            partitioning=OutputPartitioning(),
-            codec="lz4",
-            created_at=self.name,  # so that no two manifests are the same text
-        )
+        # Its name, so that no two manifests are the same text.
+        return commit_files(store, FINGERPRINT, self.files, SCHEMA, created_at=self.name)
 
     def run(self, store: World) -> Manifest:
         self.write(store)

@@ -15,13 +15,13 @@ from infra.errors import ShuffleReadError
 from infra.runtime.pointers import StagePointer, write_pointer
 from infra.runtime.run_marks import mark_begun, mark_ended
 from infra.shuffle.gc import collect_garbage
-from infra.shuffle.manifest import Manifest, commit_manifest, load_manifest
+from infra.shuffle.manifest import Manifest, load_manifest
 from infra.shuffle.map_file import MapFile, OutputPartitioning
 from infra.shuffle.reader import read_table
 from infra.shuffle.usage import storage_usage
-from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore, open_store
+from tests.stage_outputs import commit_files, write_map_file
 
 SECONDS = 4.0
 SCHEMA = pa.schema([("c0", pa.int64())])
@@ -38,25 +38,18 @@ def compute(store: ObjectStore, number: int) -> Manifest:
     files: list[MapFile] = []
     for task in range(NUM_TASKS):
         for attempt in range(random.choice((1, 1, 2))):
-            key = layout.map_file(fingerprint(number), task, layout.new_attempt(attempt))
-            with ShuffleWriter(store, key, SCHEMA, PARTITIONING) as writer:
-                rows = pa.array(range(ROWS * task, ROWS * task + ROWS))
-                writer.write(pa.record_batch([rows], schema=SCHEMA))
-                file = writer.close()
+            rows = pa.array(range(ROWS * task, ROWS * task + ROWS))
+            file = write_map_file(
+                store,
+                fingerprint(number),
+                [pa.record_batch([rows], schema=SCHEMA)],
+                SCHEMA,
+                PARTITIONING,
+                task=task,
+                attempt=layout.new_attempt(attempt),
+            )
         files.append(file)
-    return commit_manifest(
-        store,
-        fingerprint(number),
-        files,
-        plan_hash="0" * 64,
-        query="q",
-        stage_id=number,
-        engine="duckdb",
-        schema=SCHEMA,
-        partitioning=PARTITIONING,
-        codec="lz4",
-        created_at="",
-    )
+    return commit_files(store, fingerprint(number), files, SCHEMA, PARTITIONING, stage_id=number)
 
 
 def pinned(store: ObjectStore, run_id: str, number: int, counts: Counter[str]) -> Manifest:

@@ -12,14 +12,13 @@ from infra.engines.inputs import LeafColumn
 from infra.runtime.task import run_task
 from infra.runtime.task_spec import ShuffleInput, TaskSettings, TaskSpec
 from infra.shuffle import broadcast_cache
-from infra.shuffle.manifest import Manifest, commit_manifest
+from infra.shuffle.manifest import Manifest
 from infra.shuffle.map_file import OutputPartitioning
-from infra.shuffle.writer import ShuffleWriter
-from infra.storage import layout
 from infra.storage.object_store import ObjectStore, open_store
 from planner.types import BIGINT, STRING
 from tests.fault_proxy import FaultProxy
 from tests.s3_server import S3Server, s3_server
+from tests.stage_outputs import commit_files, write_map_file
 
 __all__ = ["s3_server"]
 
@@ -35,25 +34,11 @@ def commit(store: ObjectStore, partitioning: OutputPartitioning) -> Manifest:
     schema = pa.schema([("c0", pa.int64()), ("c1", pa.string())])
     files = []
     for task in range(NUM_TASKS):
-        key = layout.map_file(UPSTREAM, task, layout.new_attempt())
-        with ShuffleWriter(store, key, schema, partitioning) as writer:
-            rows = range(1000 * task, 1000 * task + 1000)
-            texts = pa.array([f"row {n}" for n in rows])
-            writer.write(pa.record_batch([pa.array(rows), texts], schema=schema))
-            files.append(writer.close())
-    return commit_manifest(
-        store,
-        UPSTREAM,
-        files,
-        plan_hash="0" * 64,
-        query="q",
-        stage_id=0,
-        engine="duckdb",
-        schema=schema,
-        partitioning=partitioning,
-        codec="lz4",
-        created_at="",
-    )
+        rows = range(1000 * task, 1000 * task + 1000)
+        texts = pa.array([f"row {n}" for n in rows])
+        batch = pa.record_batch([pa.array(rows), texts], schema=schema)
+        files.append(write_map_file(store, UPSTREAM, [batch], schema, partitioning, task=task))
+    return commit_files(store, UPSTREAM, files, schema, partitioning)
 
 
 def reduce_task(

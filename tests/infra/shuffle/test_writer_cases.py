@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 
 from infra.shuffle import encoding
-from infra.shuffle.manifest import Manifest, commit_manifest
+from infra.shuffle.manifest import Manifest
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
 from infra.shuffle.partitioner import partition_ids
 from infra.shuffle.reader import read_table, verify_files
 from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore, open_store
+from tests.stage_outputs import commit_files, write_map_file
 
 FINGERPRINT = "5a" * 32
 
@@ -34,27 +35,9 @@ def write(
     **options: Any,
 ) -> tuple[MapFile, Manifest]:
     """One map file of the batches, committed as a stage."""
-    key = layout.map_file(FINGERPRINT, 0, layout.new_attempt())
     schema = batches[0].schema
-    with ShuffleWriter(store, key, schema, partitioning, codec=codec, **options) as writer:
-        for batch in batches:
-            writer.write(batch)
-        file = writer.close()
-        schema = writer.schema
-    manifest = commit_manifest(
-        store,
-        FINGERPRINT,
-        [file],
-        plan_hash="0" * 64,
-        query="q",
-        stage_id=1,
-        engine="duckdb",
-        schema=schema,
-        partitioning=partitioning,
-        codec=codec,
-        created_at="",
-    )
-    return file, manifest
+    file = write_map_file(store, FINGERPRINT, batches, schema, partitioning, codec=codec, **options)
+    return file, commit_files(store, FINGERPRINT, [file], schema, partitioning, codec=codec)
 
 
 def check(store: ObjectStore, manifest: Manifest, batches: list[pa.RecordBatch]) -> None:

@@ -11,16 +11,15 @@ import pyarrow as pa
 import pytest
 
 from infra.runtime.claims import Claim
-from infra.shuffle.manifest import Manifest, commit_manifest, load_manifest
-from infra.shuffle.map_file import OutputPartitioning
+from infra.shuffle.manifest import Manifest, load_manifest
 from infra.shuffle.reader import read_table
-from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout
 from infra.storage.fsspec_store import FsspecStore
 from infra.storage.object_store import ObjectStore, StorageOptions, open_store
 from tests.fault_proxy import Fault, FaultProxy
 from tests.moto_server import BUCKET, moto_options
 from tests.s3_server import S3Server, s3_server
+from tests.stage_outputs import commit_files, write_map_file
 
 __all__ = ["moto_options", "s3_server"]
 
@@ -86,23 +85,10 @@ def test_race_of_writers(store: ObjectStore, request: pytest.FixtureRequest) -> 
 
 
 def commit(store: ObjectStore, number: int) -> Manifest:
-    key = layout.map_file(FINGERPRINT, 0, layout.new_attempt(number))
-    with ShuffleWriter(store, key, SCHEMA, OutputPartitioning()) as writer:
-        writer.write(pa.RecordBatch.from_arrays([pa.array([1, 2, 3])], schema=SCHEMA))
-        file = writer.close()
-    return commit_manifest(
-        store,
-        FINGERPRINT,
-        [file],
-        plan_hash="0" * 64,
-        query="q",
-        stage_id=0,
-        engine="duckdb",
-        schema=SCHEMA,
-        partitioning=OutputPartitioning(),
-        codec="lz4",
-        created_at=f"writer {number}",
-    )
+    rows = pa.RecordBatch.from_arrays([pa.array([1, 2, 3])], schema=SCHEMA)
+    attempt = layout.new_attempt(number)
+    file = write_map_file(store, FINGERPRINT, [rows], SCHEMA, attempt=attempt)
+    return commit_files(store, FINGERPRINT, [file], SCHEMA, created_at=f"writer {number}")
 
 
 def test_race_of_commits(store: ObjectStore, request: pytest.FixtureRequest) -> None:

@@ -11,14 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from infra.settings import EngineSettings
-from infra.shuffle.manifest import Manifest, commit_manifest
-from infra.shuffle.map_file import OutputPartitioning
-from infra.shuffle.writer import ShuffleWriter
+from infra.shuffle.manifest import Manifest
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore
 from infra.tables.publish import Published, PublishTarget, publish
 from infra.tables.version import TableVersion
 from planner.types import Field, from_arrow
+from tests.stage_outputs import commit_files, write_map_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,26 +35,13 @@ def head_output(store: ObjectStore, parts: Sequence[pa.Table], name: str = "") -
     schema = numbered[0].schema
     text = name + repr([part.to_pydict() for part in parts])
     fingerprint = hashlib.sha256(text.encode()).hexdigest()
-    files = []
-    for index, part in enumerate(numbered):
-        key = layout.map_file(fingerprint, index, layout.new_attempt())
-        with ShuffleWriter(store, key, schema, OutputPartitioning()) as writer:
-            for batch in part.to_batches(max_chunksize=10_000):
-                writer.write(batch)
-            files.append(writer.close())
-    return commit_manifest(
-        store,
-        fingerprint,
-        files,
-        plan_hash="0" * 64,
-        query="q",
-        stage_id=0,
-        engine="duckdb",
-        schema=schema,
-        partitioning=OutputPartitioning(),
-        codec="lz4",
-        created_at="2026-01-01T00:00:00Z",
-    )
+    files = [
+        write_map_file(
+            store, fingerprint, part.to_batches(max_chunksize=10_000), schema, task=index
+        )
+        for index, part in enumerate(numbered)
+    ]
+    return commit_files(store, fingerprint, files, schema, created_at="2026-01-01T00:00:00Z")
 
 
 def fields_of(table: pa.Table) -> tuple[Field, ...]:
