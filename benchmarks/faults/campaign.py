@@ -206,10 +206,10 @@ class Campaign:
             def strike(
                 delay: float = delay, away: float = away, killed: threading.Event = killed
             ) -> None:
-                time.sleep(delay)
+                time.sleep(delay)  # any moment of the run, as the dice say
                 server.kill()
                 killed.set()
-                time.sleep(away)
+                time.sleep(away)  # shorter or longer than requests are tried again
                 server.start()
 
             thread = threading.Thread(target=strike)
@@ -269,7 +269,7 @@ class Campaign:
             zygote.stdin.write(json.dumps(request) + "\n")
             zygote.stdin.flush()
             pid = int(zygote.stdout.readline())
-            time.sleep(delay)
+            time.sleep(delay)  # any moment of the run, as the dice say
             # Ours, and not reaped yet by its parent unless it has ended: then its number is free.
             if Path(f"/proc/{pid}").exists():
                 os.kill(pid, 9)

@@ -172,14 +172,14 @@ class _Striker:
         return self._hit
 
     def _strike(self) -> None:
-        time.sleep(self._delay)
+        time.sleep(self._delay)  # any moment of the run, as the dice say
         while not self._done.is_set() and not self._hit:
             for pid in self._find():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                     self._hit = True
                     break
-            time.sleep(0.005)
+            time.sleep(0.005)  # there may be none yet; workers live for milliseconds
 
 
 def _python_workers() -> list[int]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.faults.local_runs import LocalRuns, tasks_here
 from infra.errors import ShuffleReadError
-from infra.runtime.context import StageContext, StageResult
+from infra.runtime.context import StageContext
 from infra.runtime.stage import read_result, run_stage
 from infra.shuffle.gc import collect_garbage
 from infra.shuffle.manifest import ManifestError, is_lost, load_manifest
@@ -116,54 +116,49 @@ class Trial:
             first: Runs the query the first time, in place of this process.
         """
         context = self.runs.context(self.graph, **self.changes)
-        ending, results = "right", list[StageResult]()
-        try:
-            if first is not None:
-                first(context)
-            results = self._stages(context, between)
-            table = self._result(context)
-        except StagecoachError as error:
-            log.info("%s: %s", self.kind, error)
-            ending = "error, then right"
-        except Exception as error:
-            log.exception("%s", self.kind)
-            self.tally.add(self.kind, "unclear", f"{type(error).__name__}: {error}")
-            return
-        met = repair() if repair is not None else True
         again = replace(context, run_id=f"{context.run_id}-again")
-        if ending != "right":
+        ending = "right"
+        try:
             try:
-                self._stages(again, None)
-                table = self._result(again)
-            except Exception as error:
-                log.exception("%s", self.kind)
-                self.tally.add(self.kind, "unclear", f"second run: {type(error).__name__}: {error}")
-                return
-        elif any(result.recovered for result in results):
-            ending = "recovered"
+                if first is not None:
+                    first(context)
+                table, recovered = self._run(context, between)
+                ending = "recovered" if recovered else ending
+            except StagecoachError as error:
+                log.info("%s: %s", self.kind, error)
+                ending = "error, then right"
+            finally:
+                # Whatever came of the run, the fault must not go on into the next trial.
+                met = repair() if repair is not None else True
+            if ending == "error, then right":
+                table, _ = self._run(again)
+        except Exception as error:  # errors that are no StagecoachError are what is looked for
+            log.exception("%s", self.kind)
+            run = "second run: " if ending == "error, then right" else ""
+            self.tally.add(self.kind, "unclear", f"{run}{type(error).__name__}: {error}")
+            return
         if not table.equals(self.expected):
             ending = "wrong"
         self.tally.add(self.kind, ending if met or ending != "right" else "not met")
-        self._look(context)
+        self._look(context, again)
 
-    def _stages(
-        self, context: StageContext, between: Callable[[StageContext, int], None] | None
-    ) -> list[StageResult]:
-        results = []
+    def _run(
+        self,
+        context: StageContext,
+        between: Callable[[StageContext, int], None] | None = None,
+    ) -> tuple[pa.Table, bool]:
+        """The result, and whether a stage was computed again because its output was lost."""
         with self.tasks():
+            results = []
             for stage in context.graph.stages:
                 if between is not None:
                     between(context, stage.stage_id)
                 results.append(run_stage(stage.stage_id, context))
             if between is not None:
                 between(context, len(context.graph.stages))
-        return results
+            return read_result(context), any(result.recovered for result in results)
 
-    def _result(self, context: StageContext) -> pa.Table:
-        with self.tasks():
-            return read_result(context)
-
-    def _look(self, context: StageContext) -> None:
+    def _look(self, context: StageContext, again: StageContext) -> None:
         """What is committed is whole, and garbage collection leaves nothing of all of it."""
         store = self.runs.store
         for stage_id, fingerprint in dict(context.fingerprints).items():
@@ -179,7 +174,6 @@ class Trial:
             except (ManifestError, ShuffleReadError) as error:
                 self.tally.add(self.kind, "lost", f"{name}: {error}")
         self.runs.end(context)
-        again = replace(context, run_id=f"{context.run_id}-again")
         self.runs.end(again)
         later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=2)
         collect_garbage(store, older_than=datetime.timedelta(0), now=later)
