@@ -11,6 +11,7 @@ import dataclasses
 import json
 import logging
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -113,6 +114,8 @@ class Webhook:
                 with urllib.request.urlopen(request, timeout=self.timeout_seconds):
                     return
             except OSError as error:
+                if isinstance(error, urllib.error.HTTPError):
+                    error.close()  # an answer that nobody reads, on an open connection
                 if attempt == self.tries:
                     host = urllib.parse.urlsplit(self.url).hostname
                     reason = getattr(error, "reason", None) or type(error).__name__
