@@ -102,7 +102,7 @@ def launch(settings: EngineSettings, folder: Path, *, warm_up: bool = True) -> W
     log = folder / LOG_NAME
     if log.exists():
         log.replace(log.with_suffix(".log.1"))
-    port, token = _free_port(), secrets.token_urlsafe(32)
+    port, token = free_port(), secrets.token_urlsafe(32)
     order = {
         "port": port,
         "token": token,
@@ -224,6 +224,8 @@ class _Watcher:
         self._folder = str(order["folder"])
         self._conf: Mapping[str, str] = order["conf"]
         self._warm_up = bool(order["warm_up"])
+        # Whether its executors are on this machine.
+        self._is_here = CODE_CONF in self._conf
         self._say = say
         self._ended = threading.Event()
 
@@ -262,10 +264,12 @@ class _Watcher:
 
     @contextlib.contextmanager
     def _server(self) -> Iterator[subprocess.Popen[bytes]]:
+        from infra.runtime.class_data import share_classes
         from infra.runtime.java import ensure_java
 
-        ensure_java()
-        spark_home = Path(_spark_home())
+        home, spark = ensure_java(), Path(spark_home())
+        environment = self._environment()
+        share_classes(environment, home)
         # A file that only we can read, because a configuration may hold keys of a storage.
         with tempfile.NamedTemporaryFile("w", prefix="conf-", dir=self._folder) as conf:
             for name, value in self._conf.items():
@@ -273,7 +277,7 @@ class _Watcher:
                 conf.write(f"{name}={text}\n")
             conf.flush()
             command = [
-                str(spark_home / "bin" / "spark-submit"),
+                str(spark / "bin" / "spark-submit"),
                 *("--properties-file", conf.name, "--load-spark-defaults"),
                 str(Path(__file__).with_name("connect_app.py")),
             ]
@@ -282,7 +286,7 @@ class _Watcher:
                 command,
                 stdin=subprocess.DEVNULL,
                 cwd=self._folder,
-                env=self._environment(),
+                env=environment,
                 start_new_session=True,
                 preexec_fn=_die_with_parent,
             )
@@ -299,7 +303,7 @@ class _Watcher:
             if name not in _CLIENT_VARIABLES and not name.startswith(ENVIRONMENT_PREFIX)
         }
         kept.setdefault("PYSPARK_PYTHON", sys.executable)
-        if CODE_CONF in self._conf:  # its executors are on this machine
+        if self._is_here:
             kept.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         return {**kept, TOKEN_VARIABLE: self._token}
 
@@ -311,10 +315,24 @@ class _Watcher:
             time.sleep(0.2)
         self._tell("the Spark Connect server is up")
         remote = {f"{ENVIRONMENT_PREFIX}REMOTE": f"sc://localhost:{self._port}"}
-        client = [sys.executable, "-P", "-m", "infra.runtime.warm_up"]
-        environment = {**self._environment(), **remote}
-        done = subprocess.run(client, env=environment, check=False, preexec_fn=_die_with_parent)
-        self._tell(f"warm-up ended with {done.returncode}")
+        code = self._run("infra.runtime.warm_up", {**self._environment(), **remote})
+        self._tell(f"warm-up ended with {code}")
+        if self._is_here:
+            # For the next start, and only if it is missing: nobody waits for it.
+            code = self._run("infra.runtime.class_data", self._environment(), nice=True)
+            self._tell(f"class data ended with {code}")
+
+    @staticmethod
+    def _run(module: str, environment: Mapping[str, str], *, nice: bool = False) -> int:
+        """Run a program of ours, which ends with this process; return its exit code."""
+
+        def prepare() -> None:
+            _die_with_parent()
+            if nice:
+                os.nice(19)
+
+        command = [sys.executable, "-P", "-m", module]
+        return subprocess.run(command, env=environment, check=False, preexec_fn=prepare).returncode
 
     def _tell(self, text: str) -> None:
         moment = time.strftime("%Y-%m-%d %H:%M:%S")
@@ -339,7 +357,8 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _spark_home() -> str:
+def spark_home() -> str:
+    """The folder of the Spark that this process starts."""
     if home := os.environ.get("SPARK_HOME"):
         return home
     # Without importing pyspark: its folder is all that is needed.
@@ -357,7 +376,8 @@ def _code_path() -> str:
     return os.pathsep.join(dict.fromkeys([*folders, *present]))
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A loopback port that a server may have."""
     for _ in range(100):
         port = random.randrange(*_PORTS)
         with socket.socket() as probe:

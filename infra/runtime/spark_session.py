@@ -27,6 +27,7 @@ from pyspark.sql import functions as sf
 import infra
 import planner
 from infra.errors import ConfigError
+from infra.runtime.class_data import share_classes
 from infra.runtime.connect_server import (
     CODE_CONF,
     SLOTS_CONF,
@@ -217,7 +218,7 @@ def _start(settings: EngineSettings) -> SparkSession:
                 f"master '{settings.master}' needs another process"
             )
         return running
-    ensure_java()
+    share_classes(os.environ, ensure_java())
     _export_code_path()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log.info("starting Spark with master %s", settings.master)
