@@ -27,6 +27,8 @@ class ColumnStats:
         null_count: Number of NULLs; None where unknown.
         distinct_count: Estimated number of distinct values; None where unknown.
         avg_bytes: Mean bytes of a value, uncompressed, as stored; 0 where unknown.
+        spread: Share of the table's rows that lie in files which may hold a value taken at random:
+            for a partition column 1 over the number of its values, 1 where unknown.
     """
 
     min_value: StatValue | None = None
@@ -34,6 +36,7 @@ class ColumnStats:
     null_count: int | None = None
     distinct_count: int | None = None
     avg_bytes: float = 0.0
+    spread: float = 1.0
 
 
 @dataclass(frozen=True)

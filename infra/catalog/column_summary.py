@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from planner.catalog import ColumnStats, StatValue
 from planner.types import DataType
 
+_ORDERED_KINDS = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
 _RANGE_KINDS = ("boolean", "tinyint", "smallint", "int", "bigint", "date")
 
 
@@ -67,6 +68,27 @@ def column_stats(summary: ColumnSummary, dtype: DataType) -> ColumnStats:
         distinct_count=_distinct_count(summary, dtype),
         avg_bytes=summary.num_bytes / summary.num_rows if summary.num_rows else 0.0,
     )
+
+
+def column_spread(parts: Sequence[ColumnSummary], dtype: DataType) -> float:
+    """Return the share of rows in files that may hold a value of the column taken at random.
+
+    Args:
+        parts: Statistics of each file; those of a partition column have one value each.
+        dtype: Type of the column.
+    """
+    filled = [part for part in parts if part.num_values > 0]
+    rows = sum(part.num_rows for part in filled)
+    lows = {part.min_value for part in filled}
+    if len(filled) < 2 or None in lows or any(part.max_value is None for part in filled):
+        return 1.0
+    if all(part.min_value == part.max_value for part in filled):
+        return 1.0 / len(lows)
+    if dtype.kind not in _ORDERED_KINDS:
+        return 1.0
+    ranges = [(p.num_rows, float(p.min_value or 0), float(p.max_value or 0)) for p in filled]
+    width = max(high for *_, high in ranges) - min(low for _, low, _ in ranges) + 1.0
+    return min(sum(n * (high - low + 1.0) for n, low, high in ranges) / width / rows, 1.0)
 
 
 def _distinct_count(summary: ColumnSummary, dtype: DataType) -> int | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from infra.catalog.column_summary import ColumnSummary, merge_summaries
+from infra.catalog.file_bounds import StoredBounds, stored_bounds
 from infra.catalog.files import FileEntry, read_tail
 from infra.catalog.parquet_types import (
     StoredColumn,
@@ -98,6 +100,36 @@ def read_footer(entry: FileEntry, options: StorageOptions | None = None) -> File
         raise CatalogError(
             f"{entry.uri}: its Parquet footer cannot be read ({error}); write the file again"
         ) from error
+
+
+def read_group_bounds(
+    entry: FileEntry, names: Sequence[str], options: StorageOptions | None = None
+) -> tuple[str, tuple[tuple[StoredBounds, ...], ...]]:
+    """Return the checksum of a file's footer, and bounds of some columns in each row group.
+
+    Args:
+        entry: The file.
+        names: The columns, as the file spells them.
+        options: How to reach S3.
+
+    Raises:
+        CatalogError: The file is gone or is no Parquet file, or a column has another type now.
+        StorageError: The storage refused.
+    """
+    try:
+        _, raw = _footer_bytes(entry, options)
+        metadata = pq.read_metadata(pa.BufferReader(_MAGIC + raw + _trailer(raw)))
+        known = {column.field.name: column for column in stored_columns(metadata)}
+        columns = [known[name] for name in names]
+        fields = [column.field for column in columns]
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        bounds = tuple(
+            stored_bounds(fields, [_summarize(metadata.schema, [group], c) for c in columns])
+            for group in groups
+        )
+        return hashlib.sha256(raw).hexdigest()[:32], bounds
+    except (FileNotFoundError, KeyError, pa.ArrowException, ValueError) as error:
+        raise CatalogError(f"{entry.uri}: its footer cannot be read ({error})") from error
 
 
 def _footer_bytes(entry: FileEntry, options: StorageOptions | None) -> tuple[FileEntry, bytes]:

@@ -18,12 +18,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from infra.catalog.column_summary import ColumnSummary, column_stats, merge_summaries
+from infra.catalog.column_summary import (
+    ColumnSummary,
+    column_spread,
+    column_stats,
+    merge_summaries,
+)
 from infra.catalog.files import FileEntry
 from infra.catalog.footers import FileFooter, read_footer
 from infra.catalog.partitions import partition_summary, partition_texts
 from infra.storage.object_store import StorageOptions
-from planner.catalog import TableInfo, TableStats
+from planner.catalog import ColumnStats, TableInfo, TableStats
 from planner.encoding import encode
 from planner.errors import CatalogError, GraphFormatError
 from planner.serde import decode
@@ -158,8 +163,8 @@ def table_info(
         _check_same_columns(first, other)
     columns = {}
     for i, field in enumerate(first.columns):
-        summary = merge_summaries([footer.summaries[i] for footer in footers])
-        columns[field.name] = column_stats(summary, field.dtype)
+        summaries = [footer.summaries[i] for footer in footers]
+        columns[field.name] = _column_stats(summaries, field)
     stored = {field.name.lower() for field in first.columns}
     for i, field in enumerate(partitions):
         if field.name.lower() in stored:
@@ -171,7 +176,7 @@ def table_info(
             partition_summary(partition_texts(footer.entry)[i], field.dtype, footer.num_rows)
             for footer in footers
         ]
-        columns[field.name] = column_stats(merge_summaries(parts), field.dtype)
+        columns[field.name] = _column_stats(parts, field)
     return TableInfo(
         name=name,
         columns=(*first.columns, *partitions),
@@ -183,6 +188,12 @@ def table_info(
         ),
         native_reason=_native_reason(footers),
     )
+
+
+def _column_stats(parts: Sequence[ColumnSummary], field: Field) -> ColumnStats:
+    """Statistics of a column, of which each file is a part."""
+    stats = column_stats(merge_summaries(parts), field.dtype)
+    return replace(stats, spread=column_spread(parts, field.dtype))
 
 
 def _check_same_columns(first: FileFooter, other: FileFooter) -> None:

@@ -29,19 +29,23 @@ _WORTH = 0.9  # of the time without pieces that they may take at most
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of a table as the estimator sees it.
+    """A file of a table, or neighbouring row groups of one, as the estimator sees it.
 
     Args:
         uri: Where it is.
         row_groups: Rows and stored bytes of each row group, in file order.
+        row_start: Rows of the file before these.
+        rows_after: Rows of the file behind these.
     """
 
     uri: str
     row_groups: tuple[tuple[int, int], ...]
+    row_start: int = 0
+    rows_after: int = 0
 
     @property
     def num_rows(self) -> int:
-        """Rows of the whole file."""
+        """Rows of these row groups."""
         return sum(rows for rows, _ in self.row_groups)
 
     @property
@@ -326,10 +330,10 @@ def _cut_row_groups(
 ) -> list[tuple[tuple[FileSlice, ...], int]]:
     units: list[tuple[FileSlice, int]] = []
     for file in files:
-        start = 0
+        start, file_rows = file.row_start, file.row_start + file.num_rows + file.rows_after
         for rows, size in file.row_groups:
             if rows:
-                units.append((FileSlice(file.uri, start, start + rows, file.num_rows), size))
+                units.append((FileSlice(file.uri, start, start + rows, file_rows), size))
             start += rows
     result = []
     for low, high in cut_evenly([size for _, size in units], count):
@@ -350,4 +354,5 @@ def _join_adjacent(slices: Sequence[FileSlice]) -> tuple[FileSlice, ...]:
 
 
 def _whole_file(file: SourceFile) -> FileSlice:
-    return FileSlice(file.uri, 0, file.num_rows, file.num_rows)
+    end = file.row_start + file.num_rows
+    return FileSlice(file.uri, file.row_start, end, end + file.rows_after)

@@ -214,7 +214,7 @@ def run_spark(attempt: Attempt) -> Output:
         attempt.snapshot,
         attempt.manifests,
         attempt.parameters,
-        adaptive=attempt.settings.adaptive,
+        adaptive=attempt.store if attempt.settings.adaptive else None,
     )
     _log_decisions(attempt, decisions)
     views = {f"in_{position}": leaf for position, leaf in enumerate(leaves)}

@@ -23,6 +23,7 @@ from infra.runtime.estimator import (
     ScanSlice,
     SourceFile,
 )
+from infra.runtime.key_pruning import KeyPruner
 from infra.runtime.prune_files import Constants, pruned_files, table_constants
 from infra.runtime.task_spec import InputSpec, ScanInput, ShuffleInput, TaskSettings, TaskSpec
 from infra.settings import EngineSettings
@@ -132,6 +133,9 @@ def build_specs(
     chunk_scans = plan_chunk_scans(graph, stage, snapshot, parameters)
     sizes = input_sizes(graph, stage, snapshot, manifests, parameters, chunk_scans)
     store = store_from_dict(settings.store)
+    pruned: list[Decision] = []
+    if engine_settings.adaptive:
+        sizes, pruned = KeyPruner(stage, snapshot, manifests, store).prune(sizes)
 
     def file_bytes(position: int, partition: int) -> Sequence[int]:
         leaf = stage.leaves[position]
@@ -172,7 +176,7 @@ def build_specs(
         )
         for index, assignment in enumerate(divided.tasks)
     )
-    return StageTasks(specs, divided.decisions)
+    return StageTasks(specs, (*pruned, *divided.decisions))
 
 
 def bind_leaves(
@@ -206,7 +210,7 @@ def whole_leaves(
     manifests: Mapping[int, Manifest],
     parameters: Mapping[str, Literal],
     *,
-    adaptive: bool = False,
+    adaptive: ObjectStore | None = None,
 ) -> tuple[tuple[InputSpec, ...], tuple[Decision, ...]]:
     """All of each leaf of a stage, and what was decided.
 
@@ -216,16 +220,22 @@ def whole_leaves(
         snapshot: Files of the tables.
         manifests: Upstream manifests by stage number.
         parameters: Values of the query's parameters.
-        adaptive: Whether to leave out what cannot contribute a row.
+        adaptive: Where upstream output is, to leave out what cannot contribute a row; None leaves
+            nothing out.
     """
     chunk_scans = plan_chunk_scans(graph, stage, snapshot, parameters)
     sizes = input_sizes(graph, stage, snapshot, manifests, parameters, chunk_scans)
     decisions: list[Decision] = []
-    if adaptive:
-        sizes, decisions = without_useless(stage, sizes)
+    if adaptive is not None:
+        pruner = KeyPruner(stage, snapshot, manifests, adaptive, row_groups=False)
+        sizes, decisions = pruner.prune(sizes)
+        sizes, useless = without_useless(stage, sizes)
+        decisions += useless
     slices = [sizes.whole(position) for position in range(len(stage.leaves))]
     slices = [
-        sizes.empty(position) if adaptive and sizes.reads_nothing(position, part) else part
+        sizes.empty(position)
+        if adaptive is not None and sizes.reads_nothing(position, part)
+        else part
         for position, part in enumerate(slices)
     ]
     bound = bind_leaves(graph, stage, slices, snapshot, manifests, graph.time_zone, chunk_scans)

@@ -25,9 +25,11 @@ from planner.distribution.reasons import (
     filter_reason,
     one_task_join_reason,
     partitioned_join_reason,
+    prune_reason,
 )
 from planner.estimates import default_width
 from planner.expressions import TRUE, ColumnRef, Expression
+from planner.key_filters import key_column, scans_of
 from planner.logical import NamedExpression
 from planner.physical import (
     AggregateExec,
@@ -42,6 +44,7 @@ from planner.tree import walk
 
 _DROPS_RIGHT = ("inner", "left", "semi", "anti")
 _FILTER_SHARE = 0.5  # a filter that keeps more than half of the rows costs more than it saves
+_PRUNED_BYTES = 32 << 20  # of columns of a table: what takes as long to read as a stage to start
 _FILTER_GAIN = 2.0  # how many times larger than its source a filtered side must be
 
 Visit = Callable[[PhysicalPlan], Distributed]
@@ -77,7 +80,8 @@ class JoinDistributor:
     def join(self, plan: HashJoinExec) -> Distributed:
         """The join and what it delivers."""
         left, left_has = self._visit(plan.left)
-        if plan.broadcast and self._inlines(plan.right):
+        pruned = self._pruned_table(plan, left) if plan.broadcast else None
+        if plan.broadcast and pruned is None and self._inlines(plan.right):
             right = read_whole(plan.right, self._exchanges.lowering)
             return replace(plan, left=left, right=right, build_inline=True), kept_by_join(
                 left_has, plan
@@ -88,7 +92,11 @@ class JoinDistributor:
             return replace(plan, left=left, right=right, broadcast=True), SINGLE
         if plan.broadcast:
             size = self._exchanges.lowering.size(plan.right)[1]
-            reason = broadcast_reason(plan, size, self._exchanges.context.options.broadcast_bytes)
+            reason = (
+                broadcast_reason(plan, size, self._exchanges.context.options.broadcast_bytes)
+                if pruned is None
+                else prune_reason(plan, pruned)
+            )
             exchange = self._exchanges.lowering.note_size(
                 ExchangeExec(right, "broadcast", reason=reason), right
             )
@@ -114,6 +122,26 @@ class JoinDistributor:
             sum(self._exchanges.context.estimator.stored_bytes(t) for t in tables)
             <= self._exchanges.context.options.inline_bytes
         )
+
+    def _pruned_table(self, plan: HashJoinExec, left: PhysicalPlan) -> str | None:
+        """A table of the left side of which much need not be read once the right side is there.
+
+        The build side must be a stage of its own for that, which costs about as much as reading
+        `_PRUNED_BYTES`.
+        """
+        if plan.kind not in ("inner", "semi"):
+            return None
+        for probe, build, _ in plan.key_pairs:
+            column, key = key_column(probe), key_column(build)
+            if column is None or key is None:
+                continue
+            keys = self._exchanges.lowering.distinct(plan.right, [key])
+            for scan, position in scans_of(left, column):
+                spread = self._exchanges.context.estimator.spread(scan.table, scan.source[position])
+                num_bytes = self._exchanges.lowering.size(scan)[1]
+                if num_bytes * (1.0 - min(keys * spread, 1.0)) >= _PRUNED_BYTES:
+                    return scan.table
+        return None
 
     def _partitioned(
         self, plan: HashJoinExec, left: Distributed, right: Distributed

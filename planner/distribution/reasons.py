@@ -61,6 +61,11 @@ def broadcast_reason(join: HashJoinExec, num_bytes: float, limit: int) -> str:
     return f"{join_text(join)}: this side is small, {size_text(num_bytes)} <= {size_text(limit)}"
 
 
+def prune_reason(join: HashJoinExec, table: str) -> str:
+    """For a build side that is a stage of its own so that its keys are there before a scan."""
+    return f"{join_text(join)}: files of {table} without these keys are not read"
+
+
 def filter_reason(keys: Sequence[str], share: float, num_bytes: float) -> str:
     """For the key list of a runtime filter."""
     return (

@@ -59,6 +59,12 @@ class Estimator:
         stats = self._tables[table].stats if table in self._tables else None
         return stats.num_bytes if stats is not None else 1 << 60
 
+    def spread(self, table: str, column: str) -> float:
+        """Share of a table's rows in files that may hold one value of a column; 1 if unknown."""
+        stats = self._tables[table].stats if table in self._tables else None
+        known = stats.columns.get(column) if stats is not None else None
+        return known.spread if known is not None else 1.0
+
     def _estimate(self, plan: LogicalPlan) -> Estimate:
         match plan:
             case Scan():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from typing import Literal as OneOf
 
-DecisionKind = OneOf["coalesce", "skew", "empty"]
+DecisionKind = OneOf["coalesce", "skew", "empty", "prune"]
 
 
 @dataclass(frozen=True)

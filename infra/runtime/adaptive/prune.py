@@ -1,0 +1,155 @@
+"""Files and row groups without a key of the build side: in, keys and bounds; out, what is left.
+
+    fact.day ⋈ keys {day 3, day 7}     file a  [day 1, day 2]  ─▶  not read
+                                       file b  [day 2, day 5]  ─▶  read
+                                       file c  [day 4, day 6]  ─▶  not read: no key lies in between
+
+Source: dynamic partition pruning of Spark (`PartitionPruning`), there for partition folders only.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from typing import Literal as OneOf
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from infra.catalog.file_bounds import StoredBounds
+from infra.runtime.adaptive.decision import Decision
+from planner.types import DataType
+
+MAX_TEXTS = 100_000
+"""Most strings that are looked at one by one; of more only the first and the last one count."""
+
+_SLACK = 1e-9  # of a value: bounds of decimals are kept as doubles
+_TIMES = ("date", "timestamp", "timestamp_ntz")
+
+KeyDomain = OneOf["whole", "decimal", "text"]
+
+
+def key_domain(key: DataType, column: DataType) -> KeyDomain | None:
+    """In which terms keys and bounds are compared; None where they are not.
+
+    Floating point has none: NaN is outside all bounds, and zero has two signs.
+
+    Args:
+        key: Type of the keys.
+        column: Type of the scan's column.
+    """
+    if key.is_integral and column.is_integral:
+        return "whole"
+    if key == column and key.kind in _TIMES:
+        return "whole"
+    if key.kind == column.kind == "string":
+        return "text"
+    exact = (kind.is_integral or kind.is_decimal for kind in (key, column))
+    return "decimal" if all(exact) else None
+
+
+@dataclass(frozen=True)
+class KeySet:
+    """The keys of a build side.
+
+    Args:
+        values: In ascending order, in the units of `ColumnStats`.
+        has_null: Whether NULL is a key.
+        slack: By how much of its size a bound may be off.
+        exact: Whether these are all keys, else only the first and the last.
+    """
+
+    values: Sequence[Any]
+    has_null: bool
+    slack: float = 0.0
+    exact: bool = True
+
+    @classmethod
+    def of(cls, array: pa.ChunkedArray, domain: KeyDomain, *, null_safe: bool) -> KeySet:
+        """The keys in a column.
+
+        Args:
+            array: Values of the build side, repeated or not.
+            domain: From `key_domain`.
+            null_safe: Whether a NULL among them has partners.
+        """
+        has_null = null_safe and array.null_count > 0
+        array = array.drop_null()
+        if domain == "text":
+            array = pc.unique(array)
+            exact = len(array) <= MAX_TEXTS
+            if not exact:
+                ends = pc.min_max(array).as_py()
+                return cls((ends["min"], ends["max"]), has_null, exact=False)
+            return cls(sorted(array.to_pylist()), has_null)
+        if domain == "decimal":
+            doubles = array.cast(pa.float64(), safe=False)
+            return cls(np.unique(doubles.to_numpy()), has_null, slack=_SLACK)  # type: ignore[arg-type]  # an array is one
+        if pa.types.is_date(array.type):
+            array = array.cast(pa.int32())
+        return cls(np.unique(array.cast(pa.int64()).to_numpy()), has_null)  # type: ignore[arg-type]  # an array is one
+
+    def may_meet(self, bounds: StoredBounds, num_rows: int) -> bool:
+        """Whether one of the keys may stand in a column.
+
+        Args:
+            bounds: What is known of the column.
+            num_rows: Rows of it.
+        """
+        nulls, low, high = bounds
+        if self.has_null and nulls != 0:
+            return True
+        if not len(self.values) or (nulls is not None and nulls >= num_rows):
+            return False
+        if low is None:
+            return True
+        if self.slack and not isinstance(low, str):
+            low -= abs(low) * self.slack
+        if self.slack and high is not None and not isinstance(high, str):
+            high += abs(high) * self.slack
+        first = bisect.bisect_left(self.values, low) if self.exact else 0
+        if first == len(self.values) or self.values[-1] < low:
+            return False
+        return high is None or bool(self.values[first] <= high)
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What keys have left of a scan.
+
+    Args:
+        table: Its table.
+        columns: The keys' columns.
+        sources: Numbers of the stages that have the keys.
+        num_keys: How many different keys these have, of the first.
+        files: Files that are read and files that there are.
+        row_groups: Likewise, of the files that are read.
+        num_bytes: Stored bytes, likewise.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    sources: tuple[int, ...]
+    num_keys: int
+    files: tuple[int, int]
+    row_groups: tuple[int, int]
+    num_bytes: tuple[int, int]
+
+
+def prune_decision(found: Pruned) -> Decision | None:
+    """What to say of a scan that reads less; None where it reads everything."""
+    (files, of_files), (groups, of_groups) = found.files, found.row_groups
+    parts = [f"{files:,} of {of_files:,} files"] if files < of_files else []
+    parts += [f"{groups:,} of {of_groups:,} row groups"] if groups < of_groups else []
+    if not parts:
+        return None
+    stages = " and ".join(f"stage {number}" for number in found.sources)
+    keys = f"{found.num_keys:,} key{'' if found.num_keys == 1 else 's'} of {stages}"
+    return Decision(
+        "prune",
+        f"{' and '.join(parts)} of {found.table}, {found.num_bytes[0]:,} of "
+        f"{found.num_bytes[1]:,} bytes, may have one of the {keys} in {', '.join(found.columns)}",
+    )
