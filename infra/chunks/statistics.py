@@ -194,6 +194,26 @@ def partition_value(value: pa.Scalar) -> ChunkValue | None:
     return found
 
 
+def group_starts(
+    starts: Sequence[pa.Table], sort_order: Sequence[str]
+) -> tuple[ChunkValue | None, ...]:
+    """Return the values of the first column of an order, from the first row of each row group.
+
+    Empty where there is no order, and for values of which a chunk keeps none: of other types than
+    texts, whole numbers, dates and timestamps, and long texts, for the start of one is below it.
+    """
+    if not sort_order or not starts:
+        return ()
+    kind = starts[0].schema.field(sort_order[0]).type
+    known = (pa.types.is_integer, pa.types.is_date32, pa.types.is_timestamp, pa.types.is_string)
+    if not any(is_kind(kind) for is_kind in known):
+        return ()
+    values = tuple(partition_value(rows.column(sort_order[0])[0]) for rows in starts)
+    if any(isinstance(value, str) and len(value) > _MAX_TEXT for value in values):
+        return ()
+    return values
+
+
 def _has_deletes(rows: pa.Table, column: str | None) -> bool:
     if column is None or column not in rows.schema.names:
         return False

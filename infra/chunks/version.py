@@ -33,7 +33,7 @@ from planner.types import Field
 FORMAT_VERSION = 1
 
 Operation = Literal["create", "append", "compact", "expire"]
-_CHUNK_LISTS = ("row_groups", "sort_order", "null_columns")
+_CHUNK_LISTS = ("row_groups", "sort_order", "group_starts", "null_columns")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +54,8 @@ class StoredChunk:
         time_min: Smallest value of the time column; None if unknown.
         time_max: Largest value likewise.
         sort_order: Columns by which the file is sorted, ascending, NULLs first, NaN last.
+        group_starts: Value of the first of these columns in the first row of each row group; empty
+            where it is not known, as in versions that older Stagecoaches wrote.
         may_contain_duplicates: Whether two rows may have the same key.
         has_deletes: Whether a row may be marked as deleted.
         null_columns: Columns of the key that are NULL in all rows.
@@ -72,6 +74,7 @@ class StoredChunk:
     time_min: int | None = None
     time_max: int | None = None
     sort_order: tuple[str, ...] = ()
+    group_starts: tuple[ChunkValue | None, ...] = ()
     may_contain_duplicates: bool = True
     has_deletes: bool = False
     null_columns: tuple[str, ...] = ()
@@ -225,6 +228,7 @@ def _chunk_from_json(values: dict[str, Any], schemas: Sequence[tuple[Field, ...]
     ]
     if len(summaries) != len(columns):
         raise ValueError(f"chunk {values['name']!r} has other columns than statistics")
+    values.setdefault("group_starts", [])
     lists = {name: tuple(values[name]) for name in _CHUNK_LISTS}
     partition = None if values["partition"] is None else tuple(values["partition"])
     values = {**values, **lists, "partition": partition, "summaries": tuple(summaries)}

@@ -84,6 +84,7 @@ def _chunk(store: ObjectStore, chunk: StoredChunk) -> Chunk:
         time_min=chunk.time_min,
         time_max=chunk.time_max,
         sort_order=chunk.sort_order,
+        group_starts=chunk.group_starts,
         may_contain_duplicates=chunk.may_contain_duplicates,
         has_deletes=chunk.has_deletes,
         null_columns=chunk.null_columns,

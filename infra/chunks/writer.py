@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from infra.chunks.declaration import Declaration
 from infra.chunks.errors import AppendError
 from infra.chunks.key_order import latest_rows
-from infra.chunks.statistics import RowFacts, merge_facts, row_facts, sort_facts
+from infra.chunks.statistics import RowFacts, group_starts, merge_facts, row_facts, sort_facts
 from infra.chunks.version import StoredChunk
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore
@@ -51,6 +51,7 @@ class ChunkFile:
         self._schema = schema
         self._output = store.open_output(layout.chunk_file(name))
         self._row_groups: list[int] = []
+        self._starts: list[pa.Table] = []
         self._sink: _ChecksumSink
         self._writer: Any
 
@@ -89,6 +90,7 @@ class ChunkFile:
             part = rows.slice(start, ROW_GROUP_ROWS).combine_chunks()
             self._writer.write_table(part)
             self._row_groups.append(part.num_rows)
+            self._starts.append(part.take([0]))  # and not a slice, which would keep all of it
 
     def stored(
         self,
@@ -112,6 +114,7 @@ class ChunkFile:
             columns=columns,
             sort_order=sort_order,
             may_contain_duplicates=may_contain_duplicates,
+            group_starts=group_starts(self._starts, sort_order),
             **vars(facts),
         )
 

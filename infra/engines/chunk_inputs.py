@@ -74,6 +74,7 @@ class ChunkPart:
         plain: No row of these has a twin.
         base: No key occurs twice in these; a row is hidden by one of `newer` with its key.
         newer: Rows of which the latest for each key is shown.
+        are_newer_distinct: Whether no key occurs twice in those.
         key: Names of the columns that tell rows apart.
         where: SQL over the names of columns that is alike for rows with equal keys; empty for all.
         shares: Of the keys by hash: the first share that is read, the one after the last, and how
@@ -83,6 +84,7 @@ class ChunkPart:
     plain: tuple[ChunkRows, ...] = ()
     base: tuple[ChunkRows, ...] = ()
     newer: tuple[ChunkRows, ...] = ()
+    are_newer_distinct: bool = False
     key: tuple[str, ...] = ()
     where: str = ""
     shares: tuple[int, int, int] = (0, 1, 1)
@@ -184,7 +186,13 @@ class ChunkInput:
 
 def _part_to_dict(part: ChunkPart) -> dict[str, Any]:
     layers = {name: [vars(f) for f in getattr(part, name)] for name in ("plain", "base", "newer")}
-    return {**layers, "key": list(part.key), "where": part.where, "shares": list(part.shares)}
+    return {
+        **layers,
+        "are_newer_distinct": part.are_newer_distinct,
+        "key": list(part.key),
+        "where": part.where,
+        "shares": list(part.shares),
+    }
 
 
 def _part_from_dict(values: Mapping[str, Any]) -> ChunkPart:
@@ -195,6 +203,7 @@ def _part_from_dict(values: Mapping[str, Any]) -> ChunkPart:
         plain=plain,
         base=base,
         newer=newer,
+        are_newer_distinct=values["are_newer_distinct"],
         key=tuple(values["key"]),
         where=values["where"],
         shares=(values["shares"][0], values["shares"][1], values["shares"][2]),

@@ -5,7 +5,9 @@ Worker code. Each part becomes up to three SELECTs:
     plain               what has no twin, read as an ordinary scan; filters reach the files
     base ANTI newer     rows of the oldest layer whose key no newer row has: the newer ones, few as
                         a rule, are the hash table, the others stream past it
-    newer               the latest of each key, by a window over these rows only
+    newer               the latest of each key: a window orders rows whose key occurs twice in these
+    base FULL newer     instead of the last two where a column tells versions: of two rows with one
+                        key the one with the higher version, of equal versions the newer one
 
 Local Parquet files are read by DuckDB itself; all others by pyarrow, whole columns at a time.
 """
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 POSITION = "__position"
 _SEQUENCE = "__sequence"
+_OLD = "__old"
 _EXPANSION = 4  # bytes in memory for each stored one
 
 
@@ -95,16 +98,8 @@ class _Binder:
         selects = []
         if part.plain:
             selects.append(self._shown(self._scan(part.plain), part.plain, self._condition(part)))
-        if part.newer and not part.base:
-            selects.append(self._shown(f"({self._latest(part)})", part.newer, ""))
-        elif part.newer:
-            # Written twice in one statement, computed once.
-            latest = f"newer AS MATERIALIZED ({self._latest(part)})"
-            old = f"SELECT * FROM {self._scan(part.base)}{_where(self._condition(part))}"
-            on = " AND ".join(f"old.{k} IS NOT DISTINCT FROM newer.{k}" for k in self._key(part))
-            rest = self._shown(f"({old}) AS old ANTI JOIN newer ON {on}", part.base, "")
-            newer = self._shown("newer", part.newer, "")
-            selects.append(f"SELECT * FROM (WITH {latest} {rest} UNION ALL {newer})")
+        if part.newer:
+            selects.append(f"SELECT * FROM ({self._compared(part)})")
         elif part.base:
             selects.append(self._shown(self._scan(part.base), part.base, self._condition(part)))
         return selects
@@ -125,18 +120,73 @@ class _Binder:
             conditions.append(f"{_quote(self._leaf.marker)} IS DISTINCT FROM TRUE")
         return f"SELECT {self._outputs} FROM {source}{_where(' AND '.join(conditions))}"
 
-    def _latest(self, part: ChunkPart) -> str:
-        """The latest row for each key of the newer files."""
-        version = f"{_quote(self._leaf.version)} DESC NULLS LAST, " if self._leaf.version else ""
-        order = f"{version}{_SEQUENCE} DESC, {POSITION} DESC"
-        single = len(part.newer) == 1 and not part.newer[0].has_duplicates
-        source = (
+    def _compared(self, part: ChunkPart) -> str:
+        """A statement that gives the rows of the base and the newer files that are shown.
+
+        What is written twice in it is computed once.
+        """
+        tables = [f"sent AS MATERIALIZED ({self._sent(part)})"]
+        newer = "sent"
+        if not part.are_newer_distinct:
+            key = ", ".join(self._key(part))
+            # Few keys occur twice as a rule: only their rows are put in order.
+            twins = f"SELECT {key} FROM sent GROUP BY {key} HAVING count(*) > 1"
+            tables.append(f"twins AS MATERIALIZED ({twins})")
+            tables.append(f"newer AS ({self._latest(part)})")
+            newer = "newer"
+        if not part.base:
+            selects = [self._shown(newer, part.newer, "")]
+        elif self._leaf.version:
+            selects = [self._shown(f"({self._by_version(part, newer)})", part.files, "")]
+        else:
+            on = self._same_key(part, "old", "sent")
+            old = f"({self._old(part)}) AS old ANTI JOIN sent ON {on}"
+            selects = [self._shown(old, part.base, ""), self._shown(newer, part.newer, "")]
+        return f"WITH {', '.join(tables)} {' UNION ALL '.join(selects)}"
+
+    def _sent(self, part: ChunkPart) -> str:
+        """All rows of the newer files, with what orders them."""
+        return (
             f"SELECT * FROM {self._scan(part.newer, ordered=True)}{_where(self._condition(part))}"
         )
-        if single:
-            return source
+
+    def _old(self, part: ChunkPart) -> str:
+        return f"SELECT * FROM {self._scan(part.base)}{_where(self._condition(part))}"
+
+    def _latest(self, part: ChunkPart) -> str:
+        """The latest row for each key of those that were sent."""
+        version = f"{_quote(self._leaf.version)} DESC NULLS LAST, " if self._leaf.version else ""
+        order = f"{version}{_SEQUENCE} DESC, {POSITION} DESC"
         key = ", ".join(self._key(part))
-        return f"{source} QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY {order}) = 1"
+        on = self._same_key(part, "sent", "twins")
+        return (
+            f"SELECT * FROM sent ANTI JOIN twins ON {on} UNION ALL "
+            f"SELECT * FROM (SELECT * FROM sent SEMI JOIN twins ON {on}) "
+            f"QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY {order}) = 1"
+        )
+
+    def _by_version(self, part: ChunkPart, newer: str) -> str:
+        """The rows of highest version of a base and newer rows; the newer ones of equal versions.
+
+        At most one row of each side has a key. NULL is the lowest version.
+        """
+        version = _quote(self._leaf.version)
+        older_wins = (
+            f"late.{_SEQUENCE} IS NULL OR (old.{_OLD} IS NOT NULL AND old.{version} IS NOT NULL "
+            f"AND (late.{version} IS NULL OR old.{version} > late.{version}))"
+        )
+        items = ", ".join(
+            f"CASE WHEN {older_wins} THEN old.{name} ELSE late.{name} END AS {name}"
+            for name in map(_quote, self._columns)
+        )
+        return (
+            f"SELECT {items} FROM (SELECT *, TRUE AS {_OLD} FROM ({self._old(part)})) AS old "
+            f"FULL JOIN {newer} AS late ON {self._same_key(part, 'old', 'late')}"
+        )
+
+    def _same_key(self, part: ChunkPart, left: str, right: str) -> str:
+        """The condition of a join of rows with equal keys."""
+        return " AND ".join(f"{left}.{k} IS NOT DISTINCT FROM {right}.{k}" for k in self._key(part))
 
     def _key(self, part: ChunkPart) -> list[str]:
         """The key's columns; floats have a twin of one zero sign, for -0.0 is the key 0.0."""

@@ -12,6 +12,7 @@ too, and rule out chunks; others rule out chunks only that hide no row of anothe
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,22 +26,16 @@ from infra.runtime.chunk_bounds import ChunkPruner
 from infra.runtime.chunk_first_rows import FirstRows, first_rows
 from infra.runtime.estimator import FileSlice, ScanSlice, SourceFile
 from infra.runtime.prune_files import bound
-from planner.chunks.chunk import Chunk, DedupTable
+from planner.chunks.chunk import Chunk, ChunkValue, DedupTable
 from planner.chunks.context import ChunkContext
 from planner.chunks.initial import initial_plan
+from planner.chunks.layers import layers_of
 from planner.chunks.passes import run_passes
 from planner.chunks.plan import ChunkPlan
-from planner.chunks.reading import (
-    Group,
-    Reading,
-    Slice,
-    joined,
-    layers_of,
-    reading_of,
-    slices_of,
-)
+from planner.chunks.reading import Group, Reading, reading_of
 from planner.chunks.rules.order_by_range import steps_of
 from planner.chunks.rules.push_filters_through_dedup import passes_dedup
+from planner.chunks.slices import Slice, joined, slices_of
 from planner.errors import CatalogError, ParameterError, SqlError
 from planner.expressions import Column, Expression, Literal, conjoin, substitute
 from planner.optimizer.proofs import is_total
@@ -82,16 +77,19 @@ class ChunkScan:
     @cached_property
     def slices(self) -> tuple[tuple[Slice, ...], ...]:
         """The slices of each group."""
-        return tuple(slices_of(group, self.context) for group in self.reading.groups)
+        groups = self.reading.groups
+        return tuple(slices_of(group.chunks, group.key, self.context) for group in groups)
 
     @cached_property
     def sources(self) -> tuple[SourceFile, ...]:
-        """What tasks share out: files that are read plainly, and slices of groups."""
+        """What tasks share out: files that are read plainly, and groups.
+
+        The slices of a group are what row groups are to a file: neighbours stay together.
+        """
         plain = (_source(chunk) for chunk in self.reading.plain if chunk.num_rows)
         grouped = (
-            SourceFile(f"{_GROUP}{number}:{index}", (_size(part),))
+            SourceFile(f"{_GROUP}{number}", tuple(map(_size, slices)))
             for number, slices in enumerate(self.slices)
-            for index, part in enumerate(slices)
         )
         return (*plain, *grouped)
 
@@ -128,11 +126,10 @@ class ChunkScan:
                 chunk = plain[file.uri]
                 parts.append(ChunkPart(plain=(self._rows(chunk, file),), where=self.where))
                 ranges.append(chunk.time_range)
-            else:
-                number, index = _place(file.uri)
-                part = self.slices[number][index]
-                parts.append(self._part(self.reading.groups[number], part))
-                ranges.append(part.time_range)
+                continue
+            group, slices = self._slices(file)
+            parts += [self._part(group, part) for part in slices]
+            ranges += [part.time_range for part in slices]
         known = [r for r in ranges if r is not None]
         if len(known) < len(parts):
             return None
@@ -142,12 +139,19 @@ class ChunkScan:
 
     def _shared(self, share: ScanSlice) -> Iterable[tuple[Group, Slice]]:
         """The slices of groups in a share, neighbours put together."""
-        places = sorted(_place(f.uri) for f in share.files if f.uri.startswith(_GROUP))
-        for _, run in itertools.groupby(enumerate(places), key=lambda p: (p[1][0], p[1][1] - p[0])):
-            found = [place for _, place in run]
-            number = found[0][0]
-            slices = [self.slices[number][index] for _, index in found]
-            yield self.reading.groups[number], joined(slices)
+        for file in share.files:
+            if file.uri.startswith(_GROUP):
+                group, slices = self._slices(file)
+                yield from ((group, part) for part in joined(slices))
+
+    def _slices(self, file: FileSlice) -> tuple[Group, tuple[Slice, ...]]:
+        """The group that a source stands for, and those of its slices that are meant."""
+        number = int(file.uri.removeprefix(_GROUP))
+        slices = self.slices[number]
+        ends = list(itertools.accumulate(_size(part)[0] for part in slices))
+        first = bisect.bisect_right(ends, file.row_start)
+        end = bisect.bisect_left(ends, file.row_end)
+        return self.reading.groups[number], slices[first : end + 1]
 
     def _part(self, group: Group, part: Slice) -> ChunkPart:
         layers = layers_of(part, self.context)
@@ -155,19 +159,23 @@ class ChunkScan:
             plain=tuple(self._rows(c, None, part) for c in layers.plain),
             base=tuple(self._rows(c, None, part) for c in layers.base),
             newer=tuple(self._rows(c, None, part) for c in layers.newer),
+            are_newer_distinct=layers.are_newer_distinct,
             key=tuple(self._name(column) for column in group.key),
-            where=self.where,
-            shares=(part.first_share, part.end_share, part.num_shares),
+            where=" AND ".join(filter(None, (self.where, self._key_clip(part)))),
+            shares=(0, 1, 1)
+            if part.keys is not None
+            else (part.first_share, part.end_share, part.num_shares),
         )
 
     def _rows(self, chunk: Chunk, rows: FileSlice | None, part: Slice | None = None) -> ChunkRows:
         needed = dict.fromkeys(c.source for c in (*self._columns, *self._hidden))
         stored = ((source, chunk.type_of(source)) for source in needed)
+        start, end = (0, chunk.num_rows) if part is None else part.rows_of(chunk)
         return ChunkRows(
             uri=chunk.uri,
             kind=chunk.kind,
-            row_start=0 if rows is None else rows.row_start,
-            row_end=chunk.num_rows if rows is None else rows.row_end,
+            row_start=start if rows is None else rows.row_start,
+            row_end=end if rows is None else rows.row_end,
             num_rows=chunk.num_rows,
             num_bytes=chunk.num_bytes,
             version=chunk.file_version,
@@ -175,20 +183,29 @@ class ChunkScan:
             stored=tuple((source, str(kind)) for source, kind in stored if kind is not None),
             has_duplicates=chunk.may_contain_duplicates,
             has_deletes=chunk.has_deletes,
-            clip="" if part is None or part.holds(chunk) else self._clip(part),
+            clip="" if part is None or part.holds_times_of(chunk) else self._time_clip(part),
         )
 
-    def _clip(self, part: Slice) -> str:
+    def _time_clip(self, part: Slice) -> str:
         """DuckDB's SQL of the times of a slice."""
         column = self.table.time_column or ""
+        return " AND ".join(self._bounds(column, part.low, part.high))
+
+    def _key_clip(self, part: Slice) -> str:
+        """DuckDB's SQL of the keys of a slice; empty where it is no range."""
+        keys = part.keys
+        if keys is None:
+            return ""
+        text = " AND ".join(self._bounds(keys.column, keys.low, keys.high))
+        return text if keys.low is not None else f"({text} OR {self._quoted(keys.column)} IS NULL)"
+
+    def _bounds(
+        self, column: str, low: ChunkValue | None, high: ChunkValue | None
+    ) -> Iterable[str]:
         dtype = next(f.dtype for f in self.table.columns if f.name == column)
-        name = f'"{self._name(column)}"'
-        bounds = []
-        if part.low is not None:
-            bounds.append(f"{name} >= {_time_text(part.low, dtype)}")
-        if part.high is not None:
-            bounds.append(f"{name} < {_time_text(part.high, dtype)}")
-        return " AND ".join(bounds)
+        for compare, value in ((">=", low), ("<", high)):
+            if value is not None:
+                yield f"{self._quoted(column)} {compare} {_value_text(value, dtype)}"
 
     @cached_property
     def _columns(self) -> tuple[LeafColumn, ...]:
@@ -206,6 +223,9 @@ class ChunkScan:
         kinds = {f.name: f.dtype for f in table.columns}
         names = (name for name in wanted if name not in given)
         return tuple(LeafColumn(f"__x{i}", name, kinds[name]) for i, name in enumerate(names))
+
+    def _quoted(self, source: str) -> str:
+        return f'"{self._name(source)}"'
 
     def _name(self, source: str | None) -> str:
         """The name of a column in the task's SQL; empty for none."""
@@ -325,12 +345,6 @@ def _rendered(parts: Sequence[Expression], parameters: Mapping[str, Literal]) ->
     return " AND ".join(texts)
 
 
-def _place(uri: str) -> tuple[int, int]:
-    """Group and slice that a source stands for."""
-    number, index = uri.removeprefix(_GROUP).split(":")
-    return int(number), int(index)
-
-
 def _source(chunk: Chunk) -> SourceFile:
     # There are no bytes per row group; rows of one file are about equally wide.
     groups = chunk.row_groups or (chunk.num_rows,)
@@ -341,10 +355,11 @@ def _source(chunk: Chunk) -> SourceFile:
 def _size(part: Slice) -> tuple[int, int]:
     """About how many rows and bytes of its chunks a slice has; at least one row."""
     rows = sum(c.num_rows * part.share(c) for c in part.chunks)
-    return max(math.ceil(rows), 1), math.ceil(sum(c.num_bytes * part.share(c) for c in part.chunks))
+    return max(math.ceil(rows), 1), math.ceil(part.num_bytes())
 
 
-def _time_text(value: int, dtype: DataType) -> str:
+def _value_text(value: ChunkValue, dtype: DataType) -> str:
+    """DuckDB's SQL of a value of a column by which rows are clipped."""
     match dtype.kind:
         case "date":
             return f"(DATE '1970-01-01' + CAST({value} AS INTEGER))"
@@ -352,4 +367,7 @@ def _time_text(value: int, dtype: DataType) -> str:
             return f"make_timestamptz(CAST({value} AS BIGINT))"
         case "timestamp_ntz":
             return f"make_timestamp(CAST({value} AS BIGINT))"
+        case "string":
+            text = str(value).replace("'", "''")
+            return f"'{text}'"
     return f"CAST('{value}' AS BIGINT)"

@@ -73,6 +73,8 @@ class Chunk:
             equal values are in the order of their positions. Empty: unsorted.
         may_contain_duplicates: Whether two rows of the file may have equal primary keys.
         has_deletes: Whether a row may be marked as deleted.
+        group_starts: Value of the first column of `sort_order` in the first row of each row group;
+            empty where unknown.
         null_columns: Columns of the primary key that are NULL in all rows.
         ranges: Bounds of columns, where known.
     """
@@ -93,6 +95,7 @@ class Chunk:
     sort_order: tuple[str, ...] = ()
     may_contain_duplicates: bool = True
     has_deletes: bool = False
+    group_starts: tuple[ChunkValue | None, ...] = ()
     null_columns: tuple[str, ...] = ()
     ranges: tuple[ColumnRange, ...] = ()
 
@@ -109,6 +112,11 @@ class Chunk:
             raise CatalogError(
                 f"chunk '{self.chunk_id}' has {self.num_rows} rows, "
                 f"its row groups {sum(self.row_groups)}"
+            )
+        if self.group_starts and len(self.group_starts) != len(self.row_groups):
+            raise CatalogError(
+                f"chunk '{self.chunk_id}' has {len(self.row_groups)} row groups, "
+                f"and tells where {len(self.group_starts)} start"
             )
 
     def type_of(self, column: str) -> DataType | None:

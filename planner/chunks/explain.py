@@ -14,7 +14,9 @@ from collections.abc import Sequence
 
 from planner.chunks.chunk import Chunk
 from planner.chunks.context import ChunkContext
-from planner.chunks.reading import Group, Layers, Reading, joined, layers_of, slices_of
+from planner.chunks.layers import Layers, layers_of
+from planner.chunks.reading import Group, Reading
+from planner.chunks.slices import Slice, joined, slices_of
 
 _MAX_NAMES = 6
 _MAX_GROUPS = 20
@@ -49,21 +51,29 @@ def reading_text(reading: Reading, context: ChunkContext, num_chunks: int) -> st
 
 
 def _group_lines(number: int, group: Group, context: ChunkContext) -> list[str]:
-    slices = slices_of(group, context)
+    slices = slices_of(group.chunks, group.key, context)
     layers = [layers_of(part, context) for part in slices]
     lines = [f"group {number} by {', '.join(group.key)}: {group.reason}"]
     if len(slices) > 1:
-        by = "the hash of the key" if slices[0].num_shares > 1 else context.table.time_column
-        lines[0] += f"; up to {len(slices):,} tasks may share it, cut by {by}"
-    whole = layers_of(joined(slices), context)
+        lines[0] += f"; up to {len(slices):,} tasks may share it, cut by {_cut_by(slices, context)}"
+    whole = layers_of(joined(slices)[0], context)
     if whole.plain and len(slices) > 1:
         lines.append(f"  alone in their time: {_names(whole.plain)}")
     if whole.base:
-        lines.append(f"  older rows: {_names(whole.base)}; newer rows hide theirs")
+        rule = "" if context.table.version_column is None else " unless their version is lower"
+        lines.append(f"  older rows: {_names(whole.base)}; newer rows hide theirs{rule}")
         lines.append(f"  newer rows: {_names(whole.newer)}")
     else:
         lines.append(f"  rows: {_names(_compared(layers))}; all are compared")
     return lines
+
+
+def _cut_by(slices: Sequence[Slice], context: ChunkContext) -> str:
+    ways = [str(context.table.time_column)] if len({s.low for s in slices}) > 1 else []
+    ways += dict.fromkeys(s.keys.column for s in slices if s.keys is not None)
+    if any(s.num_shares > 1 and s.keys is None for s in slices):
+        ways.append("the hash of the key")
+    return ", then ".join(ways)
 
 
 def _compared(layers: Sequence[Layers]) -> tuple[Chunk, ...]:

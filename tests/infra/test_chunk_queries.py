@@ -17,11 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from infra.catalog.snapshot import take_snapshot
+from infra.chunks import writer
 from infra.engines.duckdb import DuckDbSettings, run_fragment
 from infra.runtime.plan_tasks import build_specs, task_settings
 from infra.runtime.task import output_schema
 from infra.runtime.task_spec import TaskSpec
 from infra.settings import EngineSettings
+from planner.chunks import slices
 from planner.options import PlannerOptions
 from planner.planning import plan_query
 from planner.sql.fragment import render_fragment
@@ -128,8 +130,16 @@ def plain_spark(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("batch", range(math.ceil(_CASES / _BATCH)))
 def test_queries_give_sparks_rows(
-    batch: int, tmp_path: Path, plain_spark: SparkSession, spark_settings: EngineSettings
+    batch: int,
+    tmp_path: Path,
+    plain_spark: SparkSession,
+    spark_settings: EngineSettings,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # What is large in earnest is small here: row groups, what tasks share by ranges or by hash.
+    monkeypatch.setattr(writer, "ROW_GROUP_ROWS", 3)
+    monkeypatch.setattr(slices, "RANGE_BYTES", 1000 + 500 * (batch % 4))
+    monkeypatch.setattr(slices, "SHARE_BYTES", 2000 + 2000 * (batch % 2))
     settings = dataclasses.replace(spark_settings, storage_root=str(tmp_path / "store"))
     first = _FIRST + batch * _BATCH
     cases = [query_case(seed) for seed in range(first, min(first + _BATCH, _FIRST + _CASES))]

@@ -19,7 +19,7 @@ from infra.engines.errors import InputLostError
 from infra.engines.inputs import LeafColumn, leaf_schema
 from infra.runtime.chunk_scans import ChunkScan, plan_chunk_scan, pruned_chunks
 from infra.runtime.estimator import InputSizes, ScanSlice, assign_tasks
-from planner.chunks import reading
+from planner.chunks import slices
 from planner.chunks.chunk import Chunk
 from planner.errors import CatalogError
 from planner.expressions import (
@@ -37,7 +37,7 @@ from planner.sql.fragment import render_fragment
 from planner.stages import Branch, Stage, StageOutput
 from planner.tree import walk
 from planner.types import BIGINT, BOOLEAN, Field, arrow_schema
-from tests.planner.chunks.chunk_sets import ChunkSet, chunk_set
+from tests.planner.chunks.chunk_sets import GROUP_ROWS, ChunkSet, chunk_set
 from tests.planner.chunks.model import Model
 
 _CASES = int(os.environ.get("STAGECOACH_CHUNK_CASES", "60"))
@@ -53,13 +53,11 @@ def written(case: ChunkSet, folder: Path) -> tuple[Chunk, ...]:
         table = pa.Table.from_pylist(rows, schema=schema)
         path = folder / f"{chunk.chunk_id}.{chunk.kind}"
         if chunk.kind == "parquet":
-            pq.write_table(table, path, row_group_size=3)
+            pq.write_table(table, path, row_group_size=GROUP_ROWS)
         else:
             with pa.ipc.new_file(path, schema) as writer:
-                writer.write_table(table, max_chunksize=3)
-        groups = tuple(min(3, table.num_rows - i) for i in range(0, table.num_rows, 3))
-        size = path.stat().st_size
-        chunks.append(replace(chunk, uri=str(path), num_bytes=size, row_groups=groups))
+                writer.write_table(table, max_chunksize=GROUP_ROWS)
+        chunks.append(replace(chunk, uri=str(path), num_bytes=path.stat().st_size))
     return tuple(chunks)
 
 
@@ -131,7 +129,8 @@ def in_both(predicate: Expression) -> Expression:
 def test_tasks_give_the_rows_of_the_model(
     part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "SHARE_BYTES", 1000)
+    monkeypatch.setattr(slices, "SHARE_BYTES", 1500 if part % 2 else 1000)
+    monkeypatch.setattr(slices, "RANGE_BYTES", 500 if part % 2 else 1 << 20)
     for seed in range(part, _CASES, 4):
         case = chunk_set(seed)
         folder = tmp_path / str(seed % 8)

@@ -20,6 +20,7 @@ FIELDS = (
     Field("k", BIGINT), Field("ratio", DOUBLE), Field("time", BIGINT),
     Field("f", BIGINT), Field("version", BIGINT), Field("deleted", BOOLEAN),
 )  # fmt: skip
+GROUP_ROWS = 3
 _VALUES: dict[str, list[Any]] = {
     "k": [None, 0, 1],
     "ratio": [None, 0.0, -0.0, 1.5, math.nan],
@@ -117,7 +118,8 @@ def _described(
     partitions = [tuple(row.get(c) for c in table.partition_by) for row in rows]
     one = len({tuple(map(grouped, p)) for p in partitions}) == 1 and bool(table.partition_by)
     nulls = [c for c in table.primary_key if all(row.get(c) is None for row in rows)]
-    order = rng.choice([(), ("time",), ("k", "time"), ("ratio",)])
+    order = tuple(c for c in rng.choice([(), ("time",), ("k", "time"), ("ratio",)]) if c in names)
+    rows.sort(key=lambda row: [_ordered(row[c]) for c in order])
     unsure = is_vague and rng.random() < 0.3
     return Chunk(
         chunk_id=f"c{number}",
@@ -125,16 +127,25 @@ def _described(
         store=rng.choice(["file", "file", "s3://b"]),
         num_rows=len(rows),
         num_bytes=10 * len(rows),
+        row_groups=tuple(min(GROUP_ROWS, len(rows) - i) for i in range(0, len(rows), GROUP_ROWS)),
         sequence=number + 1,
         columns=columns,
         partition=partitions[0] if one and not unsure else None,
         time_min=min(times) - slack if known else None,
         time_max=max(times) + slack if known else None,
-        sort_order=tuple(c for c in order if c in names),
+        sort_order=order,
+        group_starts=tuple(row[order[0]] for row in rows[::GROUP_ROWS]) if order else (),
         may_contain_duplicates=len({_key(r, table) for r in rows}) < len(rows) or unsure,
         has_deletes=any(row.get("deleted") for row in rows) or unsure,
         null_columns=tuple(nulls) if rows else (),
     )
+
+
+def _ordered(value: Any) -> tuple[int, Any]:
+    """Sorts NULL first and NaN last."""
+    if value is None:
+        return 0, 0
+    return (2, 0) if math.isnan(value) else (1, value)
 
 
 def _predicate(rng: random.Random, context: ChunkContext) -> Expression:

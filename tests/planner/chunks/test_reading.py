@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from planner.chunks import slices
 from planner.chunks.chunk import Chunk, DedupTable
 from planner.chunks.context import ChunkContext
 from planner.chunks.explain import reading_text
 from planner.chunks.initial import initial_plan
+from planner.chunks.layers import layers_of
 from planner.chunks.passes import run_passes
-from planner.chunks.reading import Group, Slice, joined, layers_of, reading_of, slices_of
+from planner.chunks.reading import Group, reading_of
+from planner.chunks.slices import Slice, joined, slices_of
 from planner.expressions import TRUE
 from planner.types import BIGINT, Field
 from tests.planner.chunks.chunk_sets import ChunkSet, chunk_set
@@ -29,10 +33,19 @@ class _Reader:
         self.model = Model(self.table, case.rows, prunes=False)
 
     def rows(self, chunks: tuple[Chunk, ...], part: Slice) -> list[Row]:
-        found = [r for c in chunks for r in self.model.scan(c, self.table.column_names)]
+        found = []
+        for chunk in chunks:
+            start, end = part.rows_of(chunk)
+            found += self.model.scan(chunk, self.table.column_names)[start:end]
         return [r for r in found if self._inside(r, part)]
 
     def _inside(self, row: Row, part: Slice) -> bool:
+        if part.keys is not None:
+            value, low, high = row.values[part.keys.column], part.keys.low, part.keys.high
+            if low is not None and (value is None or value < low):
+                return False
+            if high is not None and value is not None and value >= high:
+                return False
         if part.low is None and part.high is None:
             return True
         time = row.values[self.table.time_column or ""]
@@ -44,10 +57,13 @@ class _Reader:
     def slice_rows(self, part: Slice, key: tuple[str, ...]) -> list[Row]:
         layers = layers_of(part, self.case.context)
         assert not {*layers.plain} & {*layers.base} and not {*layers.base} & {*layers.newer}
-        newer = self.model.latest(self.rows(layers.newer, part), key)
-        hidden = {self.key(r, key) for r in newer}
-        base = [r for r in self.rows(layers.base, part) if self.key(r, key) not in hidden]
-        return [*self.rows(layers.plain, part), *base, *newer]
+        newer = {self.key(r, key): r for r in self.model.latest(self.rows(layers.newer, part), key)}
+        shown = []
+        for row in self.rows(layers.base, part):
+            twin = newer.pop(self.key(row, key), None)
+            assert twin is None or twin.sequence > row.sequence
+            shown.append(row if twin is None else self.model.latest([row, twin], key)[0])
+        return [*self.rows(layers.plain, part), *shown, *newer.values()]
 
 
 @settings(
@@ -64,14 +80,15 @@ def test_slices_and_layers_give_the_rows(case: ChunkSet) -> None:
     found = reader.rows(reading.plain, Slice(reading.plain))
     together = list(found)
     for group in reading.groups:
-        slices = slices_of(group, case.context)
-        assert {c for s in slices for c in s.chunks} == set(group.chunks)
-        for part in slices:
+        with patch.object(slices, "RANGE_BYTES", 40):
+            parts = slices_of(group.chunks, group.key, case.context)
+        assert {c for s in parts for c in s.chunks} == set(group.chunks)
+        for part in parts:
             found += reader.slice_rows(part, group.key)
-        half = len(slices) // 2
-        for neighbours in (slices[:half], slices[half:]):
-            if neighbours:
-                together += reader.slice_rows(joined(neighbours), group.key)
+        cut = len(parts) * case.context.target_partitions // 4
+        for part in (*joined(parts[:cut]), *joined(parts[cut:])):
+            together += reader.slice_rows(part, group.key)
+        assert len(joined(parts)) == 1
     columns = case.context.table.column_names
     expected = reader.model.expected(case.chunks, TRUE, columns)
     for rows in (found, together):
@@ -99,14 +116,14 @@ def test_a_late_chunk_hides_rows_of_the_chunks_that_it_overlaps_only() -> None:
     days = [_chunk(f"day{i}", 10 * i, 10 * i + 9, i) for i in range(5)]
     late = _chunk("late", 15, 34, 9, duplicates=True)
     group = Group((*days[1:4], late), ("time",), "")
-    slices = slices_of(group, context)
-    assert [(s.low, s.high) for s in slices] == [(None, 20), (20, 30), (30, None)]
-    assert all(late in s.chunks for s in slices)
-    layers = layers_of(slices[1], context)
+    parts = slices_of(group.chunks, group.key, context)
+    assert [(s.low, s.high) for s in parts] == [(None, 20), (20, 30), (30, None)]
+    assert all(late in s.chunks for s in parts)
+    layers = layers_of(parts[1], context)
     assert (layers.plain, layers.base, layers.newer) == ((), (days[2],), (late,))
-    whole = layers_of(joined(slices), context)
+    whole = layers_of(joined(parts)[0], context)
     assert (whole.base, whole.newer) == (tuple(days[1:4]), (late,))
-    assert round(slices[1].share(late), 2) == 0.5
+    assert round(parts[1].share(late), 2) == 0.5
 
 
 def test_people_are_told_what_is_compared_and_why() -> None:
@@ -125,4 +142,4 @@ def test_people_are_told_what_is_compared_and_why() -> None:
     plan = run_passes(initial_plan(days[:2], untimed), untimed)
     text = reading_text(reading_of(plan, untimed), untimed, num_chunks=2)
     assert "group 1 by time: the table has no time column" in text
-    assert "rows: day0, day1 (20 rows); all are compared" in text
+    assert "older rows: day0 (10 rows); newer rows hide theirs" in text
