@@ -7,13 +7,11 @@ carry, so that hundreds of runs take a minute.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from unittest import mock
 
 import pyarrow as pa
@@ -23,7 +21,6 @@ from infra.catalog.catalog import FileCatalog, load_catalog
 from infra.runtime import execution, schema_check
 from infra.runtime.context import StageContext, StageResult
 from infra.runtime.run_marks import mark_begun, mark_ended
-from infra.runtime.stage import read_result, run_stage
 from infra.runtime.task import run_task
 from infra.runtime.task_spec import TaskReport, TaskSpec
 from infra.settings import EngineSettings
@@ -32,6 +29,10 @@ from infra.storage.object_store import ObjectStore
 from planner.options import PlannerOptions
 from planner.planning import plan_query
 from planner.stages import StageGraph
+from tests.contexts import new_context, run_stages
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FORCED = PlannerOptions(
     force_distribution=True, num_partitions=3, broadcast_bytes=0, inline_bytes=0
@@ -78,7 +79,6 @@ class LocalRuns:
         self.settings = settings
         self.store: ObjectStore = settings.open_store()
         self._catalog: FileCatalog = load_catalog(catalog, settings.storage_options)
-        self._numbers = itertools.count()
 
     def plan(self, name: str, options: PlannerOptions = FORCED, sql: str = "") -> StageGraph:
         """The plan of a query."""
@@ -86,17 +86,9 @@ class LocalRuns:
 
     def context(self, graph: StageGraph, **changes: Any) -> StageContext:
         """A new run."""
-        run = f"run{next(self._numbers)}"
-        base = StageContext(
-            graph=graph,
-            run_id=run,
-            root_run_id=run,
-            settings=self.settings,
-            store=self.store,
-            catalog=self._catalog,
-            spark=lambda: cast("Any", _NO_SPARK),
-        )
-        context = replace(base, **changes)
+        spark = cast("Callable[[], SparkSession]", lambda: _NO_SPARK)
+        changes = {"store": self.store, **changes}
+        context = new_context(graph, self.settings, self._catalog, spark, **changes)
         mark_begun(self.store, context.root_run_id, context.run_id)
         self._know_schema(context)
         return context
@@ -109,8 +101,7 @@ class LocalRuns:
         """Run all stages in order; the result and how each stage ended."""
         context = self.context(graph, **changes)
         with tasks_here():
-            results = [run_stage(stage.stage_id, context) for stage in graph.stages]
-            return read_result(context), results
+            return run_stages(context)
 
     @staticmethod
     def _know_schema(context: StageContext) -> None:

@@ -17,6 +17,7 @@ from infra.settings import EngineSettings
 from planner.options import PlannerOptions
 from planner.planning import plan_query
 from planner.stages import StageGraph
+from tests.contexts import new_context, run_stages
 from tests.infra.test_stage import broken_on
 
 if TYPE_CHECKING:
@@ -57,7 +58,6 @@ class Metrics:
         )
         self.folder = folder
         self._spark = spark
-        self._runs = 0
         (folder / "catalog.yaml").write_text(CATALOG)
 
     @property
@@ -71,23 +71,11 @@ class Metrics:
         return plan_query(sql, self.catalog, options, name="q")
 
     def context(self, graph: StageGraph, **changes: Any) -> StageContext:
-        self._runs += 1
-        run = f"run{self._runs}"
-        base = StageContext(
-            graph=graph,
-            run_id=run,
-            root_run_id=run,
-            settings=self.settings,
-            store=self.settings.open_store(),
-            catalog=self.catalog,
-            spark=lambda: self._spark,
-        )
-        return dataclasses.replace(base, **changes)
+        return new_context(graph, self.settings, self.catalog, lambda: self._spark, **changes)
 
     def run(self, graph: StageGraph) -> tuple[list[dict[str, Any]], list[StageResult]]:
-        context = self.context(graph)
-        results = [run_stage(s.stage_id, context) for s in graph.stages]
-        return read_result(context).to_pylist(), results
+        table, results = run_stages(self.context(graph))
+        return table.to_pylist(), results
 
 
 @pytest.fixture

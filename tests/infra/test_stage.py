@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from planner.options import PlannerOptions
 from planner.planning import plan_query
 from planner.stages import ParameterSpec, StageGraph
 from planner.types import INT, STRING, TIMESTAMP, Field
+from tests.contexts import new_context, run_stages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +46,6 @@ class Project:
         )
         self.store = self.settings.open_store()
         self.spark: Callable[[], SparkSession] = lambda: spark
-        self._runs = itertools.count()
 
     @property
     def catalog(self) -> FileCatalog:
@@ -65,22 +64,12 @@ class Project:
         return plan_query(sql, self.catalog, options, name="q", **more)
 
     def context(self, graph: StageGraph, **changes: Any) -> StageContext:
-        run = f"run{next(self._runs)}"
-        base = StageContext(
-            graph=graph,
-            run_id=run,
-            root_run_id=run,
-            settings=self.settings,
-            store=self.store,
-            catalog=self.catalog,
-            spark=self.spark,
+        return new_context(
+            graph, self.settings, self.catalog, self.spark, **{"store": self.store, **changes}
         )
-        return dataclasses.replace(base, **changes)
 
     def run(self, graph: StageGraph, **changes: Any) -> tuple[pa.Table, list[StageResult]]:
-        context = self.context(graph, **changes)
-        results = [run_stage(s.stage_id, context) for s in graph.stages]
-        return read_result(context), results
+        return run_stages(self.context(graph, **changes))
 
 
 @pytest.fixture

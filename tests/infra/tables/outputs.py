@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +44,35 @@ def head_output(store: ObjectStore, parts: Sequence[pa.Table], name: str = "") -
         for index, part in enumerate(numbered)
     ]
     return commit_files(store, fingerprint, files, schema, created_at="2026-01-01T00:00:00Z")
+
+
+def rows_of_every_type(*, single: float, real: float, text: str, day: datetime.date) -> pa.Table:
+    """A row of values at some edge of each type, of which not every reader has all, and one NULL."""
+    moment = datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)
+    return pa.table(
+        {
+            "flag": pa.array([True, None]),
+            "tiny": pa.array([-128, None], pa.int8()),
+            "small": pa.array([32767, None], pa.int16()),
+            "whole": pa.array([-(2**31), None], pa.int32()),
+            "big": pa.array([2**63 - 1, None], pa.int64()),
+            "single": pa.array([single, None], pa.float32()),
+            "real": pa.array([real, None], pa.float64()),
+            "text": pa.array([text, None]),
+            "bytes": pa.array([b"\0\xff", None], pa.binary()),
+            "day": pa.array([day, None], pa.date32()),
+            "at": pa.array([moment, None], pa.timestamp("us", tz="UTC")),
+            "local": pa.array([moment, None], pa.timestamp("us")),
+            "cents": pa.array([Decimal("-1.05"), None], pa.decimal128(5, 2)),
+            "wide": pa.array([Decimal(10**38 - 1), None], pa.decimal128(38, 0)),
+            "list": pa.array([[1, None], None], pa.list_(pa.field("element", pa.int32()))),
+            "map": pa.array([[("a", 1), ("b", None)], None], pa.map_(pa.string(), pa.int32())),
+            "pair": pa.array(
+                [{"x": 1, "y": [None]}, None],
+                pa.struct([("x", pa.int32()), ("y", pa.list_(pa.field("element", pa.string())))]),
+            ),
+        }
+    )
 
 
 def fields_of(table: pa.Table) -> tuple[Field, ...]:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +50,7 @@ from tests.infra.tables.outputs import (
     paths_of,
     publish_rows,
     read_rows,
+    rows_of_every_type,
 )
 
 DAY = datetime.date(2024, 1, 31)
@@ -352,30 +352,8 @@ def test_a_table_keeps_its_columns_unless_all_of_it_is_replaced(store: LocalStor
 
 
 def test_every_type_comes_back(store: LocalStore) -> None:
-    moment = datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)
-    table = pa.table(
-        {
-            "flag": pa.array([True, None]),
-            "tiny": pa.array([-128, None], pa.int8()),
-            "small": pa.array([32767, None], pa.int16()),
-            "whole": pa.array([-(2**31), None], pa.int32()),
-            "big": pa.array([2**63 - 1, None], pa.int64()),
-            "single": pa.array([float("nan"), None], pa.float32()),
-            "real": pa.array([-0.0, None], pa.float64()),
-            "text": pa.array(["ü\0", None]),
-            "bytes": pa.array([b"\0\xff", None], pa.binary()),
-            "day": pa.array([datetime.date(1, 1, 1), None], pa.date32()),
-            "at": pa.array([moment, None], pa.timestamp("us", tz="UTC")),
-            "local": pa.array([moment, None], pa.timestamp("us")),
-            "cents": pa.array([Decimal("-1.05"), None], pa.decimal128(5, 2)),
-            "wide": pa.array([Decimal(10**38 - 1), None], pa.decimal128(38, 0)),
-            "list": pa.array([[1, None], None], pa.list_(pa.field("element", pa.int32()))),
-            "map": pa.array([[("a", 1), ("b", None)], None], pa.map_(pa.string(), pa.int32())),
-            "pair": pa.array(
-                [{"x": 1, "y": [None]}, None],
-                pa.struct([("x", pa.int32()), ("y", pa.list_(pa.field("element", pa.string())))]),
-            ),
-        }
+    table = rows_of_every_type(
+        single=float("nan"), real=-0.0, text="ü\0", day=datetime.date(1, 1, 1)
     )
     version = publish_rows(store, table).version
     assert version.columns == fields_of(table)

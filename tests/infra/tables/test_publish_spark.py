@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ import pytest
 from infra.catalog.catalog import FileCatalog
 from infra.errors import ShuffleReadError
 from infra.runtime.jobs import JobProgress
-from infra.runtime.stage import StageContext, read_result, run_stage
+from infra.runtime.stage import read_result, run_stage
 from infra.settings import EngineSettings
 from infra.shuffle.manifest import Manifest
 from infra.storage import layout
@@ -27,6 +26,7 @@ from infra.tables.publish import Published, PublishError, PublishTarget, publish
 from planner.options import PlannerOptions
 from planner.planning import plan_query
 from planner.types import BIGINT, DATE, STRING, Field
+from tests.contexts import new_context
 from tests.infra.tables.outputs import (
     fields_of,
     folder_of,
@@ -34,6 +34,7 @@ from tests.infra.tables.outputs import (
     paths_of,
     publish_rows,
     read_rows,
+    rows_of_every_type,
 )
 
 if TYPE_CHECKING:
@@ -118,31 +119,7 @@ def test_errors_keep_their_class_on_the_way_through_spark(
 
 
 def test_every_reader_reads_the_same_of_every_type(store: LocalStore, spark: SparkSession) -> None:
-    moment = datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)
-    table = pa.table(
-        {
-            "flag": pa.array([True, None]),
-            "tiny": pa.array([-128, None], pa.int8()),
-            "small": pa.array([32767, None], pa.int16()),
-            "whole": pa.array([-(2**31), None], pa.int32()),
-            "big": pa.array([2**63 - 1, None], pa.int64()),
-            "single": pa.array([1.5, None], pa.float32()),
-            "real": pa.array([-0.1, None], pa.float64()),
-            "text": pa.array(["ü", None]),
-            "bytes": pa.array([b"\0\xff", None], pa.binary()),
-            "day": pa.array([datetime.date(1600, 2, 29), None], pa.date32()),
-            "at": pa.array([moment, None], pa.timestamp("us", tz="UTC")),
-            "local": pa.array([moment, None], pa.timestamp("us")),
-            "cents": pa.array([Decimal("-1.05"), None], pa.decimal128(5, 2)),
-            "wide": pa.array([Decimal(10**38 - 1), None], pa.decimal128(38, 0)),
-            "list": pa.array([[1, None], None], pa.list_(pa.field("element", pa.int32()))),
-            "map": pa.array([[("a", 1), ("b", None)], None], pa.map_(pa.string(), pa.int32())),
-            "pair": pa.array(
-                [{"x": 1, "y": [None]}, None],
-                pa.struct([("x", pa.int32()), ("y", pa.list_(pa.field("element", pa.string())))]),
-            ),
-        }
-    )
+    table = rows_of_every_type(single=1.5, real=-0.1, text="ü", day=datetime.date(1600, 2, 29))
     version = publish_rows(store, table).version
     (path,) = paths_of(store, version)
     assert pq.read_table(path).equals(table)
@@ -178,15 +155,7 @@ def test_queries_read_a_table_of_several_versions_and_folders(
     sql = "SELECT day, k, sum(n) AS s, count(*) AS c FROM t WHERE day > DATE'2024-01-31' GROUP BY day, k ORDER BY day, k"
     graph = plan_query(sql, tables, PlannerOptions(engine=engine), name="q")
     assert {stage.engine for stage in graph.stages} == {engine}
-    context = StageContext(
-        graph=graph,
-        run_id="run1",
-        root_run_id="run1",
-        settings=spark_settings,
-        store=store,
-        catalog=tables,
-        spark=lambda: spark,
-    )
+    context = new_context(graph, spark_settings, tables, lambda: spark, store=store)
     for stage in graph.stages:
         result = run_stage(stage.stage_id, context)
         assert result.engine == engine, result.fallback_reason
