@@ -25,28 +25,13 @@ from planner.optimizer.context import RuleContext, first_free_id
 from planner.options import PlannerOptions
 from planner.parse import parse_query
 from planner.planning import plan_query
-from planner.types import BIGINT, Field, parse_type
+from planner.types import BIGINT, Field
+from tests.planner.tpch import sf10_catalog
 
 ROOT = Path(__file__).resolve().parents[1]
 AIM_TPCH_MS = 150.0
 AIM_JOIN_MS = 1000.0
 SHAPES = ("chain", "star", "cycle", "clique")
-
-
-def tpch_catalog() -> Catalog:
-    """TPC-H at scale 10 as its footers tell it, without the data."""
-    text = (ROOT / "tests" / "fixtures" / "tpch_sf10_catalog.json").read_text(encoding="utf-8")
-    return MappingCatalog([_table(name, entry) for name, entry in json.loads(text).items()])
-
-
-def _table(name: str, entry: dict[str, Any]) -> TableInfo:
-    columns = tuple(Field(c, parse_type(t)) for c, t in entry["columns"].items())
-    stats = {
-        c: ColumnStats(s["min"], s["max"], s["nulls"], s["distinct"], s["avg_bytes"])
-        for c, s in entry["stats"].items()
-    }
-    sizes = TableStats(entry["num_rows"], entry["num_bytes"], entry["num_files"], stats)
-    return TableInfo(name, columns, sizes)
 
 
 def many_joins(shape: str, count: int) -> tuple[str, Catalog]:
@@ -110,7 +95,7 @@ def measure(name: str, sql: str, catalog: Catalog, aim: float, repeat: int) -> d
 @click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path))
 def main(repeat: int, relations: int, json_path: Path | None) -> None:
     """Print how long it takes to plan TPC-H and joins of many relations."""
-    catalog = tpch_catalog()
+    catalog = sf10_catalog()
     queries = sorted((ROOT / "pipelines" / "queries").glob("q[0-9][0-9].sql"))
     rows = [
         measure(q.stem, q.read_text(encoding="utf-8"), catalog, AIM_TPCH_MS, repeat)

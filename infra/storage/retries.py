@@ -14,7 +14,7 @@ import random
 import socket
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 logger = logging.getLogger(__name__)
 
@@ -110,18 +110,14 @@ def wait_seconds(attempt: int) -> float:
     return bound * random.uniform(0.5, 1.0)
 
 
-def retrying(
-    function: Callable[[], _T], bound_seconds: float, what: Callable[[], str], *, idle: Any = None
-) -> _T:
+def retrying(function: Callable[[], _T], bound_seconds: float, what: Callable[[], str]) -> _T:
     """Call a function that has no retries of its own until it succeeds or the bound is reached.
 
     Args:
         function: A request that may be made twice.
         bound_seconds: No try begins later than that after the first.
         what: Names the request for the log, without secrets.
-        idle: Sleeps, in place of `time.sleep`.
     """
-    sleep = idle or time.sleep
     deadline = time.monotonic() + bound_seconds
     attempt = 0
     while True:
@@ -133,7 +129,7 @@ def retrying(
                 raise
             attempt += 1
             logger.info("try %d of %s failed (%s)", attempt, what(), type(error).__name__)
-            sleep(wait)
+            time.sleep(wait)
 
 
 def _passes(error: BaseException) -> bool:

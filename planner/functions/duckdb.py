@@ -11,7 +11,7 @@ from collections.abc import Callable
 from planner.expressions import Call, Literal
 from planner.functions.nested_rules import has_kind
 from planner.functions.spell_collections import order_key
-from planner.types import DOUBLE, INT
+from planner.types import DOUBLE
 
 
 def add(operator: str) -> Callable[[Call], str]:
@@ -139,26 +139,6 @@ def substring(node: Call) -> str:
     return f"substring({{0}}, {position}, CASE WHEN {{2}} < 0 THEN 0 ELSE {{2}} END)"
 
 
-def refuse_substring(node: Call) -> str | None:
-    """Only a literal start from the left."""
-    start = node.args[1]
-    if not isinstance(start, Literal):
-        return "substring from a computed position"
-    if isinstance(start.value, int) and start.value < 0:
-        return "substring from the end"
-    return None
-
-
-def pattern_is_plain(node: Call) -> str | None:
-    """Only literal patterns without an escape."""
-    pattern = node.args[1]
-    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        return "the pattern is not a literal"
-    if "\\" in pattern.value:
-        return "the pattern holds a backslash"
-    return None
-
-
 def only(*kinds: str) -> Callable[[Call], str | None]:
     """A rule that refuses arguments of other types."""
 
@@ -208,23 +188,6 @@ def refuse_abs(node: Call) -> str | None:
     """Spark's ABS rounds decimals to 34 digits (Scala's `BigDecimal.abs`)."""
     dtype = node.dtype
     return f"abs of {dtype} is not proven" if dtype.precision > 34 else None
-
-
-def date_unit(node: Call) -> str | None:
-    """Only units that both engines spell alike."""
-    unit = node.args[-1]
-    ok = isinstance(unit, Literal) and str(unit.value).upper() in ("YEAR", "MONTH")
-    return None if ok else "the unit is not proven"
-
-
-def refuse_round(node: Call) -> str | None:
-    """Only decimals, right of the point."""
-    if not node.args[0].dtype.is_decimal:
-        return "rounding of floats is not proven"
-    digits = node.args[1] if len(node.args) > 1 else Literal(INT, 0)
-    if not isinstance(digits, Literal) or not isinstance(digits.value, int) or digits.value < 0:
-        return "rounding left of the point is not proven"
-    return None
 
 
 def spark_average(node: Call) -> str:

@@ -67,11 +67,6 @@ def string_ints(args: Args) -> Args:
     return (as_string(args[0]), *(as_int(a) for a in args[1:]))
 
 
-def string_int_string(args: Args) -> Args:
-    """A string, a whole number, strings."""
-    return (as_string(args[0]), as_int(args[1]), *(as_string(a) for a in args[2:]))
-
-
 def dates(args: Args) -> Args:
     """Arguments read as dates."""
     return tuple(as_date(a) for a in args)

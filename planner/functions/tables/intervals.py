@@ -30,7 +30,6 @@ from planner.types import (
 )
 
 _PROOF = "test_functions"
-_SECOND = 1_000_000
 
 
 def _row(
