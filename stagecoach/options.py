@@ -7,18 +7,17 @@ import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from stagecoach.project_files import ChosenFiles, choose_files, project_option
-from stagecoach.session import DEFAULT_CATALOG, DEFAULT_STORAGE, STORAGE_VARIABLE, connect
+from stagecoach.session import DEFAULT_CATALOG, connect
+from stagecoach.storage_root import DEFAULT_STORAGE, STORAGE_VARIABLE
 
 if TYPE_CHECKING:
     from stagecoach.session import Session
 
-Format = Literal["table", "csv", "json"]
-FORMATS: tuple[Format, ...] = ("table", "csv", "json")
 _F = TypeVar("_F", bound=Callable[..., Any])
 DEBUG_KEY = "stagecoach.debug"
 _PREFIXES = ("planner", "engine", "spark")

@@ -15,15 +15,15 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from infra.errors import StorageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from stagecoach.options import Format
-
+Format = Literal["table", "csv", "json"]
+FORMATS: tuple[Format, ...] = ("table", "csv", "json")
 DEFAULT_TABLE_ROWS = 100
 _MAX_CELL = 60
 

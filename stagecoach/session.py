@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,25 +19,23 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from stagecoach.result import Result
+from stagecoach.storage_root import with_storage
 
 if TYPE_CHECKING:
     from assets.engine import RunListener
-    from assets.front_matter import FrontMatter
     from infra.settings import EngineSettings
     from infra.storage.object_store import ObjectStore
     from infra.tables.catalog import TableCatalog
     from infra.tables.stored import StoredCatalog
     from planner.options import PlannerOptions, PlanPhase
     from planner.planning import PlanPhases
-    from planner.stages import ParameterSpec, StageGraph
+    from planner.stages import StageGraph
     from stagecoach.analysis import Analysis
     from stagecoach.explaining import PlanResult
     from stagecoach.parameters import ParameterInput, ParameterValue
     from stagecoach.progress import StageProgress
 
 DEFAULT_CATALOG = "pipelines/catalog.yaml"
-DEFAULT_STORAGE = ".stagecoach/storage"
-STORAGE_VARIABLE = "STAGECOACH_STORAGE"
 
 
 def connect(
@@ -65,7 +63,7 @@ def connect(
     from infra.settings import load_settings
     from planner.options import PlannerOptions
 
-    engine = load_settings(overrides=_with_storage(settings or {}, storage))
+    engine = load_settings(overrides=with_storage(settings or {}, storage))
     texts = {name: _option_text(value) for name, value in (options or {}).items()}
     texts.setdefault("time_zone", engine.time_zone)
     return Session(
@@ -73,30 +71,6 @@ def connect(
         settings=engine,
         options=PlannerOptions().updated(texts),
     )
-
-
-def open_storage(storage: str | os.PathLike[str] | None = None) -> ObjectStore:
-    """Return the store of a storage root, found as `connect` finds it."""
-    from infra.settings import load_settings
-
-    return load_settings(overrides=_with_storage({}, storage)).open_store()
-
-
-def storage_root(storage: str | os.PathLike[str] | None = None) -> str:
-    """Return the storage root, found as `connect` finds it; a local one as an absolute path."""
-    from infra.settings import load_settings
-
-    root = load_settings(overrides=_with_storage({}, storage)).storage_root
-    return root if "://" in root else os.path.abspath(os.path.expanduser(root))
-
-
-def _with_storage(
-    settings: Mapping[str, object], storage: str | os.PathLike[str] | None
-) -> dict[str, object]:
-    given = dict(settings)
-    if root := os.fspath(storage or os.environ.get(STORAGE_VARIABLE) or ""):
-        given["storage_root"] = root
-    return given
 
 
 def _option_text(value: object) -> str:
@@ -223,10 +197,11 @@ class Session:
             SqlError: A mistake in the SQL.
         """
         from assets.dependencies import tables_read
-        from assets.front_matter import parse_front_matter
         from planner.planning import plan_phases
+        from stagecoach.query_parameters import query_parameters, specs_of
 
-        specs = _specs(self._parameters(sql, params or {}, parse_front_matter(sql), name))
+        time_zone = self.options.time_zone
+        specs = specs_of(query_parameters(sql, params or {}, time_zone=time_zone, name=name))
         name = self._free_name(name, tables_read(sql))
         return plan_phases(sql, self.catalog, self.options, name=name, parameters=specs)
 
@@ -330,12 +305,13 @@ class Session:
     ) -> PlannedRun:
         """Plan a query and check its parameters; nothing is run."""
         from assets.dependencies import tables_read
-        from assets.front_matter import parse_front_matter
         from planner import plan_query
         from planner.errors import UnsupportedSqlError
+        from stagecoach.query_parameters import query_parameters, specs_of
 
-        values = self._parameters(sql, params or {}, parse_front_matter(sql), name)
-        specs = _specs(values)
+        time_zone = self.options.time_zone
+        values = query_parameters(sql, params or {}, time_zone=time_zone, name=name)
+        specs = specs_of(values)
         name = self._free_name(name, tables_read(sql))
         try:
             graph = plan_query(sql, self.catalog, self.options, name=name, parameters=specs)
@@ -361,24 +337,12 @@ class Session:
             ParameterError: A parameter is missing, unknown or of the wrong type.
         """
         from assets.plan_files import read_plan
-        from stagecoach.parameters import check_known, missing_values, resolve_parameters
+        from stagecoach.query_parameters import plan_parameters
 
         graph = read_plan(Path(path)).graph
         read = [table for table, _ in graph.tables]
         graph = replace(graph, query=self._free_name(graph.query, read))
-        given = params or {}
-        types = {p.name: str(p.dtype) for p in graph.parameters if not p.name.startswith("@")}
-        check_known(given, types)
-        missing_values(graph, given)
-        values = resolve_parameters(
-            list(given),
-            given,
-            types=types,
-            time_zone=graph.time_zone,
-            sql=graph.sql,
-            query=graph.query,
-        )
-        return PlannedRun(graph=graph, parameters=values)
+        return PlannedRun(graph=graph, parameters=plan_parameters(graph, params or {}))
 
     def run(
         self,
@@ -438,56 +402,6 @@ class Session:
             from infra.runtime.spark_session import stop_sessions
 
             stop_sessions()
-
-    def _parameters(
-        self, sql: str, given: Mapping[str, ParameterInput], declared: FrontMatter, name: str
-    ) -> dict[str, ParameterValue]:
-        from planner.errors import ParameterError
-        from stagecoach.parameters import at_its_use, check_known, resolve_parameters
-
-        used = used_parameters(sql)
-        if used is None:
-            # No query that we can parse: whoever reads it next says what is wrong with it.
-            used = tuple(dict.fromkeys([*given, *declared.parameter_types]))
-        try:
-            check_known(given, set(used) | set(declared.parameter_types))
-        except ParameterError as error:
-            raise ParameterError(f"query '{name}': {error.message}") from error
-        values = resolve_parameters(
-            used,
-            given,
-            types=declared.parameter_types,
-            defaults=declared.parameter_defaults,
-            time_zone=self.options.time_zone,
-            sql=sql,
-            query=name,
-        )
-        if empty := [p for p, value in values.items() if value.text is None]:
-            wrong = f"parameter '{empty[0]}' is NULL, which cannot be bound; write NULL in the SQL"
-            raise at_its_use(ParameterError(wrong), empty[0], sql, name)
-        return values
-
-
-def _specs(values: Mapping[str, ParameterValue]) -> tuple[ParameterSpec, ...]:
-    from planner.stages import ParameterSpec
-
-    return tuple(ParameterSpec(name, value.dtype) for name, value in values.items())
-
-
-def used_parameters(sql: str) -> Sequence[str] | None:
-    """Names of the parameters in the SQL, in order; None where it is no query that we can parse."""
-    from sqlglot import exp
-
-    from planner.errors import SqlError
-    from planner.explain.statement import split_explain
-    from planner.parse import parse_query
-
-    try:
-        statement = split_explain(sql)
-        tree = parse_query(sql if statement is None else statement.sql)
-    except SqlError:
-        return None
-    return tuple(dict.fromkeys(p.name for p in tree.find_all(exp.Placeholder) if p.name))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from stagecoach.options import debug_option, read_settings, storage_option, text_or_json_option
-from stagecoach.session import DEFAULT_STORAGE, STORAGE_VARIABLE
+from stagecoach.storage_root import DEFAULT_STORAGE, STORAGE_VARIABLE
 from stagecoach.terminal import configure_logging
 
 if TYPE_CHECKING:

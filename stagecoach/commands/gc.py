@@ -67,7 +67,7 @@ def gc(
     """
     from infra.chunks.expiry import collect_chunk_garbage
     from infra.shuffle.gc import collect_garbage
-    from stagecoach.session import open_storage
+    from stagecoach.storage_root import open_storage
 
     configure_logging(debug=debug)
     store = open_storage(storage)

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import click
 
 from stagecoach.options import (
-    FORMATS,
-    Format,
     catalog_option,
     debug_option,
     open_session,
@@ -22,6 +20,7 @@ from stagecoach.options import (
     spark_options,
     storage_option,
 )
+from stagecoach.output import FORMATS, Format
 from stagecoach.progress import make_progress
 from stagecoach.reporting import EXIT_FAILED, Source, describe_error, exit_code
 from stagecoach.sources import check_names, query_name, read_source
@@ -171,7 +170,7 @@ def _check_parameters(given: dict[str, str], sources: Sequence[Source]) -> None:
     """Refuse a parameter that none of the files has."""
     from assets.front_matter import FrontMatterError, parse_front_matter
     from stagecoach.parameters import check_known
-    from stagecoach.session import used_parameters
+    from stagecoach.query_parameters import used_parameters
 
     known: set[str] = set()
     for source in sources if given else ():
@@ -203,7 +202,7 @@ def _run_file(session: Session, path: str, source: Source | None, request: _Requ
 
 
 def _run(session: Session, path: str, source: Source | None, request: _Request) -> Result:
-    from stagecoach.session import used_parameters
+    from stagecoach.query_parameters import used_parameters
 
     if source is None:
         return _run_planned(session, session.load(path, request.params), request)

@@ -27,7 +27,7 @@ def storage(storage: str | None, output_format: str, debug: bool) -> None:
     `stagecoach gc --dry-run` says what of it nothing needs any more.
     """
     from infra.shuffle.usage import storage_usage
-    from stagecoach.session import open_storage
+    from stagecoach.storage_root import open_storage
 
     configure_logging(debug=debug)
     found = storage_usage(open_storage(storage))

@@ -19,7 +19,7 @@ import click
 
 from stagecoach import metrics_server, pages_server, run_host
 from stagecoach.options import debug_option, storage_option
-from stagecoach.session import storage_root
+from stagecoach.storage_root import storage_root
 from stagecoach.terminal import logs_are_json
 
 if TYPE_CHECKING:

@@ -1,0 +1,38 @@
+"""The storage root: in, what the user says and the environment; out, its address or its store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from infra.storage.object_store import ObjectStore
+
+DEFAULT_STORAGE = ".stagecoach/storage"
+STORAGE_VARIABLE = "STAGECOACH_STORAGE"
+
+
+def open_storage(storage: str | os.PathLike[str] | None = None) -> ObjectStore:
+    """Return the store of a storage root, found as `connect` finds it."""
+    from infra.settings import load_settings
+
+    return load_settings(overrides=with_storage({}, storage)).open_store()
+
+
+def storage_root(storage: str | os.PathLike[str] | None = None) -> str:
+    """Return the storage root, found as `connect` finds it; a local one as an absolute path."""
+    from infra.settings import load_settings
+
+    root = load_settings(overrides=with_storage({}, storage)).storage_root
+    return root if "://" in root else os.path.abspath(os.path.expanduser(root))
+
+
+def with_storage(
+    settings: Mapping[str, object], storage: str | os.PathLike[str] | None
+) -> dict[str, object]:
+    """Return settings with the storage root that is given here, or else by the environment."""
+    given = dict(settings)
+    if root := os.fspath(storage or os.environ.get(STORAGE_VARIABLE) or ""):
+        given["storage_root"] = root
+    return given
