@@ -24,7 +24,15 @@ import click
 from benchmarks.compare import difference, rough_difference
 from benchmarks.contenders import Contender, DuckDb, Sample, SparkSql, Stagecoach
 from benchmarks.rclone import RcloneServer
-from benchmarks.report import Measurement, ratios, render, to_json, write
+from benchmarks.report import (
+    Measurement,
+    json_option,
+    ratios,
+    render,
+    storage_option,
+    to_json,
+    write,
+)
 from infra.runtime.java import ensure_java
 from stagecoach.session import Session, connect
 from stagecoach.terminal import configure_logging, discard_log, divert_noise
@@ -51,12 +59,7 @@ WHERE s_suppkey < 10 GROUP BY n_name ORDER BY n_name
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder with a folder of Parquet files per table.  [default: data/tpch-sfN, generated]",
 )
-@click.option(
-    "--storage",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".stagecoach"),
-    help="Local folder under which shuffles are written and removed.",
-)
+@storage_option
 @click.option("--s3", is_flag=True, help="Stagecoach's tables and storage are on an S3 server.")
 @click.option(
     "--contenders", "chosen", default=",".join(CONTENDERS), help="Who runs; stagecoach must."
@@ -71,7 +74,7 @@ WHERE s_suppkey < 10 GROUP BY n_name ORDER BY n_name
     show_default="30 % of the machine's",
     help="Heap of Spark, so that plain Spark SQL is not starved.",
 )
-@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
 def main(
     scale_factor: float,
     names: str | None,

@@ -30,7 +30,7 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.report import machine, write
+from benchmarks.report import document, json_option, write_document
 
 AIM_SECONDS = 5.0
 AIM_WARM_SECONDS = 1.0
@@ -221,33 +221,26 @@ def _text(path: Path) -> str:
 @click.command(context_settings={"show_default": True})
 @click.option("--repeat", type=click.IntRange(min=1), default=5, help="Runs; the median counts.")
 @click.option("--cold/--no-cold", default=True, help="Also one run whose process starts Spark.")
-@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
 def main(repeat: int, cold: bool, json_path: Path | None) -> None:
     """Print and keep what lies between the launch and the end of a small query."""
-    document: dict[str, Any] = {
-        "benchmark": "launch",
-        "machine": machine(),
-        "load": os.getloadavg()[0],
-        "aims_seconds": {"ui": AIM_SECONDS, "warm_session": AIM_WARM_SECONDS},
-    }
+    found = document("launch", aims_seconds={"ui": AIM_SECONDS, "warm_session": AIM_WARM_SECONDS})
     with tempfile.TemporaryDirectory(prefix="stagecoach-launch-") as name:
         folder = Path(name)
         make_project(folder)
         runs = through_ui(folder, repeat + 1)
-        document["ui_first_run"], document["ui_runs"] = runs[0], runs[1:]
-        document["ui_median"] = {
+        found["ui_first_run"], found["ui_runs"] = runs[0], runs[1:]
+        found["ui_median"] = {
             part: statistics.median(run[part] for run in runs[1:]) for part in runs[0]
         }
         if cold:
-            document["ui_no_warm"] = through_ui(folder, 1, "--no-warm")[0]
-        document["warm_session_runs"] = warm_session(folder, repeat)
-    document["warm_session_median"] = statistics.median(document["warm_session_runs"])
-    for part, seconds in document["ui_median"].items():
+            found["ui_no_warm"] = through_ui(folder, 1, "--no-warm")[0]
+        found["warm_session_runs"] = warm_session(folder, repeat)
+    found["warm_session_median"] = statistics.median(found["warm_session_runs"])
+    for part, seconds in found["ui_median"].items():
         click.echo(f"through the UI  {part:13} {seconds:6.2f} s")
-    click.echo(f"warm session    total         {document['warm_session_median']:6.2f} s")
-    path = json_path or Path(__file__).resolve().parent / "results" / "launch.json"
-    write(path, json.dumps(document, indent=2) + "\n")
-    click.echo(f"\nWritten to {path}")
+    click.echo(f"warm session    total         {found['warm_session_median']:6.2f} s")
+    click.echo(f"\nWritten to {write_document(found, json_path)}")
 
 
 if __name__ == "__main__":

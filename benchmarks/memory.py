@@ -34,11 +34,12 @@ from infra.engines.duckdb import DuckDbSettings, run_fragment
 from infra.engines.inputs import ArrowInput, LeafColumn
 from infra.runtime.task import open_writer, output_schema, run_task
 from infra.runtime.task_spec import ShuffleInput, TaskSettings, TaskSpec
-from infra.shuffle.manifest import commit_manifest, load_manifest
+from infra.shuffle.manifest import load_manifest
 from infra.shuffle.map_file import OutputPartitioning
 from infra.storage import layout
 from infra.storage.object_store import open_store
 from planner.types import BIGINT, STRING
+from tests.stage_outputs import commit_files
 
 AIM = 1.5
 _MB, _GB = 1 << 20, 1 << 30
@@ -136,7 +137,7 @@ def main(
         _run_job(job)
         return
     # Not in the processes that are measured: it imports Spark and Dagster.
-    from benchmarks.report import machine, write
+    from benchmarks.report import document, write_document
 
     wanted = {name.strip() for name in cases.split(",")}
     measured: list[dict[str, Any]] = []
@@ -160,9 +161,7 @@ def main(
                 for row in _curve(replace(small, num_bytes=int(size * _GB)), size, base):
                     measured.append(row)
                     click.echo(_line(row))
-    document = {"benchmark": "memory", "machine": machine(), "measured": measured}
-    path = json_path or Path(__file__).resolve().parent / "results" / "memory.json"
-    write(path, json.dumps(document, indent=2) + "\n")
+    path = write_document(document("memory", measured=measured), json_path)
     worst = max(row["ratio"] for row in measured)
     verdict = "within" if worst <= AIM else "above"
     click.echo(f"\nAt most {worst:.2f} × the bound: {verdict} the aim of {AIM}. Written to {path}")
@@ -233,19 +232,7 @@ def _map(job: Job) -> dict[str, Any]:
         for batch in batches:
             writer.write(batch)
         file = writer.close()
-    commit_manifest(
-        store,
-        _FINGERPRINT,
-        [file],
-        plan_hash="0" * 64,
-        query="benchmark",
-        stage_id=0,
-        engine="duckdb",
-        schema=schema,
-        partitioning=partitioning,
-        codec="lz4",
-        created_at="",
-    )
+    commit_files(store, _FINGERPRINT, [file], schema, partitioning, query="benchmark")
     return {"rows": file.num_rows, "bytes": file.num_bytes, "spilled_bytes": file.spilled_bytes}
 
 

@@ -7,8 +7,6 @@ the cost of one more stage, apart from what a run costs once. The aim is 0.15 s 
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
 import tempfile
 from pathlib import Path
@@ -19,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.contenders import Sample, Stagecoach
-from benchmarks.report import machine, write
+from benchmarks.report import document, json_option, storage_option, write_document
 from benchmarks.timing import PARTS, Breakdown
 from stagecoach.session import connect
 from stagecoach.terminal import configure_logging, discard_log, divert_noise
@@ -45,13 +43,8 @@ def chain(length: int) -> str:
 @click.command(context_settings={"show_default": True})
 @click.option("--lengths", default="1,3,6", help="Chain lengths.")
 @click.option("--repeat", type=click.IntRange(min=1), default=5, help="Runs; the median counts.")
-@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path))
-@click.option(
-    "--storage",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".stagecoach"),
-    help="Local folder under which shuffles are written and removed.",
-)
+@json_option
+@storage_option
 def main(lengths: str, repeat: int, json_path: Path | None, storage: Path) -> None:
     """Print what Dagster, Spark and storage cost per stage in a warm session."""
     configure_logging(debug=False)
@@ -67,9 +60,7 @@ def main(lengths: str, repeat: int, json_path: Path | None, storage: Path) -> No
             measured = [_measure(runner, int(length), repeat) for length in lengths.split(",")]
     for line in _lines(measured):
         click.echo(line)
-    document = {"benchmark": "overhead", "machine": machine(), "load": os.getloadavg()[0]}
-    path = json_path or Path(__file__).resolve().parent / "results" / "overhead.json"
-    write(path, json.dumps({**document, "chains": measured}, indent=2) + "\n")
+    path = write_document(document("overhead", chains=measured), json_path)
     click.echo(f"\nWritten to {path}")
     discard_log()
 

@@ -7,8 +7,6 @@ aim is missed. No data is read and no engine starts.
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 
 import click
 
-from benchmarks.report import machine, write
+from benchmarks.report import document, json_option, write_document
 from planner.build import build_logical
 from planner.catalog import Catalog, ColumnStats, MappingCatalog, TableInfo, TableStats
 from planner.estimates import Estimator
@@ -92,7 +90,7 @@ def measure(name: str, sql: str, catalog: Catalog, aim: float, repeat: int) -> d
 @click.command(context_settings={"show_default": True})
 @click.option("--repeat", type=click.IntRange(min=1), default=3, help="Runs; the best counts.")
 @click.option("--relations", type=click.IntRange(min=2), default=20, help="Relations of a join.")
-@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
 def main(repeat: int, relations: int, json_path: Path | None) -> None:
     """Print how long it takes to plan TPC-H and joins of many relations."""
     catalog = sf10_catalog()
@@ -111,9 +109,7 @@ def main(repeat: int, relations: int, json_path: Path | None) -> None:
             f"{row['query']:>14}  optimise {row['optimize_ms']:8.1f} ms   "
             f"plan {row['plan_ms']:8.1f} ms   aim {row['aim_ms']:6.0f} ms{mark}"
         )
-    document = {"benchmark": "planning", "machine": machine(), "load": os.getloadavg()[0]}
-    path = json_path or Path(__file__).resolve().parent / "results" / "planning.json"
-    write(path, json.dumps({**document, "queries": rows}, indent=2) + "\n")
+    path = write_document(document("planning", queries=rows), json_path)
     click.echo(f"\nWritten to {path}")
     if not all(row["met"] for row in rows):
         raise SystemExit(1)

@@ -8,14 +8,17 @@ import json
 import math
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import click
 
 from benchmarks.contenders import Sample
 from benchmarks.timing import PARTS, Breakdown
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _PACKAGES = ("stagecoach", "pyspark", "duckdb", "dagster", "pyarrow", "sqlglot")
 
 
@@ -146,6 +149,35 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: importlib.metadata.version(name) for name in _PACKAGES},
     }
+
+
+def json_option(command: _F) -> _F:
+    """`--json`: another file than `results/NAME.json`."""
+    return click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path))(
+        command
+    )
+
+
+def storage_option(command: _F) -> _F:
+    """`--storage`: where there is room."""
+    return click.option(
+        "--storage",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path(".stagecoach"),
+        help="Local folder under which tables and shuffles are written and removed.",
+    )(command)
+
+
+def document(name: str, **values: Any) -> dict[str, Any]:
+    """A report: what was measured, on what, and how busy that was just now."""
+    return {"benchmark": name, "machine": machine(), "load": os.getloadavg()[0], **values}
+
+
+def write_document(found: Mapping[str, Any], path: Path | None) -> Path:
+    """Write a report to a file, or among the results that are committed; return where."""
+    path = path or Path(__file__).resolve().parent / "results" / f"{found['benchmark']}.json"
+    write(path, json.dumps(found, indent=2) + "\n")
+    return path
 
 
 def write(path: Path, text: str) -> None:

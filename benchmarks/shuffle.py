@@ -9,7 +9,6 @@ written is in the page cache when it is read, on both sides.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -23,14 +22,15 @@ import click
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.report import machine, write
+from benchmarks.report import document, json_option, write_document
 from infra.shuffle.ipc_sink import write_options
-from infra.shuffle.manifest import Manifest, commit_manifest
+from infra.shuffle.manifest import Manifest
 from infra.shuffle.map_file import Codec, OutputPartitioning
 from infra.shuffle.reader import read_partitions
 from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout
 from infra.storage.object_store import open_store
+from tests.stage_outputs import commit_files
 
 WRITE_AIM, READ_AIM = 0.5, 0.7
 _MB = 1 << 20
@@ -68,7 +68,7 @@ def lineitem(num_rows: int, seed: int = 1) -> pa.Table:
 @click.option("--codecs", default="lz4,zstd,none", help="Codecs.")
 @click.option("--repeat", type=click.IntRange(min=1), default=3, help="Runs; the best counts.")
 @click.option("--memory-mb", type=int, default=256, help="Bound of the writer.")
-@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=None)
 def main(
     rows: str,
@@ -95,15 +95,8 @@ def main(
                     )
                     measured.append(row)
                     click.echo(_line(row))
-    document = {
-        "benchmark": "shuffle",
-        "machine": machine(),
-        "load": os.getloadavg()[0],
-        "writer_memory_bytes": memory_mb * _MB,
-        "measured": measured,
-    }
-    path = json_path or Path(__file__).resolve().parent / "results" / "shuffle.json"
-    write(path, json.dumps(document, indent=2) + "\n")
+    found = document("shuffle", writer_memory_bytes=memory_mb * _MB, measured=measured)
+    path = write_document(found, json_path)
     click.echo(f"\nAims: write ≥ {WRITE_AIM}, read ≥ {READ_AIM}. Written to {path}")
 
 
@@ -203,19 +196,10 @@ def _write_shuffle(
         for batch in table.to_batches(max_chunksize=128 << 10):
             writer.write(batch)
         file = writer.close()
-    return commit_manifest(
-        store,
-        _FINGERPRINT,
-        [file],
-        plan_hash="0" * 64,
-        query="benchmark",
-        stage_id=0,
-        engine="duckdb",
-        schema=table.schema,
-        partitioning=partitioning,
-        codec=codec,
-        created_at="",
-        metrics={"spilled_bytes": file.spilled_bytes},
+    metrics = {"spilled_bytes": file.spilled_bytes}
+    schema = table.schema
+    return commit_files(
+        store, _FINGERPRINT, [file], schema, partitioning, codec=codec, metrics=metrics
     )
 
 

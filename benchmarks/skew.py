@@ -8,8 +8,6 @@ which should be read by a handful of tasks.
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
 import tempfile
 from pathlib import Path
@@ -21,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.contenders import Sample, Stagecoach
-from benchmarks.report import machine, write
+from benchmarks.report import document, json_option, storage_option, write_document
 from planner.stages import StageGraph
 from stagecoach.session import connect
 from stagecoach.terminal import configure_logging, discard_log, divert_noise
@@ -131,13 +129,8 @@ def measure(
 @click.command(context_settings={"show_default": True})
 @click.option("--rows", type=click.IntRange(min=1000), default=8_000_000, help="Of the facts.")
 @click.option("--repeat", type=click.IntRange(min=1), default=3, help="Runs; the median counts.")
-@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path))
-@click.option(
-    "--storage",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".stagecoach"),
-    help="Local folder under which tables and shuffles are written and removed.",
-)
+@json_option
+@storage_option
 def main(rows: int, repeat: int, json_path: Path | None, storage: Path) -> None:
     """Print what a hot key costs, and how many tasks read tiny partitions."""
     configure_logging(debug=False)
@@ -155,20 +148,16 @@ def main(rows: int, repeat: int, json_path: Path | None, storage: Path) -> None:
         measured = measure(catalog, Path(root) / "storage", cases, repeat)
     for line in _lines(measured):
         click.echo(line)
-    document = {
-        "benchmark": "skew",
-        "machine": machine(),
-        "load": os.getloadavg()[0],
-        "rows": rows,
-        "share_of_one_key": SHARE,
-        "aim_ratio": AIM_RATIO,
-        "ratio": _ratio(measured, "median_seconds"),
-        "join_ratio": _ratio(measured, "median_join_seconds"),
-        "cases": measured,
-    }
-    path = json_path or Path(__file__).resolve().parent / "results" / "skew.json"
-    write(path, json.dumps(document, indent=2) + "\n")
-    click.echo(f"\nWritten to {path}")
+    found = document(
+        "skew",
+        rows=rows,
+        share_of_one_key=SHARE,
+        aim_ratio=AIM_RATIO,
+        ratio=_ratio(measured, "median_seconds"),
+        join_ratio=_ratio(measured, "median_join_seconds"),
+        cases=measured,
+    )
+    click.echo(f"\nWritten to {write_document(found, json_path)}")
     discard_log()
 
 
