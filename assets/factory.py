@@ -14,6 +14,7 @@ from assets.engine import ENGINE_RESOURCE as ENGINE_RESOURCE
 from assets.executor import AssetJob, stagecoach_threads
 from assets.partitions import backfill_policy
 from assets.policy import ExecutionPolicy
+from assets.query_jobs import query_job
 from assets.specs import PlannedQuery
 from assets.step import StageStep
 from planner.stages import Stage
@@ -58,13 +59,12 @@ def build_job(
     checks: Sequence[dg.AssetChecksDefinition] = (),
 ) -> AssetJob:
     """The job `run_<query>`: all stages of the query as threads of one process, then its checks."""
-    selection = dg.AssetSelection.assets(*(asset.key for asset in assets))
-    names = [key for check in checks for key in check.check_keys]
-    return dg.define_asset_job(
+    return query_job(
         planned.query.job_name,
-        selection=selection | dg.AssetSelection.checks(*names) if names else selection,
+        assets=[asset.key for asset in assets],
+        checks=[key for check in checks for key in check.check_keys],
         description=planned.query.front_matter.description or f"Run the query {planned.query.name}",
-        executor_def=stagecoach_threads,
+        executor=stagecoach_threads,
     )
 
 
