@@ -21,7 +21,6 @@ from assets.project import Query
 from assets.project_catalog import ProjectCatalog
 from infra.errors import StorageError
 from infra.tables.catalog import PlannedTable
-from planner import plan_query
 from planner.catalog import Catalog
 from planner.errors import CatalogError, PlacedError, SqlError, StagecoachError
 from planner.options import PlannerOptions
@@ -192,6 +191,8 @@ def _check_sql_problems(
 
 
 def _plan(query: Query, sql: str, catalog: Catalog, options: PlannerOptions) -> StageGraph:
+    from planner import plan_query  # not where plans are compiled
+
     parameters = query_parameters(sql, query.front_matter, options.time_zone)
     return plan_query(sql, catalog, options, name=query.name, parameters=parameters)
 

@@ -13,13 +13,14 @@ materialized, with the reason, and everything else works.
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from assets.automation import automation_sensor
 from assets.base_tables import base_table_sensor
 from assets.checks import build_checks
-from assets.compaction import build_compaction_jobs, build_compactions
+from assets.collector import leave_out, young_objects_only
 from assets.compiled_plans import CompiledPlans
 from assets.dependencies import order_queries
 from assets.executor import AssetJob, stagecoach_threads
@@ -48,9 +49,14 @@ from planner.options import PlannerOptions
 from planner.physical import OneRowExec
 from planner.stages import Branch, Stage, StageGraph, StageOutput
 
+# It imports numpy and more, which loading a code location need not wait for.
+if TYPE_CHECKING:
+    from infra.chunks.table import ChunkTable
+
 logger = logging.getLogger(__name__)
 
 
+@young_objects_only()
 def build_definitions(
     *,
     queries: Project | Path | str,
@@ -115,7 +121,9 @@ def build_definitions(
     # With compiled plans no table is looked at, not even for how many rows it has.
     catalog_now = tables if plans is None else MappingCatalog(())
     build = _Builder(planned, catalog_now, tables, translator, engine, missing_data_hint)
-    return build.definitions(schedules_run=schedules_run, gc=gc)
+    definitions = build.definitions(schedules_run=schedules_run, gc=gc)
+    leave_out(sum(len(item.graph.stages) for item in planned.queries))
+    return definitions
 
 
 class _Builder:
@@ -153,7 +161,7 @@ class _Builder:
             for query, reason in self._planned.blocked
         ]
         chunk_tables = self._listing.chunk_tables()
-        compactions = build_compactions(chunk_tables, self._translator)
+        compactions, compaction_jobs = _compactions(chunk_tables, self._translator)
         check_keys(
             [
                 *((asset.key, f"compaction of '{asset.key.path[0]}'") for asset in compactions),
@@ -185,7 +193,7 @@ class _Builder:
         return dg.Definitions(
             assets=[*assets, *tables, *compactions, *(spec for _, spec in missing)],
             asset_checks=checks,
-            jobs=[*jobs, *build_compaction_jobs(chunk_tables, compactions), *upkeep],
+            jobs=[*jobs, *compaction_jobs, *upkeep],
             schedules=schedules,
             sensors=self._sensors(specs, running=schedules_run),
             resources={ENGINE_RESOURCE: self._engine},
@@ -209,6 +217,18 @@ class _Builder:
         base = {name: key for name, key in keys.items() if key in read}
         triggers = [base_table_sensor(base, self._listing, status=status)] if base else []
         return [automation_sensor([s.key for s in automated], status=status), *triggers]
+
+
+def _compactions(
+    tables: "Sequence[ChunkTable]", translator: StageTranslator
+) -> tuple[Sequence[dg.AssetsDefinition], Sequence[AssetJob]]:
+    """An asset and a job for each deduplicated table."""
+    if not tables:
+        return (), ()
+    from assets.compaction import build_compaction_jobs, build_compactions
+
+    assets = build_compactions(tables, translator)
+    return assets, build_compaction_jobs(tables, assets)
 
 
 _STOPPED = dg.DefaultScheduleStatus.STOPPED

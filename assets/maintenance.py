@@ -8,14 +8,17 @@ The job `collect_garbage` removes what `stagecoach gc` removes, of the storage r
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from assets.engine import ENGINE_RESOURCE
 from assets.metadata import NAMESPACE
-from infra.chunks.expiry import collect_chunk_garbage
-from infra.chunks.table import ChunkTable
-from infra.shuffle.gc import GcReport, collect_garbage, parse_age
+
+# It imports numpy and more, which loading a code location need not wait for.
+if TYPE_CHECKING:
+    from infra.chunks.table import ChunkTable
+    from infra.shuffle.gc import GcReport
 
 GC_JOB = "collect_garbage"
 
@@ -35,6 +38,8 @@ class GarbageCollection:
     timezone: str = "UTC"
 
     def __post_init__(self) -> None:
+        from infra.shuffle.gc import parse_age
+
         parse_age(self.older_than)
 
 
@@ -50,7 +55,7 @@ class GcConfig(dg.Config):
     dry_run: bool = False
 
 
-def build_gc_job(gc: GarbageCollection, tables: Sequence[ChunkTable] = ()) -> dg.JobDefinition:
+def build_gc_job(gc: GarbageCollection, tables: "Sequence[ChunkTable]" = ()) -> dg.JobDefinition:
     """The job `collect_garbage`; its configuration can be changed for a single run.
 
     Args:
@@ -65,6 +70,9 @@ def build_gc_job(gc: GarbageCollection, tables: Sequence[ChunkTable] = ()) -> dg
         "published tables, and files that failed attempts left behind.",
     )
     def collect(context: dg.OpExecutionContext, config: GcConfig) -> None:
+        from infra.chunks.expiry import collect_chunk_garbage
+        from infra.shuffle.gc import collect_garbage, parse_age
+
         store = getattr(context.resources, ENGINE_RESOURCE).store()
         age = parse_age(config.older_than)
         report = collect_garbage(store, older_than=age, dry_run=config.dry_run)
@@ -105,7 +113,7 @@ def build_gc_schedule(
     )
 
 
-def gc_text(report: GcReport, *, dry_run: bool) -> str:
+def gc_text(report: "GcReport", *, dry_run: bool) -> str:
     """What a collection did, in one line."""
     verb = "would remove" if dry_run else "removed"
     return (
@@ -116,7 +124,7 @@ def gc_text(report: GcReport, *, dry_run: bool) -> str:
     )
 
 
-def gc_metadata(report: GcReport) -> dict[str, int]:
+def gc_metadata(report: "GcReport") -> dict[str, int]:
     """What a run of the job tells."""
     return {
         f"{NAMESPACE}/removed_objects": report.num_objects,

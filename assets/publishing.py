@@ -12,12 +12,12 @@ from assets.front_matter import TimePartitions
 from assets.metadata import NAMESPACE
 from assets.partitions import RunWindow, key_windows
 from assets.project import Query
-from infra.tables.row_keys import PartitionWindow
 from infra.tables.target import PublishTarget
 
-# It imports pyspark, which loading a code location need not wait for.
+# They import pyspark and numpy, which loading a code location need not wait for.
 if TYPE_CHECKING:
     from infra.tables.publish import Published
+    from infra.tables.row_keys import PartitionWindow
 
 
 def publish_target(query: Query, window: RunWindow | None) -> PublishTarget:
@@ -45,7 +45,9 @@ def publish_target(query: Query, window: RunWindow | None) -> PublishTarget:
     )
 
 
-def _partition_window(key: str, window: RunWindow, partitions: TimePartitions) -> PartitionWindow:
+def _partition_window(key: str, window: RunWindow, partitions: TimePartitions) -> "PartitionWindow":
+    from infra.tables.row_keys import PartitionWindow
+
     if window.start is None or window.end is None:
         raise ValueError(f"partition {key} has no window")
     return PartitionWindow(key=key, start=window.start, end=window.end)

@@ -24,7 +24,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -33,12 +33,14 @@ from infra.catalog.footers import FileFooter
 from infra.catalog.partitions import partition_fields
 from infra.catalog.statistics import FooterCache, read_footers, table_info
 from infra.chunks.declaration import DECLARATION_KEYS, KIND, Declaration, read_declaration
-from infra.chunks.table import ChunkTable
-from infra.chunks.view import chunk_table_info
 from infra.storage.object_store import StorageOptions, open_store
 from infra.yaml_text import load_yaml
 from planner.catalog import TableInfo
 from planner.errors import CatalogError
+
+# It imports numpy and more, which a catalog without such tables does without.
+if TYPE_CHECKING:
+    from infra.chunks.table import ChunkTable
 
 FORMATS = ("parquet",)
 KINDS = ("files", KIND)
@@ -91,6 +93,8 @@ class FileCatalog:
         self._options = options
         self._cache = cache if cache is not None else FooterCache()
         self._tables: dict[str, TableInfo] = {}
+        # What the planner has read of a version a run need not compute again.
+        self._chunk_infos: dict[str, tuple[str, TableInfo]] = {}
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -146,6 +150,8 @@ class FileCatalog:
         if options.fsync == "commit":
             # What is appended cannot be computed again as a shuffle can.
             options = replace(options, fsync="all")
+        from infra.chunks.table import ChunkTable
+
         store = open_store(source.location, options)
         return ChunkTable(source.name, store, source.declaration)
 
@@ -165,8 +171,7 @@ class FileCatalog:
         """
         source = self.source(name)
         if source.declaration is not None:
-            table = self.chunk_table(name)
-            return chunk_table_info(table.store, table.read()), ()
+            return self._chunk_table_info(name), ()
         try:
             files = list_files(source.location, self._options)
             partitions = partition_fields(source.location, files)
@@ -174,6 +179,19 @@ class FileCatalog:
             return table_info(source.name, footers, partitions), footers
         except CatalogError as error:
             raise CatalogError(f"table {source.name!r}: {error}") from error
+
+    def _chunk_table_info(self, name: str) -> TableInfo:
+        """What the newest version of a deduplicated table tells."""
+        from infra.chunks.view import chunk_table_info
+
+        table = self.chunk_table(name)
+        version = table.read()
+        known = self._chunk_infos.get(name.lower())
+        if known is not None and known[0] == version.token:
+            return known[1]
+        info = chunk_table_info(table.store, version)
+        self._chunk_infos[name.lower()] = version.token, info
+        return info
 
     def list_files(self, name: str) -> tuple[FileEntry, ...]:
         """Return the table's files as they are now, sorted by URI, without opening any.

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from infra.tables.row_keys import PartitionWindow, RowKeys, window_bounds
 from infra.tables.version import PublishError, PublishMode, file_columns
 from planner.types import DataType, Field
+
+# It imports numpy and pyarrow.compute, which a check of columns need not wait for.
+if TYPE_CHECKING:
+    from infra.tables.row_keys import PartitionWindow, RowKeys
 
 _FOLDER_KINDS = ("string", "tinyint", "smallint", "int", "bigint", "date")
 
@@ -107,6 +111,8 @@ def target_row_keys(columns: tuple[Field, ...], target: PublishTarget) -> RowKey
         return None
     if not keys:
         return None
+    from infra.tables.row_keys import RowKeys, window_bounds
+
     position = next((i for i, c in enumerate(columns) if c.name.lower() == name.lower()), None)
     if position is None:
         raise PublishError(
