@@ -6,6 +6,10 @@ those that have just been followed by another. A file that no version names is w
 that died, or one that has yet to commit: it stays for a day at least.
 
 Versions go from the oldest on, so that the numbers that stay have no gaps.
+
+Files and versions are as old as the clock says that dated them, that of the table's store. When a
+chunk was replaced, the clock of the compaction said: neither that clock nor ours may be so wrong
+that a chunk which was replaced just now looks as old as the age given to gc.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import datetime
 import itertools
 import logging
 import re
+import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +26,7 @@ from functools import partial
 from infra.chunks import changes
 from infra.chunks.table import ChunkTable
 from infra.chunks.version import ChunkTableVersion
-from infra.shuffle.listing import list_objects
+from infra.shuffle.listing import list_objects, store_now
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore
 from infra.tables.expiry import READER_GRACE, StoredObject, canonical_uri, snapshot_uris
@@ -95,13 +100,12 @@ def collect_chunk_garbage(
         tables: The tables.
         older_than: Only what has not been needed for this long is removed.
         dry_run: Whether to remove nothing.
-        now: The present moment, with a zone.
+        now: The present moment, with a zone; by the clocks of the tables' stores if left out.
 
     Raises:
         TableVersionError: The newest version of a table is damaged: what is live is not known.
         StorageError: A store failed.
     """
-    now = now or datetime.datetime.now(datetime.UTC)
     pinned = pinned_by_runs(store)
     found = [
         find_expired_chunks(table, pinned_uris=pinned, now=now, older_than=older_than)
@@ -132,7 +136,7 @@ def find_expired_chunks(
     table: ChunkTable,
     *,
     pinned_uris: Collection[str],
-    now: datetime.datetime,
+    now: datetime.datetime | None,
     older_than: datetime.timedelta,
 ) -> ExpiredChunks:
     """What may go of a table.
@@ -140,7 +144,7 @@ def find_expired_chunks(
     Args:
         table: The table.
         pinned_uris: Files that runs read.
-        now: The present moment.
+        now: The present moment; None: what the store's clock says.
         older_than: The age that the user gave.
 
     Raises:
@@ -153,13 +157,16 @@ def find_expired_chunks(
     version = table.log.current()
     if version is None:
         return ExpiredChunks(table=table)  # whoever's files these are
-    gone = _old_records(records, now - min(older_than, READER_GRACE))
+    stored = now or store_now(table.store, f"{layout.CHUNKS_ROOT}/clock-{uuid.uuid4()}")
+    ours = now or datetime.datetime.now(datetime.UTC)
+    gone = _old_records(records, stored - min(older_than, READER_GRACE))
     found = ExpiredChunks(
         table=table,
         records=tuple(item.key for item in gone),
         record_bytes=sum(item.num_bytes for item in gone),
-        replaced=_old_replaced(version, now - older_than),
-        orphans=_orphans(files, version, now - max(older_than, UNCOMMITTED)),
+        # Whichever clock keeps them longer.
+        replaced=_old_replaced(version, min(stored, ours) - older_than),
+        orphans=_orphans(files, version, stored - max(older_than, UNCOMMITTED)),
     )
     return found.without(pinned_uris)
 
@@ -184,10 +191,18 @@ def remove_expired_chunks(expired: ExpiredChunks) -> None:
 
 
 def trim_versions(table: ChunkTable, *, now: datetime.datetime | None = None) -> int:
-    """Remove the records of versions that no reader can be at any more; return how many."""
-    now = now or datetime.datetime.now(datetime.UTC)
-    records = list_objects(table.store, layout.log_versions(""))
-    gone = _old_records(list(records), now - READER_GRACE)
+    """Remove the records of versions that no reader can be at any more; return how many.
+
+    Args:
+        table: The table.
+        now: The present moment; that of the newest record if left out, which is no later and by the
+            same clock.
+    """
+    records = list(list_objects(table.store, layout.log_versions("")))
+    if not records:
+        return 0
+    now = now or max(item.modified for item in records)
+    gone = _old_records(records, now - READER_GRACE)
     _remove_records(table, [item.key for item in gone])
     return len(gone)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import os
+import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +19,7 @@ from infra.chunks.table import ChunkTable
 from infra.shuffle.gc import collect_garbage
 from infra.storage.local_store import LocalStore
 from tests.infra.chunks.model import plain, visible
+from tests.infra.test_gc import OtherClock
 
 CATALOG = """
 tables:
@@ -106,6 +109,26 @@ def test_files_of_dead_writers_go_after_a_day(root: LocalStore, catalog: FileCat
     assert found is not None
     assert (len(found.orphans), found.num_objects) == (2, 2)
     assert files(table) == live | {"notes.parquet"}
+
+
+@pytest.mark.parametrize("hours", [-40, 40])
+def test_ages_go_by_the_clock_of_the_store(
+    root: LocalStore, catalog: FileCatalog, hours: int
+) -> None:
+    store = OtherClock(f"memory://chunks-{uuid.uuid4().hex}", hours * HOUR)
+    table = replace(catalog.chunk_table("t"), store=store)
+    append(table, 0)
+    append(table, 1)
+    compact(table)
+    new, old = (f"chunks/20240101T000000-0123456789ab-{n:05}.arrow" for n in range(2))
+    for key in (new, old):
+        store.write_bytes(key, b"dead")
+    store.ages[old] = 2 * DAY
+    before = set(store.list(""))
+    (found,) = collect_chunk_garbage(root, [table], older_than=DAY)
+    assert [item.key for item in found.orphans] == [old]
+    assert (found.replaced, found.records) == ((), ())
+    assert set(store.list("")) == before - {old}
 
 
 def test_a_dry_run_removes_nothing(root: LocalStore, catalog: FileCatalog) -> None:
