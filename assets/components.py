@@ -8,9 +8,11 @@
       translation:
         key_prefix: [warehouse]
         group_name: "{{ query.front_matter.group or 'sql' }}"
+      gc: {older_than: 7d, cron: "0 3 * * *"}
 
-As dagster-dbt's component does, `translation` has the last word on the assets of stages. A subclass
-can say more in Python: `translator_class` is the class that stages go through.
+It takes all that `build_definitions` takes. As dagster-dbt's component does, `translation` has the
+last word on the assets of stages. A subclass can say more in Python: `translator_class` is the one
+that stages go through, `get_plan` the way in which queries are planned.
 """
 
 from collections.abc import Mapping
@@ -23,6 +25,8 @@ from dagster.components.resolved.context import ResolutionContext
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
 from assets.definitions import build_definitions
+from assets.maintenance import GarbageCollection
+from assets.planning import PlanQuery
 from assets.resources import EngineResource
 from assets.translation import translated
 from assets.translator import StageProps, StageTranslator
@@ -93,12 +97,31 @@ class StagecoachProject(dg.Component, dg.Resolvable):
             examples=[{"remote": "sc://spark:15002"}],
         ),
     ] = field(default_factory=dict)
+    settings_file: Annotated[
+        str | None, _path("A YAML file of settings; `settings` win over it.", "stagecoach.yaml")
+    ] = None
     schedules_run: Annotated[
         bool,
         dg.Resolver.default(
             description="Whether schedules and automation run before anybody has turned them on."
         ),
     ] = True
+    missing_data_hint: Annotated[
+        str,
+        dg.Resolver.default(
+            description="What to do where the data of a table cannot be had, for the message.",
+            examples=["Run `make demo`."],
+        ),
+    ] = ""
+    gc: Annotated[
+        GarbageCollection | None,
+        dg.Resolver.default(
+            description="When a job collects garbage in the storage root, and what is garbage: "
+            "`older_than`, `cron` and `timezone`, each with a default; by default there is no such "
+            "job.",
+            examples=[{"older_than": "7d", "cron": "0 3 * * *", "timezone": "Europe/Berlin"}],
+        ),
+    ] = None
     table_assets: Annotated[
         bool,
         dg.Resolver.default(
@@ -132,11 +155,18 @@ class StagecoachProject(dg.Component, dg.Resolvable):
             table_assets=self.table_assets,
         )
 
+    def get_plan(self) -> PlanQuery | None:
+        """How queries are planned; None, as it is here, is as `build_definitions` has it."""
+        return None
+
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """The definitions; Dagster calls this."""
         plans = Path(self.plans or Path(self.queries).parent / PLANS_FOLDER)
         engine = EngineResource(
-            catalog=self.catalog, storage_root=self.storage or "", settings=self.settings
+            catalog=self.catalog,
+            storage_root=self.storage or "",
+            settings_file=self.settings_file or "",
+            settings=self.settings,
         )
         zone = engine.engine_settings().time_zone
         return build_definitions(
@@ -147,5 +177,8 @@ class StagecoachProject(dg.Component, dg.Resolvable):
             translator=self.get_translator(),
             options=PlannerOptions().updated({"time_zone": zone, **self.options}),
             engine=engine,
+            plan=self.get_plan(),
             schedules_run=self.schedules_run,
+            missing_data_hint=self.missing_data_hint,
+            gc=self.gc,
         )

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from infra.shuffle.gc import GcReport
 
 GC_JOB = "collect_garbage"
+# Another name than the job's: Dagster serves no location in which an op and a job share theirs.
+GC_OP = "remove_garbage"
 
 
 @dataclass(frozen=True)
-class GarbageCollection:
-    """When garbage is collected, and what is garbage.
+class GarbageCollection(dg.Resolvable):
+    """When garbage is collected, and what is garbage; in `defs.yaml`, a mapping of these.
 
     Args:
         older_than: Only what is older is removed: a number and s, m, h, d or w.
@@ -64,7 +66,7 @@ def build_gc_job(gc: GarbageCollection, tables: "Sequence[ChunkTable]" = ()) -> 
     """
 
     @dg.op(
-        name=GC_JOB,
+        name=GC_OP,
         required_resource_keys={ENGINE_RESOURCE},
         description="Removes expired shuffles, folders of runs that are over, old versions of "
         "published tables, and files that failed attempts left behind.",
@@ -90,7 +92,7 @@ def build_gc_job(gc: GarbageCollection, tables: "Sequence[ChunkTable]" = ()) -> 
     @dg.job(
         name=GC_JOB,
         executor_def=dg.in_process_executor,
-        config=dg.RunConfig(ops={GC_JOB: GcConfig(older_than=gc.older_than)}),
+        config=dg.RunConfig(ops={GC_OP: GcConfig(older_than=gc.older_than)}),
         description="Removes from the storage what nothing needs any more, as `stagecoach gc`.",
     )
     def job() -> None:
@@ -105,7 +107,8 @@ def build_gc_schedule(
     """The schedule `collect_garbage_schedule`."""
     return dg.ScheduleDefinition(
         name=f"{GC_JOB}_schedule",
-        job=job,
+        # By its name: components give jobs metadata, and so make others of them.
+        job_name=job.name,
         cron_schedule=gc.cron,
         execution_timezone=gc.timezone,
         default_status=status,

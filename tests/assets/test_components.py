@@ -1,5 +1,7 @@
 """The `dg` component: loaded from `defs.yaml` by Dagster's own loader."""
 
+import dataclasses
+import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +14,12 @@ from dagster.components import load_from_defs_folder
 from dagster.components.core.component_tree import ComponentTreeException
 
 from assets.components import StagecoachProject
+from assets.definitions import build_definitions
+from assets.planning import PlanQuery
+from assets.resources import EngineResource
 from assets.translator import StageProps, StageTranslator
 from stagecoach import StagecoachProject as Public
+from tests.assets.fakes import make_graph
 
 DEFS = """
 type: stagecoach.StagecoachProject
@@ -159,3 +165,63 @@ def test_a_subclass_says_more_in_python(project: Path) -> None:
         spec.group_name for spec in made.build_defs(tree.load_context).resolve_all_asset_specs()
     }
     assert groups == {"of_kinds", "of_most", "tables"}
+
+
+GC = f"""{DEFS}
+  gc: {{older_than: 3d, cron: "0 4 * * *"}}
+  settings_file: "{{{{ project_root }}}}/stagecoach.yaml"
+  missing_data_hint: Feed the pets.
+"""
+
+
+def test_garbage_is_collected_as_the_file_says(project: Path) -> None:
+    (project / "stagecoach.yaml").write_text("parallelism: 3\n")
+    defs = load(project, GC)
+    job = defs.resolve_job_def("collect_garbage")
+    config = job.run_config or {}
+    assert config["ops"]["remove_garbage"]["config"]["older_than"] == "3d"
+    schedules = {s.name: s for s in defs.schedules or () if isinstance(s, dg.ScheduleDefinition)}
+    found = schedules["collect_garbage_schedule"]
+    assert (found.cron_schedule, found.execution_timezone) == ("0 4 * * *", "UTC")
+    engine = defs.resources["engine"] if defs.resources else None
+    assert isinstance(engine, EngineResource)
+    assert engine.engine_settings().parallelism == 3
+    assert "run_kinds" in {job.name for job in defs.resolve_all_job_defs()}
+
+
+def test_the_hint_is_in_the_message(project: Path) -> None:
+    (project / "pets" / "a.parquet").unlink()
+    (project / "stagecoach.yaml").write_text("")
+    specs = {s.key.to_user_string(): s for s in load(project, GC).resolve_all_asset_specs()}
+    assert "Feed the pets." in str(specs["kinds"].description)
+
+
+@pytest.mark.parametrize(
+    ("gc", "message"),
+    [("{older_than: soon}", "soon"), ("{olderthan: 7d}", "olderthan"), ("7d", "gc")],
+)
+def test_mistakes_in_gc_are_told(project: Path, gc: str, message: str) -> None:
+    assert message in causes(project, f"{DEFS}\n  gc: {gc}")
+
+
+def test_it_takes_all_that_build_definitions_takes() -> None:
+    taken = {field.name for field in dataclasses.fields(StagecoachProject)}
+    # What is Python and no YAML: methods and attributes of a subclass.
+    elsewhere = {"translator": "get_translator", "plan": "get_plan", "engine": "settings"}
+    for name in inspect.signature(build_definitions).parameters:
+        attribute = elsewhere.get(name, name)
+        assert attribute in taken or hasattr(StagecoachProject, attribute), name
+    engine = {"catalog", "storage_root", "settings", "settings_file"}
+    assert set(EngineResource.model_fields) == engine
+    assert engine - {"storage_root"} <= taken
+
+
+class Planned(StagecoachProject):
+    def get_plan(self) -> PlanQuery:
+        return lambda query, catalog: make_graph(query.name, query.sql)
+
+
+def test_a_subclass_plans_in_its_own_way(project: Path) -> None:
+    made = Planned(queries=str(project / "queries"), catalog=str(project / "catalog.yaml"))
+    found = made.build_defs(dg.ComponentTree.for_test().load_context)
+    assert {"kinds/stage_0", "kinds/stage_1", "kinds/stage_2"} <= keys(found)

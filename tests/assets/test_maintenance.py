@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from assets import EngineResource, GarbageCollection, build_definitions
-from assets.maintenance import GC_JOB
+from assets.maintenance import GC_JOB, GC_OP
 from infra.catalog.catalog import load_catalog
 from infra.chunks.compaction import compact
 from infra.errors import ConfigError
@@ -51,6 +51,7 @@ def test_a_job_and_a_schedule_only_where_they_are_asked_for(project: Path) -> No
     found = definitions(project, None)
     assert GC_JOB not in {job.name for job in found.resolve_all_job_defs()}
     gc = GarbageCollection(older_than="8d", cron="5 4 * * *", timezone="Europe/Berlin")
+    dg.Definitions.validate_loadable(definitions(project, gc))
     schedule = definitions(project, gc).resolve_schedule_def(f"{GC_JOB}_schedule")
     assert schedule.cron_schedule == "5 4 * * *"
     assert schedule.execution_timezone == "Europe/Berlin"
@@ -60,7 +61,7 @@ def test_a_job_and_a_schedule_only_where_they_are_asked_for(project: Path) -> No
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_the_job_removes_what_is_old(project: Path, dry_run: bool) -> None:
     found = definitions(project, GarbageCollection(older_than="8d"))
-    config = {"ops": {GC_JOB: {"config": {"older_than": "8d", "dry_run": dry_run}}}}
+    config = {"ops": {GC_OP: {"config": {"older_than": "8d", "dry_run": dry_run}}}}
     result = found.resolve_job_def(GC_JOB).execute_in_process(
         run_config=config if dry_run else None, instance=dg.DagsterInstance.ephemeral()
     )
@@ -85,7 +86,7 @@ def test_the_job_removes_replaced_chunks_of_deduplicated_tables(project: Path) -
         definitions(project, GarbageCollection())
         .resolve_job_def(GC_JOB)
         .execute_in_process(
-            run_config={"ops": {GC_JOB: {"config": {"older_than": "0s"}}}},
+            run_config={"ops": {GC_OP: {"config": {"older_than": "0s"}}}},
             instance=dg.DagsterInstance.ephemeral(),
         )
     )
