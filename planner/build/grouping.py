@@ -69,8 +69,9 @@ def plan_aggregate(
     aggregates = (*((c, e) for e, c in calls.items()), *keys.aggregates)
     aggregate = Aggregate(keys.plan, keys.groups, aggregates)
     rewritten = [_replace(e, replaced) for e in expressions]
+    place = calling(node, ("grouping", "grouping_id"))
     for after in rewritten:
-        with located(calling(node, ("grouping", "grouping_id"))):
+        with located(place):
             refuse_grouping(after, keys.sets)
         stray = (after.column_ids & plan.column_ids) - aggregate.column_ids
         if stray:

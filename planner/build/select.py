@@ -124,8 +124,9 @@ def select_from(
         qualify = rewritten[len(rewritten) - len(qualify) :]
     else:
         for expr in expressions:
-            with located(calling(node, ("grouping", "grouping_id"))):
+            with located(place):
                 refuse_grouping(expr, None)
+        place = calling(node, ("grouping", "grouping_id"))
     for predicate in having:
         plan = Filter(plan, predicate)
     if any(contains(e, WindowCall) for e in expressions):
