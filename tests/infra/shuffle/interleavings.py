@@ -46,11 +46,18 @@ class Outcome:
     history: Sequence[str]
 
 
+def _held() -> threading.Lock:
+    """A lock that somebody else is to release: a semaphore for two, without a condition's locks."""
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
 @dataclass
 class _Actor:
     name: str
     trace: list[str] = field(default_factory=list)
-    go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    go: threading.Lock = field(default_factory=_held)
     pending: str | None = None
     crash: bool = False
     ended: bool = False
@@ -79,7 +86,7 @@ class World(FsspecStore):
         self.look: Callable[[Objects], None] | None = None
         self.violation: AssertionError | None = None
         self._actors: dict[int, _Actor] = {}
-        self._stopped = threading.Semaphore(0)
+        self._stopped = _held()
 
     @contextmanager
     def _step(self, what: str) -> Iterator[list[Any]]:
@@ -271,6 +278,7 @@ class Search:
                 if not actor.ended:
                     actor.crash = True
                     actor.go.release()
+                    world._stopped.acquire()
             for thread in threads:
                 thread.join()
 
