@@ -1,4 +1,4 @@
-"""A deduplicated table on S3: append, compaction, gc, racing writers."""
+"""A deduplicated table on S3: append, compaction, gc, racing writers, scans of tasks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from infra.catalog.catalog import load_catalog
-from infra.catalog.snapshot import take_snapshot
+from infra.catalog.catalog import FileCatalog, load_catalog
+from infra.catalog.snapshot import Snapshot, take_snapshot
+from infra.chunks import writer
 from infra.chunks.compaction import compact
 from infra.chunks.expiry import collect_chunk_garbage
+from infra.engines.errors import InputLostError
+from infra.runtime.chunk_scans import plan_chunk_scan
 from infra.storage.local_store import LocalStore
+from infra.storage.object_store import StorageOptions
+from planner.chunks import slices
+from planner.options import PlannerOptions
+from planner.physical import DedupScanExec
+from planner.planning import plan_query
 from tests.infra.chunks.model import visible
+from tests.infra.test_chunk_scans import task_values
 from tests.s3_server import S3Server
 from tests.s3_server import s3_server as s3_server
 
@@ -55,3 +64,57 @@ def test_a_table_on_s3(s3_server: S3Server, tmp_path: Path) -> None:
     assert len(found.replaced) == 3
     assert len(list(table.store.list("chunks"))) == 1
     assert visible(table) == expected
+
+
+def read_by_tasks(
+    catalog: FileCatalog, snapshot: Snapshot, folder: Path, options: StorageOptions
+) -> tuple[list[list[int]], int]:
+    """What three tasks read of a filtered scan, and how many rows they open of all chunks."""
+    sql = "SELECT k, v FROM t WHERE k < 90"
+    graph = plan_query(sql, catalog, PlannerOptions(force_distribution=True))
+    (stage,) = graph.stages
+    (leaf,) = stage.leaves
+    assert isinstance(leaf, DedupScanExec)
+    scan = plan_chunk_scan(stage.fragment, leaf, snapshot.table("t"), {}, "UTC")
+    rows, _ = task_values(stage.fragment, scan, 3, folder, options)
+    opened = sum(
+        end - start
+        for parts in scan.slices
+        for part in parts
+        for start, end in map(part.rows_of, part.chunks)
+    )
+    return sorted(rows), opened
+
+
+@pytest.mark.parametrize("version", ["", "version_column: v"])
+def test_tasks_read_ranges_of_chunks_on_s3(
+    version: str, s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "ROW_GROUP_ROWS", 10)
+    monkeypatch.setattr(slices, "RANGE_BYTES", 500)
+    root = s3_server.new_root()
+    (tmp_path / "catalog.yaml").write_text(
+        f"tables: {{t: {{kind: deduplicated, location: '{root}', primary_key: [k], {version}}}}}"
+    )
+    catalog = load_catalog(tmp_path / "catalog.yaml", s3_server.options)
+    table = catalog.chunk_table("t")
+    table.append([pa.table({"k": [*range(100)], "v": [7] * 100})], sort=True)
+    table.append([pa.table({"k": [3, 50, 3, 200], "v": [9, 1, 8, 9]})])
+    table.append([pa.table({"k": [51, 52, 89, 91], "v": [1, 9, 1, 9]})], sort=True)
+    expected = sorted([r["k"], r["v"]] for r in visible(table).values() if r["k"] < 90)
+    before = take_snapshot(catalog, ["t"])
+    rows, opened = read_by_tasks(catalog, before, tmp_path, s3_server.options)
+    assert rows == expected
+    parts = len(range(0, 100, 10))
+    assert 100 <= opened < parts * 108  # sorted chunks are read in ranges, the other whole
+    compact(table)
+    after = take_snapshot(catalog, ["t"])
+    assert len(after.table("t").chunks) == 1
+    assert read_by_tasks(catalog, after, tmp_path, s3_server.options)[0] == expected
+    assert read_by_tasks(catalog, before, tmp_path, s3_server.options)[0] == expected
+    now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=30)
+    age = datetime.timedelta(days=7)
+    collect_chunk_garbage(LocalStore(str(tmp_path)), [table], older_than=age, now=now)
+    assert read_by_tasks(catalog, after, tmp_path, s3_server.options)[0] == expected
+    with pytest.raises(InputLostError):
+        read_by_tasks(catalog, before, tmp_path, s3_server.options)
