@@ -157,7 +157,8 @@ class _Process:
             try:
                 step()
                 self.done += 1
-            except Exception as error:  # noqa: BLE001 -- each is a finding
+            # Whatever a step raises is a finding, and others go on to find more.
+            except Exception as error:  # noqa: BLE001
                 self.problems.append(f"{self.name}: {type(error).__name__}: {error}")
 
     def append(self, writer: int) -> None:
@@ -170,15 +171,15 @@ class _Process:
             self.table.append(rows_of(writer, number), sort=sort)
             number += 1
             self.done += 1
-            time.sleep(self.random.random() * 0.05)
+            time.sleep(self.random.random() * 0.05)  # so that other writers come in between
 
     def compact(self) -> None:
         compact(self.table, target_rows=self.random.choice([20, 60, 1 << 20]))
-        time.sleep(self.random.random() * 0.2)
+        time.sleep(self.random.random() * 0.2)  # so that there is something to compact again
 
     def collect(self) -> None:
         collect_chunk_garbage(self.root, [self.table], older_than=_GC_AGE)
-        time.sleep(0.5)
+        time.sleep(0.5)  # as often as finds something each time
 
     def read(self, seen: dict[int, int]) -> None:
         run = f"r-{self.name}-{time.time_ns()}"
@@ -280,6 +281,7 @@ def stress(
             asking.start()
         killed = 0
         while time.time() < end:
+            # A writer that is killed has had time to start and to append.
             time.sleep(min(2 + chance.random() * 4, max(0.1, end - time.time())))
             if kills and time.time() < end - 2:
                 running["append", 0].kill()
@@ -313,7 +315,8 @@ def _query(session: Any, end: float, report: Report) -> None:
             found = [(r["writer"], r["kind"], r["t"], r["value"]) for r in rows]
             report.problems += [f"query: {text}" for text in check(found, seen)]
             report.counts["query"] = report.counts.get("query", 0) + 1
-    except Exception as error:  # noqa: BLE001 -- a finding
+    # A query that fails beside writers is what is looked for; the rest of the stress goes on.
+    except Exception as error:  # noqa: BLE001
         report.problems.append(f"query: {type(error).__name__}: {error}")
 
 

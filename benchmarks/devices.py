@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 import stagecoach
 from benchmarks.compare import rough_difference
 from benchmarks.contenders import Stagecoach
-from benchmarks.report import machine
+from benchmarks.report import document
 from infra.catalog.catalog import load_catalog
 from infra.chunks.compaction import shape
 from infra.runtime.spark_session import get_session
@@ -183,7 +183,8 @@ class Timing:
         query: Its name.
         contender: Who ran it.
         seconds: Each run.
-        problem: How its result differs from Spark's, or None.
+        problem: How its result differs from the first contender's, or which stage DuckDB did not
+            run; None for neither.
     """
 
     query: str
@@ -218,8 +219,19 @@ def measure(folder: Path, repeats: int, contenders: Sequence[str], master: str) 
             duck.execute("SET TimeZone = 'UTC'")
             files = str(folder / "plain" / "*.parquet")
             duck.execute(f"CREATE VIEW plain AS SELECT * FROM read_parquet('{files}')")
-            runs["duckdb"] = lambda _, sql: duck.execute(sql.format(cpu=_LATEST)).to_arrow_table()
-        runs["stagecoach"] = lambda name, sql: own.run(name, sql.format(cpu="cpu")).table
+            runs["duckdb"] = lambda _, sql: duck.sql(sql.format(cpu=_LATEST)).to_arrow_table()
+        fallbacks: list[str] = []
+
+        def run_own(name: str, sql: str) -> pa.Table:
+            sample = own.run(name, sql.format(cpu="cpu"))
+            fallbacks.extend(
+                f"stage {s['stage_id']} ran on {s['engine']}: {s['fallback_reason']}"
+                for s in sample.stages
+                if s["engine"] != "duckdb"
+            )
+            return sample.table
+
+        runs["stagecoach"] = run_own
         for query, sql in QUERIES.items():
             expected: pa.Table | None = None
             for contender, run in runs.items():
@@ -230,6 +242,7 @@ def measure(folder: Path, repeats: int, contenders: Sequence[str], master: str) 
                     seconds.append(time.perf_counter() - started)
                 own.clean_up()
                 problem = None if expected is None else rough_difference(expected, result)
+                problem = problem or (fallbacks.pop() if fallbacks else None)
                 expected = result if expected is None else expected
                 found.append(Timing(query, contender, tuple(seconds[1:]), problem))
                 click.echo(_line(found[-1]), err=True)
@@ -257,6 +270,20 @@ def _report(folder: Path, made: Shape, timings: Sequence[Timing]) -> dict[str, A
         "table": asdict(lies),
         "seconds": rows,
         "problems": [f"{t.query}, {t.contender}: {t.problem}" for t in timings if t.problem],
+    }
+
+
+def _growth(reports: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Stagecoach's time by share of the year with late rows, over that of the first report."""
+    first = reports[0]["seconds"]
+    return {
+        query: {
+            f"{report['made']['overlap']:g}": round(
+                report["seconds"][query]["stagecoach"] / seconds["stagecoach"], 2
+            )
+            for report in reports
+        }
+        for query, seconds in first.items()
     }
 
 
@@ -292,7 +319,8 @@ def main(
         click.echo(f"overlap {share:g}: made in {time.perf_counter() - started:.1f} s", err=True)
         timings = measure(place, repeats, contenders.split(","), master)
         reports.append(_report(place, made, timings))
-    text = json.dumps({"machine": machine(), "reports": reports}, indent=2)
+    growth = {"over the first": _growth(reports)} if len(reports) > 1 else {}
+    text = json.dumps(document("devices", reports=reports, **growth), indent=2)
     click.echo(text)
     if output is not None:
         output.write_text(text)
