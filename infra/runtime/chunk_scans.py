@@ -254,9 +254,8 @@ def plan_chunk_scan(
     """
     declared = declared_table(leaf, table)
     context = ChunkContext(declared)
-    above = conjuncts_above(fragment, leaf)
+    above, alike = _filters(fragment, leaf, context)
     positions = _positions(leaf, context)
-    alike = [p for p in above if passes_dedup(substitute(p, positions), context)]
     chunks = pruned_chunks(fragment, leaf, table, parameters, time_zone)
     predicate = conjoin([substitute(p, positions) for p in above])
     columns = tuple(dict.fromkeys(leaf.source))
@@ -286,10 +285,7 @@ def pruned_chunks(
         CatalogError: The table is no longer what the plan was made for.
     """
     declared = declared_table(leaf, table)
-    context = ChunkContext(declared)
-    positions = _positions(leaf, context)
-    above = conjuncts_above(fragment, leaf)
-    alike = [p for p in above if passes_dedup(substitute(p, positions), context)]
+    _, alike = _filters(fragment, leaf, ChunkContext(declared))
     pruner = ChunkPruner(leaf, declared, [bound(p, parameters, time_zone) for p in alike])
     return tuple(c for c in table.chunks if pruner.may_match(c))
 
@@ -326,6 +322,15 @@ def declared_table(leaf: DedupScanExec, table: TableSnapshot) -> DedupTable:
             f"{', '.join(leaf.key)}, which is {now} now; compile the query again"
         )
     return table.dedup
+
+
+def _filters(
+    fragment: PhysicalPlan, leaf: DedupScanExec, context: ChunkContext
+) -> tuple[Sequence[Expression], Sequence[Expression]]:
+    """What is asked of rows right above a scan, and what of it is alike for all rows of a key."""
+    positions = _positions(leaf, context)
+    above = conjuncts_above(fragment, leaf)
+    return above, [p for p in above if passes_dedup(substitute(p, positions), context)]
 
 
 def _positions(leaf: DedupScanExec, context: ChunkContext) -> dict[int, Expression]:

@@ -96,8 +96,8 @@ class DeduplicateExec(UnaryExec):
 
 
 @dataclass(frozen=True)
-class UnionExec(ChunkPlan):
-    """All rows of all inputs, which have the same columns."""
+class ManyExec(ChunkPlan):
+    """Base of operators over any number of inputs, which have the same columns."""
 
     inputs: tuple[ChunkPlan, ...]
 
@@ -107,7 +107,7 @@ class UnionExec(ChunkPlan):
         return self.inputs
 
     def with_children(self, new: tuple[ChunkPlan, ...]) -> ChunkPlan:
-        """The union of other inputs."""
+        """The same operator over other inputs."""
         return self if same(self.inputs, new) else replace(self, inputs=new)
 
     @property
@@ -117,7 +117,12 @@ class UnionExec(ChunkPlan):
 
 
 @dataclass(frozen=True)
-class ProgressiveExec(ChunkPlan):
+class UnionExec(ManyExec):
+    """All rows of all inputs."""
+
+
+@dataclass(frozen=True)
+class ProgressiveExec(ManyExec):
     """The rows of the inputs one after the other: each input is read when the last is used up.
 
     The values of `column` in an input are all before those of the next, so that the first rows by
@@ -129,23 +134,8 @@ class ProgressiveExec(ChunkPlan):
         descending: Whether the inputs with the highest values come first.
     """
 
-    inputs: tuple[ChunkPlan, ...]
     column: str
     descending: bool = False
-
-    @property
-    def children(self) -> tuple[ChunkPlan, ...]:
-        """All inputs."""
-        return self.inputs
-
-    def with_children(self, new: tuple[ChunkPlan, ...]) -> ChunkPlan:
-        """The same order of other inputs."""
-        return self if same(self.inputs, new) else replace(self, inputs=new)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Those of each input."""
-        return self.inputs[0].columns if self.inputs else ()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 from planner.chunks.chunk import Chunk, ChunkValue
 from planner.chunks.context import ChunkContext
@@ -30,33 +31,43 @@ def split_by_partition(plan: ChunkPlan, context: ChunkContext) -> ChunkPlan:
     if not context.table.splits_by_partition:
         return plan
 
+    def groups(chunks: tuple[Chunk, ...]) -> list[tuple[Chunk, ...]]:
+        found: dict[tuple[object, ...], list[Chunk]] = {}
+        for chunk in chunks:
+            if chunk.partition is None:
+                return []
+            found.setdefault(tuple(map(_grouped, chunk.partition)), []).append(chunk)
+        return [tuple(group) for group in found.values()]
+
+    return split_dedups(plan, groups)
+
+
+def split_dedups(
+    plan: ChunkPlan, groups_of: Callable[[tuple[Chunk, ...]], Sequence[tuple[Chunk, ...]]]
+) -> ChunkPlan:
+    """A plan whose deduplications of whole chunks are divided, each into a union of some.
+
+    Args:
+        plan: The plan; what `fuse_groups` has put together stays so.
+        groups_of: Chunks that may share keys; fewer than two groups divide nothing.
+    """
+
     def split(node: ChunkPlan) -> ChunkPlan:
         if not isinstance(node, DeduplicateExec) or node.is_fused:
             return node
         chunks = plain_chunks(node.child)
-        if chunks is None:
-            return node
-        groups: dict[tuple[object, ...], list[Chunk]] = {}
-        for chunk in chunks:
-            if chunk.partition is None:
-                return node
-            groups.setdefault(tuple(map(_grouped, chunk.partition)), []).append(chunk)
+        groups = () if chunks is None else groups_of(chunks)
         if len(groups) < 2:
             return node
-        return deduplicated_groups(node, [tuple(g) for g in groups.values()])
+        schema = node.columns
+        return UnionExec(
+            tuple(
+                DeduplicateExec(UnionExec(tuple(chunk_exec(c, schema) for c in group)), node.key)
+                for group in groups
+            )
+        )
 
     return transform_up(plan, split)
-
-
-def deduplicated_groups(node: DeduplicateExec, groups: list[tuple[Chunk, ...]]) -> ChunkPlan:
-    """The union of one deduplication for each group of chunks."""
-    schema = node.columns
-    return UnionExec(
-        tuple(
-            DeduplicateExec(UnionExec(tuple(chunk_exec(c, schema) for c in group)), node.key)
-            for group in groups
-        )
-    )
 
 
 def _grouped(value: ChunkValue | None) -> object:

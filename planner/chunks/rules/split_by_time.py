@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from planner.chunks.chunk import Chunk
 from planner.chunks.context import ChunkContext
-from planner.chunks.plan import ChunkPlan, DeduplicateExec, plain_chunks
-from planner.chunks.rules.split_by_partition import deduplicated_groups
-from planner.tree import transform_up
+from planner.chunks.plan import ChunkPlan
+from planner.chunks.rules.split_by_partition import split_dedups
 
 
 def split_by_time(plan: ChunkPlan, context: ChunkContext) -> ChunkPlan:
@@ -24,16 +23,11 @@ def split_by_time(plan: ChunkPlan, context: ChunkContext) -> ChunkPlan:
     if not context.table.splits_by_time:
         return plan
 
-    def split(node: ChunkPlan) -> ChunkPlan:
-        if not isinstance(node, DeduplicateExec) or node.is_fused:
-            return node
-        chunks = plain_chunks(node.child)
-        if chunks is None or any(c.time_range is None for c in chunks):
-            return node
-        groups = overlapping_groups(chunks)
-        return node if len(groups) < 2 else deduplicated_groups(node, groups)
+    def groups(chunks: tuple[Chunk, ...]) -> list[tuple[Chunk, ...]]:
+        known = all(c.time_range is not None for c in chunks)
+        return overlapping_groups(chunks) if known else []
 
-    return transform_up(plan, split)
+    return split_dedups(plan, groups)
 
 
 def overlapping_groups(chunks: Sequence[Chunk]) -> list[tuple[Chunk, ...]]:
