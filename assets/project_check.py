@@ -3,10 +3,12 @@
     files ─▶ who reads whom ─▶ check_query, upstream ones first, over base tables and what the
                                queries before it make ─▶ compiled plans that no longer fit
 
+A plan that is right and was made for other amounts of data is no problem, but worth a note.
+
 What reads a query with problems is only looked at as text: its columns are not known.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +19,11 @@ from assets.plan_files import plan_file, read_plan
 from assets.planning import planned_table
 from assets.project import Query, name_clashes
 from assets.project_catalog import ProjectCatalog
+from assets.stage_metadata import is_far_off, planned_rows
+from infra.errors import StorageError
 from infra.tables.target import check_publishable
 from planner.catalog import Catalog
-from planner.errors import GraphFormatError, StagecoachError
+from planner.errors import CatalogError, GraphFormatError, StagecoachError
 from planner.options import PlannerOptions
 
 
@@ -57,6 +61,45 @@ def check_project(
     """
     check = _ProjectCheck(files, frozenset(wanted), catalog, options)
     return sorted_problems(check.problems() if with_tables else check.text_problems())
+
+
+def plan_notes(
+    queries: Iterable[Query], plans: Path, catalog: Catalog
+) -> Iterator[tuple[Path, str]]:
+    """Compiled plans that are right and may be slow, since their tables have grown or shrunk.
+
+    Args:
+        queries: Whose plans are looked at.
+        plans: Folder of compiled plans.
+        catalog: The base tables as they are now.
+
+    Yields:
+        The file, and what is to be said of it.
+    """
+    for query in queries:
+        path = plan_file(plans, query)
+        try:
+            graph = read_plan(path).graph
+        except GraphFormatError:
+            continue  # none, or none that can be read: `stagecoach compile --check` tells that
+        rows = {n: r for stage in graph.stages for n, r in planned_rows(stage).items()}
+        for name in sorted(rows) if graph.sql == query.sql else ():
+            now = _num_rows(catalog, name)
+            if now is not None and is_far_off(rows[name], now):
+                yield (
+                    path,
+                    f"table '{name}' has {now:,} rows; the plan was made for {rows[name]:,} and "
+                    "may be slow: run `stagecoach compile`",
+                )
+
+
+def _num_rows(catalog: Catalog, name: str) -> int | None:
+    """The rows of a base table; None where that is not known, or a query makes it."""
+    try:
+        table = catalog.table(name)
+    except (CatalogError, StorageError):
+        return None  # a problem of the queries that read it
+    return None if table is None or table.stats is None else table.stats.num_rows
 
 
 class _ProjectCheck:

@@ -104,20 +104,30 @@ def computing_seconds(manifest: Manifest) -> float:
 
 
 def plan_warning(graph: StageGraph, stage: Stage, snapshot: Snapshot) -> str | None:
-    """Which base tables of a stage have far more or fewer rows than its plan was made for.
+    """Which base tables have far more or fewer rows than the plan of their readers was made for.
 
-    Tables that queries publish are planned for the rows that these are expected to make, whatever
-    is there, so another plan would be the same.
+    The head stage tells it for the whole query: its asset is the one that people look at. Tables
+    that queries publish are planned for the rows that these are expected to make, whatever is
+    there, so another plan would be the same.
+
+    Args:
+        graph: The query.
+        stage: The stage that tells it, of its own tables unless it is the head.
+        snapshot: The tables of the run, which has those of its own stages only.
     """
-    planned = _planned_rows(stage)
+    known = {name.lower() for name in snapshot.tables}
+    told = graph.stages if stage is graph.head else (stage,)
+    planned = {name: rows for s in told if s.tables for name, rows in planned_rows(s).items()}
     lines: list[str] = []
-    for name, rows in sorted(planned.items())[:MAX_TABLES]:
+    for name, rows in sorted(planned.items()):
+        if name.lower() not in known:
+            continue
         table = snapshot.table(name)
-        low, high = sorted((max(rows, 1), max(table.num_rows, 1)))
-        if table.version is None and high >= FAR_OFF * low:
+        if table.version is None and is_far_off(rows, table.num_rows):
             lines.append(
                 f"- `{table.table}` has {table.num_rows:,} rows; the plan was made for {rows:,}"
             )
+    lines = lines[:MAX_TABLES]
     if not lines:
         return None
     advice = (
@@ -196,7 +206,13 @@ def _adaptive_lines(manifest: Manifest) -> Iterator[str]:
         yield f"**{decision['kind']}** {_clipped(decision['text'])}"
 
 
-def _planned_rows(stage: Stage) -> Mapping[str, int]:
+def is_far_off(planned: int, found: int) -> bool:
+    """Whether a table has so many more or fewer rows than a plan was made for."""
+    low, high = sorted((max(planned, 1), max(found, 1)))
+    return high >= FAR_OFF * low
+
+
+def planned_rows(stage: Stage) -> Mapping[str, int]:
     """Rows of the base tables that the plan of a stage was made for."""
     if not stage.operator_rows:
         return {}

@@ -42,7 +42,8 @@ def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: 
     """Check queries without running them: front matter, names, SQL, parameters, columns.
 
     Without files or folders, all queries of the project. Each problem is a line
-    FILE:LINE:COLUMN: MESSAGE, and the exit code is 1 if there is one.
+    FILE:LINE:COLUMN: MESSAGE, and the exit code is 1 if there is one. A note on standard error says
+    which compiled plans were made for far more or less data than there is.
     """
     if schema:
         from assets.front_matter import schema_text
@@ -65,6 +66,9 @@ def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: 
     )
     for problem in problems:
         click.echo(str(problem))
+    if plans.is_dir() and not no_tables:
+        for path, note in _plan_notes(chosen, plans, session.base_catalog):
+            click.echo(f"note: {path}: {note}", err=True)
     count = f"{len(chosen)} quer{'y' if len(chosen) == 1 else 'ies'}"
     if problems:
         words = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
@@ -73,6 +77,13 @@ def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: 
             click.echo("to check without the tables' data, use --no-tables", err=True)
         raise click.exceptions.Exit(EXIT_FAILED)
     click.echo(f"{count}, no problems")
+
+
+def _plan_notes(chosen: Sequence[Path], plans: Path, catalog: Catalog) -> list[tuple[Path, str]]:
+    from assets.project import read_queries
+    from assets.project_check import plan_notes
+
+    return list(plan_notes(read_queries(chosen)[0], plans, catalog))
 
 
 def check_files(

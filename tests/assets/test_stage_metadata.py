@@ -11,9 +11,12 @@ from pyspark.sql import SparkSession
 
 from assets import EngineResource, StageMetadata, build_definitions
 from assets.executor import execute_in_process
-from assets.stage_metadata import skew
+from assets.stage_metadata import plan_warning, planned_rows, skew
+from infra.catalog.snapshot import FileIdentity, Snapshot, TableSnapshot
 from infra.settings import EngineSettings
 from planner.options import PlannerOptions
+from planner.stages import Stage
+from tests.planner.tpch import FORCED, tpch_graph
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 COUNTED = "SELECT k, count(*) AS n FROM sales WHERE day > 2 GROUP BY k"
@@ -119,9 +122,38 @@ def test_runs_tell_what_they_did_and_saved(
     assert "`stagecoach compile`" in warning
     assert "`plans/counted/`" in warning
     assert "x too low" in str(leaf["stagecoach/estimate_warning"].value)
-    assert "stagecoach/plan_warning" not in grown["counted"]
+    # The table's own asset tells it for all stages: it is the one that people look at.
+    assert str(grown["counted"]["stagecoach/plan_warning"].value) == warning
     sizes = [len(str(value.value)) for told in grown.values() for value in told.values()]
     assert max(sizes) < 5_000
+
+
+def test_the_head_tells_of_the_tables_of_all_stages() -> None:
+    graph = tpch_graph("q12", FORCED)
+    (leaf,) = (s for s in graph.stages if s.tables == ("orders",))
+    rows = planned_rows(leaf)["orders"]
+    lineitem = next(s for s in graph.stages if s.tables == ("lineitem",))
+
+    def warning(stage: Stage, **found: int) -> str | None:
+        tables: dict[str, TableSnapshot] = {}
+        for name, rows in found.items():
+            file = FileIdentity(
+                uri=name, num_bytes=1, version="", num_rows=rows, row_groups=(), footer_checksum=""
+            )
+            tables[name] = TableSnapshot(table=name, columns=(), files=(file,))
+        return plan_warning(graph, stage, Snapshot(tables))
+
+    same = {"orders": rows, "lineitem": planned_rows(lineitem)["lineitem"]}
+    assert warning(graph.head, **same) is None
+    grown = {**same, "orders": rows * 100}
+    assert warning(lineitem, **grown) is None
+    text = warning(leaf, **grown)
+    assert text is not None
+    assert text.startswith(f"- `orders` has {rows * 100:,} rows; the plan was made for {rows:,}")
+    assert warning(graph.head, **grown) == text
+    # A run of part of a query has no snapshot of other tables.
+    assert warning(graph.head, orders=rows * 100) == text
+    assert warning(graph.head) is None
 
 
 def test_skew_is_the_largest_partition_by_the_median() -> None:

@@ -217,3 +217,23 @@ def test_query_takes_sql_or_plans(project: Path) -> None:
     missing = CliRunner().invoke(cli, arguments)
     assert missing.exit_code == 2
     assert "cannot read plans/nothing.json" in missing.stderr
+
+
+def test_check_notes_plans_that_were_made_for_other_amounts_of_data(project: Path) -> None:
+    def notes() -> tuple[int, list[str]]:
+        result = CliRunner().invoke(cli, ["check", "queries", "--catalog", "catalog.yaml"])
+        return result.exit_code, result.stderr.splitlines()
+
+    assert notes() == (0, [])
+    write_pets(project, rows=50)
+    assert notes() == (0, [])
+    write_pets(project, rows=5000)
+    code, found = notes()
+    assert code == 0
+    assert found[0] == (
+        "note: plans/kinds.json: table 'pets' has 5,000 rows; the plan was made for 6 and may be "
+        "slow: run `stagecoach compile`"
+    )
+    assert [line.split(":")[1] for line in found] == [" plans/kinds.json", " plans/young.json"]
+    assert run("queries", "--force").exit_code == 0
+    assert notes() == (0, [])
