@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stagecoach.session import DEFAULT_CATALOG
 
 if TYPE_CHECKING:
+    from infra.catalog.catalog import FileCatalog
     from infra.chunks.table import Appended, ChunkTable
     from infra.storage.object_store import StorageOptions
     from planner.types import Field
@@ -71,11 +72,24 @@ def open_chunk_table(
     Raises:
         CatalogError: There is no such table, or it is not deduplicated.
     """
+    found, options = open_catalog(catalog, settings)
+    return found.chunk_table(table), options
+
+
+def open_catalog(
+    catalog: str | os.PathLike[str] = DEFAULT_CATALOG,
+    settings: Mapping[str, object] | None = None,
+) -> tuple[FileCatalog, StorageOptions]:
+    """Return a catalog without a session over it, and how to reach storage.
+
+    Raises:
+        CatalogError: The catalog file cannot be used.
+    """
     from infra.catalog.catalog import load_catalog
     from infra.settings import load_settings
 
     options = load_settings(overrides=settings or {}).storage_options
-    return load_catalog(Path(catalog), options).chunk_table(table), options
+    return load_catalog(Path(catalog), options), options
 
 
 def parse_columns(text: str) -> tuple[Field, ...]:

@@ -29,8 +29,8 @@ from typing import Any
 
 from infra.errors import ConfigError, StorageError
 from infra.runtime.run_marks import BEGUN, ENDED
-from infra.shuffle.listing import list_objects, store_now
-from infra.shuffle.manifest import Manifest, ManifestError, ManifestVersionError
+from infra.shuffle.listing import list_objects, manifest_at, store_now
+from infra.shuffle.manifest import Manifest
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from infra.tables.expiry import (
@@ -300,7 +300,8 @@ def _decide(
     num_kept = kept_bytes = 0
     for fingerprint, items in sorted(shuffles.items()):
         commit = next((i for i in items if i.key.endswith(f"/{_MANIFEST}")), None)
-        manifest = _load(store, commit) if commit else None
+        # Beside a manifest that cannot be read nothing is called an orphan.
+        manifest = manifest_at(store, commit.key) if commit else None
         if manifest is not None:
             mark = layout.lost_mark(manifest.fingerprint, manifest.manifest_hash)
             if any(i.key == mark for i in items):
@@ -334,15 +335,6 @@ def _decide(
         kept_bytes=kept_bytes,
         num_kept_runs=needs.num_runs,
     )
-
-
-def _load(store: ObjectStore, commit: StoredObject) -> Manifest | None:
-    """The manifest; None where it cannot be read, so that nothing beside it is called an orphan."""
-    try:
-        text = store.read_bytes(commit.key)
-        return Manifest.from_json(text, stage=commit.key, uri=store.uri(commit.key))
-    except (ObjectMissingError, ManifestError, ManifestVersionError):
-        return None
 
 
 def _expired(

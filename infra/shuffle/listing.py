@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from infra.errors import StorageError
+from infra.shuffle.manifest import Manifest, ManifestError, ManifestVersionError
 from infra.storage.fsspec_store import FsspecStore
-from infra.storage.object_store import ObjectStore, explain_os_error
+from infra.storage.object_store import ObjectMissingError, ObjectStore, explain_os_error
 from infra.tables.expiry import StoredObject
 
 _TIMES = ("LastModified", "last_modified", "mtime", "created", "updated")
@@ -66,6 +67,18 @@ def store_now(store: ObjectStore, folder: str) -> datetime.datetime:
             "its objects is not known"
         )
     return moments[0]
+
+
+def manifest_at(store: ObjectStore, key: str) -> Manifest | None:
+    """Return the manifest at a key; None where it is damaged or was removed just now.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    try:
+        return Manifest.from_json(store.read_bytes(key), stage=key, uri=store.uri(key))
+    except (ObjectMissingError, ManifestError, ManifestVersionError):
+        return None
 
 
 def _remote_time(store: ObjectStore, key: str, details: Mapping[str, Any]) -> datetime.datetime:

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from infra.shuffle.listing import list_objects
-from infra.shuffle.manifest import Manifest, ManifestError, ManifestVersionError
+from infra.shuffle.listing import list_objects, manifest_at
 from infra.storage import layout
-from infra.storage.object_store import ObjectMissingError, ObjectStore
+from infra.storage.object_store import ObjectStore
 from infra.tables.expiry import StoredObject
 
 _MANIFEST = "/manifest.json"
@@ -102,7 +101,7 @@ def _shuffles(
         shuffles[item.key.rsplit("/", 1)[0]].append(item)
     committed = [key for key, found in shuffles.items() if _is_committed(found)]
     with ThreadPoolExecutor(_REQUESTS) as pool:
-        found_manifests = pool.map(lambda prefix: _manifest(store, prefix), committed)
+        found_manifests = pool.map(lambda prefix: manifest_at(store, prefix + _MANIFEST), committed)
         manifests = dict(zip(committed, found_manifests, strict=True))
     by_stage: dict[str, list[StoredObject]] = defaultdict(list)
     counts: dict[str, list[int]] = defaultdict(list)
@@ -125,15 +124,6 @@ def _shuffles(
 
 def _is_committed(items: Sequence[StoredObject]) -> bool:
     return any(item.key.endswith(_MANIFEST) for item in items)
-
-
-def _manifest(store: ObjectStore, prefix: str) -> Manifest | None:
-    """The manifest in a shuffle folder; None where it is damaged or was removed just now."""
-    key = f"{prefix}{_MANIFEST}"
-    try:
-        return Manifest.from_json(store.read_bytes(key), stage=prefix, uri=store.uri(key))
-    except (ObjectMissingError, ManifestError, ManifestVersionError):
-        return None
 
 
 def _grouped(items: Iterable[StoredObject]) -> tuple[Usage, ...]:

@@ -113,14 +113,11 @@ def compact(names: tuple[str, ...], target_rows: int, catalog: str, debug: bool)
 
     Without names, all deduplicated tables of the catalog. Safe beside readers and writers.
     """
-    from pathlib import Path
-
-    from infra.catalog.catalog import load_catalog
     from infra.chunks.compaction import compact as compact_table
-    from infra.settings import load_settings
+    from stagecoach.appending import open_catalog
 
     configure_logging(debug=debug)
-    source = load_catalog(Path(catalog), load_settings(overrides={}).storage_options)
+    source, _ = open_catalog(catalog)
     tables = [source.chunk_table(name) for name in names] or source.chunk_tables()
     if not tables:
         click.echo("the catalog has no deduplicated tables")

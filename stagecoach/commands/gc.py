@@ -105,10 +105,9 @@ def gc(
 
 
 def _chunk_tables(catalog: str | None) -> list[ChunkTable]:
-    from infra.catalog.catalog import load_catalog
-    from infra.settings import load_settings
+    from stagecoach.appending import open_catalog
 
     if catalog is None and not os.path.exists(DEFAULT_CATALOG):
         return []
-    options = load_settings(overrides={}).storage_options
-    return load_catalog(catalog or DEFAULT_CATALOG, options).chunk_tables()
+    found, _ = open_catalog(catalog or DEFAULT_CATALOG)
+    return found.chunk_tables()
