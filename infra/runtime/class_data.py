@@ -64,11 +64,19 @@ def share_classes(environment: MutableMapping[str, str], home: Path) -> None:
         environment: Of a process that starts one; what it says of Java comes last, and wins.
         home: The JAVA_HOME that it will start on.
     """
-    given = environment.get(SUBMIT_VARIABLE, "")
+    given, options = environment.get(SUBMIT_VARIABLE, ""), java_options(home)
+    if options and options not in given:
+        environment[SUBMIT_VARIABLE] = f"{options} {given}".strip()
+
+
+def java_options(home: Path) -> str:
+    """Options with which a JVM of Spark maps the archive; empty where there is none.
+
+    Args:
+        home: The JAVA_HOME that it will start on.
+    """
     archive = next((path for path in _places(home) if _is_there(path)), None)
-    if archive is not None and str(archive) not in given:
-        options = f"-XX:SharedArchiveFile={archive} -Xshare:auto {_QUIET} {given}"
-        environment[SUBMIT_VARIABLE] = options.strip()
+    return "" if archive is None else f"-XX:SharedArchiveFile={archive} -Xshare:auto {_QUIET}"
 
 
 def _places(home: Path) -> Iterator[Path]:

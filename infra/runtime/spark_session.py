@@ -27,7 +27,7 @@ from pyspark.sql import functions as sf
 import infra
 import planner
 from infra.errors import ConfigError
-from infra.runtime.class_data import share_classes
+from infra.runtime.class_data import java_options, share_classes
 from infra.runtime.connect_server import (
     CODE_CONF,
     SLOTS_CONF,
@@ -218,12 +218,17 @@ def _start(settings: EngineSettings) -> SparkSession:
                 f"master '{settings.master}' needs another process"
             )
         return running
-    share_classes(os.environ, ensure_java())
+    home = ensure_java()
+    share_classes(os.environ, home)
     _export_code_path()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log.info("starting Spark with master %s", settings.master)
     builder = SparkSession.builder.master(settings.master).appName("stagecoach")
-    for name, value in {**_configuration(settings), **settings.spark_conf}.items():
+    conf = _configuration(settings)
+    if settings.master.startswith("local-cluster") and (options := java_options(home)):
+        # Its executors are JVMs of this machine, too.
+        conf["spark.executor.defaultJavaOptions"] = options
+    for name, value in {**conf, **settings.spark_conf}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     if not settings.master.startswith(("local[", "local-cluster")) and settings.master != "local":
