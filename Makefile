@@ -11,11 +11,14 @@ BENCH_ARGS ?=
 FAULT_ARGS ?=
 PYTEST_ARGS ?=
 
+# Two processes, to each of which whole files go, in the order of collection: see tests/conftest.py.
+BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
+
 # pytest ends with 5 when no test was selected: right for `PYTEST_ARGS="-k one_test"`, wrong otherwise.
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-fast test-slow test-operations check format golden bench bench-overhead faults sql-support settings query-schema screenshots lock clean distclean
+.PHONY: help install demo ui test test-fast test-slow test-operations class-data check format golden bench bench-overhead faults sql-support settings query-schema screenshots lock clean distclean
 
 ##@ Start
 
@@ -36,18 +39,21 @@ ui: install ## Open the Dagster UI over pipelines/
 
 ##@ Work
 
-test: install check ## Checks, quick tests, then slow tests: what CI runs
-	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS) $(SELECTED)
-	$(PYTEST) -m "slow and not operations" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
+test: install ## Checks beside operations, then all other tests: what CI runs
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target check test-operations
+	$(PYTEST) -m "not operations" $(BY_FILE) $(PYTEST_ARGS) $(SELECTED)
 
 test-fast: install ## Quick tests only
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS)
 
-test-slow: install ## Slow tests, without operations
-	$(PYTEST) -m "slow and not operations" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
+test-slow: install class-data ## Slow tests, without operations
+	$(PYTEST) -m "slow and not operations" $(BY_FILE) $(PYTEST_ARGS) $(SELECTED)
 
-test-operations: install ## Acceptance of a running UI, one for all tests; 5 minutes, not in CI
+test-operations: install class-data ## Acceptance of a running UI, one for all tests
 	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
+
+class-data: install ## Let Spark start faster on this machine; once, 200 MB in your cache folder
+	@$(BIN)/python -m infra.runtime.class_data 2>/dev/null || true
 
 check: install ## Lint, format, types and layers; changes nothing
 	$(BIN)/ruff check

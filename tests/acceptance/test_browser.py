@@ -17,7 +17,7 @@ from docs import ui_pages
 from docs.ui_pages import CHROMIUM, QUERIES, Shop
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
     from tests.acceptance.dagster_client import Run
     from tests.acceptance.running_ui import RunningUi
@@ -50,6 +50,11 @@ def page(shop: Shop) -> Iterator[Page]:
         yield page
 
 
+def _comes(what: Locator) -> None:
+    """Fail unless it is visible, or becomes so: the UI fills its pages bit by bit."""
+    what.wait_for(timeout=60_000)
+
+
 def test_the_graph_has_stages_in_groups(page: Page, shop: Shop) -> None:
     ui_pages.open_graph(page, shop, among_others=True)
     shown = page.locator("body").inner_text()
@@ -78,20 +83,20 @@ def _bar(page: Page, step: str) -> tuple[float, float]:
 def test_the_partition_grid(page: Page, shop: Shop, second_week: Run) -> None:
     assert second_week.status == "FAILURE"
     ui_pages.open_partitions(page, shop, "sales")
-    assert page.get_by_text("Materialized (14)").is_visible()
+    _comes(page.get_by_text("Materialized (14)"))
     ui_pages.open_partitions(page, shop, "trend")
-    assert page.get_by_text("Materialized (7)").is_visible()
-    assert page.get_by_text("2024-01-07", exact=True).first.is_visible()
+    _comes(page.get_by_text("Materialized (7)"))
+    _comes(page.get_by_text("2024-01-07", exact=True).first)
 
 
 def test_checks_that_passed_and_failed(page: Page, shop: Shop, second_week: Run) -> None:
     assert not second_week.checks["unique_order_id"]["success"]
     ui_pages.open_check(page, shop, "unique_order_id")
-    assert page.get_by_text("3 row(s) fail the check").is_visible()
-    assert page.get_by_text("blocking").first.is_visible()
+    _comes(page.get_by_text("3 row(s) fail the check"))
+    _comes(page.get_by_text("blocking").first)
     ui_pages.open_check(page, shop, "not_null_region")
-    assert page.get_by_text("no row fails the check").is_visible()
-    assert page.get_by_text("Passed").first.is_visible()
+    _comes(page.get_by_text("no row fails the check"))
+    _comes(page.get_by_text("Passed").first)
 
 
 def test_column_lineage_as_a_table(page: Page, shop: Shop) -> None:
@@ -103,7 +108,7 @@ def test_column_lineage_as_a_table(page: Page, shop: Shop) -> None:
 def test_column_lineage_drawn_on_the_page_of_the_run(page: Page, shop: Shop) -> None:
     ui_pages.open_run_page(page, shop, "sales")
     drawing = ui_pages.lineage_drawing(page)
-    assert drawing.is_visible()
+    _comes(drawing)
     shown = drawing.text_content() or ""
     for name in ("orders", "cents", "shops", "region", "amount"):
         assert name in shown, shown
@@ -111,5 +116,5 @@ def test_column_lineage_drawn_on_the_page_of_the_run(page: Page, shop: Shop) -> 
 
 def test_schedule_and_sensor_are_listed(page: Page, shop: Shop) -> None:
     ui_pages.open_automation(page, shop)
-    assert page.get_by_text("Scheduled At 06:00 AM").is_visible()
-    assert page.get_by_text("stagecoach_on_upstream_change").first.is_visible()
+    _comes(page.get_by_text("Scheduled At 06:00 AM"))
+    _comes(page.get_by_text("stagecoach_on_upstream_change").first)
