@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import dagster as dg
 
-from planner.lineage import Source, TableColumn
+from planner.lineage.model import Source, TableColumn
 from planner.stages import Engine
 from planner.types import Field
 

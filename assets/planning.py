@@ -23,7 +23,6 @@ from assets.specs import PlannedQuery
 from infra.errors import StorageError
 from infra.tables.catalog import PlannedTable
 from infra.tables.target import check_publishable
-from planner import plan_query
 from planner.catalog import Catalog
 from planner.errors import CatalogError, StagecoachError
 from planner.options import PlannerOptions
@@ -115,6 +114,9 @@ def planner_of(options: PlannerOptions) -> PlanQuery:
     """Plans a query anew, with the parameters that its front matter declares."""
 
     def plan(query: Query, catalog: Catalog) -> StageGraph:
+        # A code location with compiled plans does without the planner.
+        from planner import plan_query
+
         parameters = query_parameters(query.sql, query.front_matter, options.time_zone)
         return plan_query(query.sql, catalog, options, name=query.name, parameters=parameters)
 

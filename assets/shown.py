@@ -2,21 +2,21 @@
 
 All of it follows from the plan, but takes longer to make than all else that a code location does
 with one. So it is kept in the plan's file (`assets.plan_files`), and a location is loaded without
-decoding a single operator.
+decoding a single operator. What makes it is imported when it is needed: it brings in most of the
+planner, which takes a third as long as Dagster.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from assets.project import Query
-from planner.explain.display import exchange_text, render_graph
-from planner.explain.lineage import in_order, lineage_markdown
-from planner.explain.plan_text import plan_lines
-from planner.lineage import Lineage, QueryLineage, Source, StageColumn, TableColumn, graph_lineage
-from planner.sql.fragment import render_fragment
+from planner.lineage.model import Source, StageColumn, TableColumn
 from planner.stages import StageGraph
+
+if TYPE_CHECKING:
+    from planner.lineage import Lineage, QueryLineage
 
 VERSION = 1
 """Of the form of what is kept; what has another one is made anew."""
@@ -63,13 +63,19 @@ class ShownPlan:
     @cached_property
     def plan(self) -> str:
         """The drawing of the stages."""
-        return render_graph(self._graph) if self._kept is None else _text(self._kept["plan"])
+        if self._kept is not None:
+            return _text(self._kept["plan"])
+        from planner.explain.display import render_graph
+
+        return render_graph(self._graph)
 
     @cached_property
     def lineage(self) -> str:
         """Markdown: the base columns that those of the result come from."""
         if self._kept is not None:
             return _text(self._kept["lineage"])
+        from planner.explain.lineage import lineage_markdown
+
         return lineage_markdown(self._lineage.result)
 
     def stage(self, stage_id: int) -> ShownStage:
@@ -92,10 +98,16 @@ class ShownPlan:
         }
 
     @cached_property
-    def _lineage(self) -> QueryLineage:
+    def _lineage(self) -> "QueryLineage":
+        from planner.lineage import graph_lineage
+
         return graph_lineage(self._graph)
 
     def _made(self, stage_id: int) -> ShownStage:
+        from planner.explain.display import exchange_text
+        from planner.explain.plan_text import plan_lines
+        from planner.sql.fragment import render_fragment
+
         stage = self._graph.stages[stage_id]
         plan = sql = ""
         if stage.sql is None:
@@ -115,7 +127,9 @@ class ShowsPlans(Protocol):
         ...
 
 
-def _columns(lineage: Lineage) -> tuple[ShownColumn, ...] | None:
+def _columns(lineage: "Lineage") -> tuple[ShownColumn, ...] | None:
+    from planner.explain.lineage import in_order
+
     if lineage.unknown is not None:
         return None
     return tuple(ShownColumn(c.name, tuple(in_order(c.values))) for c in lineage.columns)
