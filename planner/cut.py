@@ -17,6 +17,7 @@ from planner.errors import InternalPlanError
 from planner.expressions import Column, ColumnRef, Expression, Lambda
 from planner.options import PlannerOptions
 from planner.physical import (
+    BloomProbeExec,
     ExchangeExec,
     HashJoinExec,
     PhysicalPlan,
@@ -173,6 +174,8 @@ def _branches(node: PhysicalPlan, positions: Mapping[int, int]) -> tuple[Branch,
                 return ()
             kind: BranchKind = "partitions" if node.kind == "shuffle" else "single"
             return (Branch(kind, (positions[id(node)],)),)
+        case BloomProbeExec():
+            return _branches(node.left, positions)
         case HashJoinExec() if node.broadcast:
             return _branches(node.left, positions)
         case HashJoinExec():

@@ -19,6 +19,7 @@ from planner.logical import NamedExpression
 from planner.optimizer.proofs import is_total
 from planner.physical import (
     AggregateExec,
+    BloomProbeExec,
     DedupScanExec,
     ExpandExec,
     FilterExec,
@@ -135,6 +136,8 @@ def _below(node: PhysicalPlan, column: int) -> list[tuple[PhysicalPlan, int]]:
     match node:
         case FilterExec():
             return [(node.child, column)]
+        case BloomProbeExec():
+            return [(node.left, column)]
         case SortExec() if node.fetch is None:
             return [(node.child, column)]
         case ProjectionExec():

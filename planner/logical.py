@@ -25,6 +25,7 @@ from planner.operators import (
     WithProjections,
     WithRows,
     WithSortKeys,
+    WithTasks,
     WithWindowCalls,
     joined_columns,
 )
@@ -139,6 +140,11 @@ class Aggregate(WithGroups, _Unary):
 @dataclass(frozen=True)
 class Sort(WithSortKeys, _Unary):
     """A total order of the rows."""
+
+
+@dataclass(frozen=True)
+class Repartition(WithTasks, _Unary):
+    """Rows as they are, from as many tasks as a hint asks for."""
 
 
 @dataclass(frozen=True)

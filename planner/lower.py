@@ -32,6 +32,7 @@ from planner.logical import (
     OneRow,
     Project,
     Range,
+    Repartition,
     Scan,
     Sort,
     Union,
@@ -52,6 +53,7 @@ from planner.physical import (
     PhysicalPlan,
     ProjectionExec,
     RangeExec,
+    RepartitionExec,
     ScanExec,
     SortExec,
     UnionExec,
@@ -104,7 +106,11 @@ class Lowering:
 
     def note_size(self, plan: PhysicalPlan, like: PhysicalPlan) -> PhysicalPlan:
         """Remember that a rewritten operator is as large as the original."""
-        self._sizes[id(plan)] = (plan, *self.size(like))
+        return self.set_size(plan, *self.size(like))
+
+    def set_size(self, plan: PhysicalPlan, rows: float, num_bytes: float) -> PhysicalPlan:
+        """Remember the estimated rows and bytes of a new operator."""
+        self._sizes[id(plan)] = (plan, rows, num_bytes)
         return plan
 
     def _lower(self, plan: LogicalPlan) -> PhysicalPlan:
@@ -123,6 +129,8 @@ class Lowering:
                 return self._aggregate(plan)
             case Limit():
                 return self._limit(plan)
+            case Repartition():
+                return RepartitionExec(self.lower(plan.child), plan.count, plan.keys, plan.at_most)
             case Sort():
                 return SortExec(self.lower(plan.child), plan.keys)
             case Union():

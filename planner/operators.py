@@ -166,6 +166,30 @@ class WithSortKeys(Operator):
 
 
 @dataclass(frozen=True)
+class WithTasks(Operator):
+    """Rows as they are, from as many tasks as a hint asks for.
+
+    Args:
+        count: Tasks; None leaves it to the sizes.
+        keys: Columns of which equal values meet in one task; without, rows are dealt out in turn.
+        at_most: Whether fewer tasks will do, so that no row need move.
+    """
+
+    count: int | None
+    keys: tuple[Expression, ...] = ()
+    at_most: bool = False
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The keys."""
+        return self.keys
+
+    def with_expressions(self, new: tuple[Expression, ...]) -> Self:
+        """The same by other keys."""
+        return replace(self, keys=new)
+
+
+@dataclass(frozen=True)
 class WithWindowCalls(Operator):
     """Window functions over partitions of the rows; all calls have the same partition keys."""
 

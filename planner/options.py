@@ -13,6 +13,15 @@ from typing import Literal as OneOf
 from planner.errors import OptionError
 
 PlanPhase = OneOf["logical", "optimized", "physical", "stages"]
+_NOT_NEGATIVE = (
+    "num_partitions",
+    "broadcast_bytes",
+    "inline_bytes",
+    "single_task_bytes",
+    "key_list_bytes",
+    "bloom_bytes",
+)
+
 EngineChoice = OneOf["auto", "duckdb", "spark"]
 
 
@@ -30,8 +39,12 @@ class PlannerOptions:
         single_task_bytes: A query over tables of fewer stored bytes is one stage on one task; 0
             never is.
         force_distribution: Plan as if all data were large: no inline scans, no single task.
+        key_list_bytes: Largest estimated list of keys as a runtime filter (and no larger than
+            `broadcast_bytes`); beyond it the keys are put into a Bloom filter.
+        bloom_bytes: Largest Bloom filter (and no larger than `broadcast_bytes`); 0 makes none.
         runtime_filters: Whether the keys of a join's smaller side may be listed by a stage of their
-            own, so that only rows of the larger side with a partner are shuffled.
+            own, or put into a Bloom filter, so that only rows of the larger side with a partner are
+            shuffled.
         engine: `auto`: DuckDB where proven; `duckdb`: an unproven expression is an error; `spark`:
             every stage on Spark SQL.
         time_zone: Session time zone, an IANA name.
@@ -44,6 +57,8 @@ class PlannerOptions:
     broadcast_bytes: int = 64 << 20
     inline_bytes: int = 1 << 20
     single_task_bytes: int = 1 << 20
+    key_list_bytes: int = 64 << 20
+    bloom_bytes: int = 16 << 20
     force_distribution: bool = False
     runtime_filters: bool = True
     engine: EngineChoice = "auto"
@@ -51,7 +66,7 @@ class PlannerOptions:
     exact_math: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("num_partitions", "broadcast_bytes", "inline_bytes", "single_task_bytes"):
+        for name in _NOT_NEGATIVE:
             if getattr(self, name) < 0:
                 raise OptionError(f"planner.{name} must not be negative")
         if self.partition_bytes <= 0:

@@ -6,6 +6,7 @@ In: children and expressions. Out: trees that `distribute` adds exchanges to, `s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 from typing import Self
@@ -25,6 +26,7 @@ from planner.operators import (
     WithProjections,
     WithRows,
     WithSortKeys,
+    WithTasks,
     WithWindowCalls,
     joined_columns,
 )
@@ -165,6 +167,14 @@ class SortPreservingMergeExec(WithSortKeys, _UnaryExec):
 
 
 @dataclass(frozen=True)
+class RepartitionExec(WithTasks, _UnaryExec):
+    """Rows as they are; says how many tasks give them, which the runtime follows.
+
+    `distribute` puts an exchange below it where rows must move, and drops the keys.
+    """
+
+
+@dataclass(frozen=True)
 class LimitExec(_UnaryExec):
     """At most `limit` rows of the task after the first `offset`."""
 
@@ -275,6 +285,81 @@ class RangeExec(WithBounds, PhysicalPlan):
 @dataclass(frozen=True)
 class ExpandExec(WithProjections, _UnaryExec):
     """Each row once per projection: what GROUPING SETS aggregate over (Spark's `Expand`)."""
+
+
+@dataclass(frozen=True)
+class BloomBuildExec(_UnaryExec):
+    """One row: a Bloom filter of the keys of all rows of the task; the root of its fragment.
+
+    Args:
+        keys: The key columns; none where the input's rows are filters, of which it is the union.
+        outputs: The one column, binary.
+        num_words: 64-bit words of the filter.
+    """
+
+    keys: tuple[Expression, ...]
+    outputs: tuple[Column, ...]
+    num_words: int
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The filter."""
+        return self.outputs
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The keys."""
+        return self.keys
+
+    def with_expressions(self, new: tuple[Expression, ...]) -> Self:
+        """The filter of other columns."""
+        return replace(self, keys=new)
+
+    def with_produced(self, rename: Callable[[Column], Column]) -> Self:
+        """The same filter under another column number."""
+        return replace(self, outputs=tuple(rename(c) for c in self.outputs))
+
+
+@dataclass(frozen=True)
+class BloomProbeExec(PhysicalPlan):
+    """The rows whose key may be in a Bloom filter; the root of its fragment.
+
+    It may let any row pass: what is above finds out by itself. So an engine need not apply it.
+
+    Args:
+        left: The rows.
+        right: The filter, one row.
+        keys: The key columns, of the left side.
+        num_words: 64-bit words of the filter.
+    """
+
+    left: PhysicalPlan
+    right: PhysicalPlan
+    keys: tuple[Expression, ...]
+    num_words: int
+
+    @property
+    def children(self) -> tuple[PhysicalPlan, ...]:
+        """The rows, then the filter."""
+        return (self.left, self.right)
+
+    def with_children(self, new: tuple[PhysicalPlan, ...]) -> PhysicalPlan:
+        """The same look-up of other rows or in another filter."""
+        return self if same(self.children, new) else replace(self, left=new[0], right=new[1])
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the rows."""
+        return self.left.columns
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The keys."""
+        return self.keys
+
+    def with_expressions(self, new: tuple[Expression, ...]) -> Self:
+        """The same look-up of other columns."""
+        return replace(self, keys=new)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ import re
 
 from planner.physical import (
     AggregateExec,
+    BloomBuildExec,
+    BloomProbeExec,
     FilterExec,
     HashJoinExec,
     LimitExec,
@@ -47,6 +49,10 @@ def _step(node: PhysicalPlan) -> str:
             return "filter"
         case HashJoinExec():
             return f"{_source(node.left)} {_JOIN_SIGNS.get(node.kind, '⋈')} {_source(node.right)}"
+        case BloomBuildExec():
+            return "Bloom filter" if node.keys else "merge Bloom filters"
+        case BloomProbeExec():
+            return f"Bloom filter of {_source(node.right)}"
         case AggregateExec():
             return f"{node.mode} aggregate" if node.aggregates else "distinct"
         case SortExec():

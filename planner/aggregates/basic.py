@@ -10,8 +10,10 @@ from planner.expressions import (
     AggregateCall,
     Column,
     Expression,
+    Literal,
     call,
     cast,
+    conjoin,
 )
 from planner.types import (
     BIGINT,
@@ -80,6 +82,23 @@ def _itself(merge: str) -> Callable[[AggregateCall], tuple[State, ...]]:
     return lambda node: (State(node, merge),)
 
 
+def _row_count(node: AggregateCall) -> Expression:
+    """1 for a row that passes the filter and has no NULL among the arguments, else 0."""
+    tests: list[Expression] = [call("is_not_null", BOOLEAN, arg) for arg in node.args]
+    if node.where is not None:
+        tests.insert(0, node.where)
+    one, zero = Literal(BIGINT, 1), Literal(BIGINT, 0)
+    return call("case", BIGINT, conjoin(tests), one, zero) if tests else one
+
+
+def _row_value(node: AggregateCall) -> Expression:
+    """The value itself, NULL for a row that does not pass the filter."""
+    value = cast(node.args[0], node.dtype)
+    if node.where is None:
+        return value
+    return call("case", node.dtype, node.where, value, Literal(node.dtype, None))
+
+
 def _first(args: Args) -> DataType:
     return args[0].dtype
 
@@ -138,18 +157,18 @@ def _integers(args: Args) -> Args:
 
 def _bits(name: str) -> AggregateFunction:
     return AggregateFunction(
-        name, (1, 1), _first, name, states=_itself(name), coerce=_integers, proof="aggregates"
-    )
+        name, (1, 1), _first, name, states=_itself(name), coerce=_integers, row=_row_value, proof="aggregates"
+    )  # fmt: skip
 
 
 AGGREGATES: tuple[AggregateFunction, ...] = (
-    AggregateFunction("count", (0, 1 << 20), _fixed(BIGINT), "count", _refuse_distinct_nested, _itself("sum"), empty="0", proof="aggregates"),
-    AggregateFunction("sum", (1, 1), _sum_type, "sum", _refuse_distinct_float, _itself("sum"), coerce=_summed, proof="aggregates"),
+    AggregateFunction("count", (0, 1 << 20), _fixed(BIGINT), "count", _refuse_distinct_nested, _itself("sum"), empty="0", row=_row_count, proof="aggregates"),
+    AggregateFunction("sum", (1, 1), _sum_type, "sum", _refuse_distinct_float, _itself("sum"), coerce=_summed, row=_row_value, proof="aggregates"),
     AggregateFunction("avg", (1, 1), _avg_type, None, lambda _: "avg in one step is not proven", _avg_states, _finish_avg, coerce=_summed, proof="aggregates"),
-    AggregateFunction("min", (1, 1), _first, "min", _refuse_float, _itself("min"), template=_extreme, proof="aggregates"),
-    AggregateFunction("max", (1, 1), _first, "max", _refuse_float, _itself("max"), template=_extreme, proof="aggregates"),
-    AggregateFunction("bool_and", (1, 1), _fixed(BOOLEAN), "bool_and", states=_itself("bool_and"), coerce=_require_boolean, proof="aggregates"),
-    AggregateFunction("bool_or", (1, 1), _fixed(BOOLEAN), "bool_or", states=_itself("bool_or"), coerce=_require_boolean, proof="aggregates"),
+    AggregateFunction("min", (1, 1), _first, "min", _refuse_float, _itself("min"), template=_extreme, row=_row_value, proof="aggregates"),
+    AggregateFunction("max", (1, 1), _first, "max", _refuse_float, _itself("max"), template=_extreme, row=_row_value, proof="aggregates"),
+    AggregateFunction("bool_and", (1, 1), _fixed(BOOLEAN), "bool_and", states=_itself("bool_and"), coerce=_require_boolean, row=_row_value, proof="aggregates"),
+    AggregateFunction("bool_or", (1, 1), _fixed(BOOLEAN), "bool_or", states=_itself("bool_or"), coerce=_require_boolean, row=_row_value, proof="aggregates"),
     _bits("bit_and"), _bits("bit_or"), _bits("bit_xor"),
     AggregateFunction("try_sum", (1, 1), _sum_type, template=_try_sum, coerce=_summed, proof="aggregates"),
     AggregateFunction("try_avg", (1, 1), _avg_type, coerce=_summed, reason="an overflow of decimals gives NULL"),

@@ -51,6 +51,8 @@ class AggregateFunction:
             `{name}`, `{direction}` of the first sort key and `{ignore_nulls}`.
         empty: What the aggregate gives over no rows: `0`, `[]`, or None for NULL.
         reason: Why no call runs on DuckDB.
+        row: The aggregate of a single row as an expression over it, of the result type; None where
+            that is not proven. A partial aggregate that would not reduce its rows gives this.
         proof: Name of the differential test.
     """
 
@@ -66,4 +68,5 @@ class AggregateFunction:
     spark: str | Callable[[AggregateCall], str] | None = None
     empty: str | None = None
     reason: str = ""
+    row: Callable[[AggregateCall], Expression] | None = None
     proof: str = ""

@@ -5,6 +5,7 @@ In: a SELECT. Out: its plan.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -14,6 +15,7 @@ from planner.build.context import BuildContext, Ctes
 from planner.build.generators import generated_columns, generator_items, plan_generators
 from planner.build.grouping import calling, outer_aggregates, plan_aggregate
 from planner.build.grouping_sets import refuse_grouping
+from planner.build.hints import TaskHint, repartitioned, task_hints
 from planner.build.output_names import (
     Item,
     distinct_keys,
@@ -113,6 +115,7 @@ def select_from(
     if any(contains(e, WindowCall) for e in having):
         raise misplaced(node.args["having"], "in HAVING; use QUALIFY or a subquery")
     qualify = qualify_condition(node, scope, items)
+    hints = task_hints(node, scope, items)
     group = node.args.get("group")
     expressions = [*(e for _, e in items), *having, *(k.expr for k in keys), *qualify]
     if group is not None or having or any(contains(e, AggregateCall) for e in expressions):
@@ -123,10 +126,10 @@ def select_from(
         keys = [replace(k, expr=e) for k, e in zip(keys, sort_exprs, strict=False)]
         qualify = rewritten[len(rewritten) - len(qualify) :]
     else:
+        place = calling(node, ("grouping", "grouping_id"))
         for expr in expressions:
             with located(place):
                 refuse_grouping(expr, None)
-        place = calling(node, ("grouping", "grouping_id"))
     for predicate in having:
         plan = Filter(plan, predicate)
     if any(contains(e, WindowCall) for e in expressions):
@@ -144,7 +147,8 @@ def select_from(
         plan, over = plan_generators(context, plan, over)
         items = [(n, e) for (n, _), e in zip(items, over, strict=False)]
         keys = [replace(k, expr=e) for k, e in zip(keys, over[len(items) :], strict=True)]
-    return _finish_select(context, node, plan, items, keys, sources_of(shown, context.sources))
+    sources = sources_of(shown, context.sources)
+    return _finish_select(context, node, plan, items, keys, sources, hints)
 
 
 def _items(node: exp.Select, scope: Scope) -> list[Item]:
@@ -189,6 +193,7 @@ def _finish_select(
     items: list[tuple[str, Expression]],
     keys: list[SortKey],
     sources: dict[int, int],
+    hints: Sequence[TaskHint],
 ) -> LogicalPlan:
     outputs: list[NamedExpression] = [(context.column(n, e.dtype), e) for n, e in items]
     context.sources.update({outputs[at][0].id: source for at, source in sources.items()})
@@ -218,6 +223,7 @@ def _finish_select(
             plan = Project(plan, (*((c, c.ref) for c, _ in outputs), *hidden))
     else:
         plan = Project(plan, (*outputs, *hidden))
+    plan = repartitioned(plan, hints, outputs)
     if resolved:
         plan = Sort(plan, tuple(resolved))
     plan = limited(node, plan, context.scope((), None, {}))

@@ -26,6 +26,7 @@ from planner.distribution.reasons import (
     limit_reason,
     order_reason,
 )
+from planner.distribution.repartition import asks_for_tasks, repartition
 from planner.distribution.share_exchanges import share_exchanges
 from planner.distribution.windows import (
     limited,
@@ -50,6 +51,7 @@ from planner.physical import (
     PhysicalPlan,
     ProjectionExec,
     RangeExec,
+    RepartitionExec,
     ScanExec,
     SortExec,
     SortPreservingMergeExec,
@@ -57,18 +59,21 @@ from planner.physical import (
     ValuesExec,
     WindowExec,
 )
+from planner.scan_filters import conjuncts_above
 from planner.tree import walk
 
 
 def distribute(plan: PhysicalPlan, lowering: Lowering, context: RuleContext) -> PhysicalPlan:
     """The plan with exchanges.
 
-    A plan over little stored data is left as it is: one task reads and computes everything.
+    A plan over little stored data is left as it is: one task reads and computes everything, unless
+    a hint asks for a number of tasks.
     """
     options = context.options
-    tables = {n.table for n in walk(plan) if isinstance(n, ScanExec)}
-    stored = sum(context.estimator.stored_bytes(table) for table in tables)
-    if stored < options.single_task_bytes and not options.force_distribution:
+    scans = {id(n): n for n in walk(plan) if isinstance(n, ScanExec)}.values()
+    stored = context.estimator.scan_bytes((n, conjuncts_above(plan, n)) for n in scans)
+    small = stored < options.single_task_bytes and not options.force_distribution
+    if small and not asks_for_tasks(plan):
         return read_whole(plan, lowering)
     distributed = _Distributor(plan, lowering, context).visit(plan)[0]
     return share_exchanges(distributed, lowering.note_size)
@@ -112,6 +117,8 @@ class _Distributor:
                 return self._sort(plan)
             case LimitExec():
                 return self._limit(plan)
+            case RepartitionExec():
+                return repartition(plan, self.visit(plan.child), self._exchanges)
             case UnionExec():
                 return self._union(plan)
             case HashJoinExec():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from planner.distribution.bloom import MAX_SHARE, bloom_pays, bloom_probe, list_fits
 from planner.distribution.delivered import (
     ANY,
     SINGLE,
@@ -27,7 +28,6 @@ from planner.distribution.reasons import (
     partitioned_join_reason,
     prune_reason,
 )
-from planner.estimates import default_width
 from planner.expressions import TRUE, ColumnRef, Expression
 from planner.key_filters import key_column, scans_of
 from planner.logical import NamedExpression
@@ -43,10 +43,10 @@ from planner.physical import (
 from planner.tree import walk
 
 _DROPS_RIGHT = ("inner", "left", "semi", "anti")
-_FILTER_SHARE = 0.5  # a filter that keeps more than half of the rows costs more than it saves
 _PRUNED_BYTES = 32 << 20  # of columns of a table: what takes as long to read as a stage to start
 _FILTER_GAIN = 2.0  # how many times larger than its source a filtered side must be
 
+_Keyed = tuple[PhysicalPlan, tuple[int, ...]]  # a side, and numbers of its key columns
 Visit = Callable[[PhysicalPlan], Distributed]
 
 
@@ -190,10 +190,9 @@ class JoinDistributor:
                 if moves_right
                 else right
             )
-            if self._filter_pays(right, sides.right_keys, shares[0], left_bytes):
-                left = self._key_filter(
-                    left, sides.left_keys, right, sides.right_keys, shares[0], bool(plan.null_safe)
-                )
+            left = self._filtered(
+                (left, sides.left_keys), (right, sides.right_keys), shares[0], left_bytes, plan
+            )
             return self._exchanges.shuffle(left, sides.left_keys, count, why), right
         if moves_right and right_bytes >= left_bytes and plan.kind in _DROPS_RIGHT:
             left = (
@@ -201,10 +200,9 @@ class JoinDistributor:
             )
             source, keys = key_source(left, sides.left_keys)
             share = shares[1] * self._growth(left, source)
-            if self._filter_pays(source, keys, share, right_bytes):
-                right = self._key_filter(
-                    right, sides.right_keys, source, keys, share, bool(plan.null_safe)
-                )
+            right = self._filtered(
+                (right, sides.right_keys), (source, keys), share, right_bytes, plan
+            )
             return left, self._exchanges.shuffle(right, sides.right_keys, count, why)
         left = self._exchanges.shuffle(left, sides.left_keys, count, why) if moves_left else left
         right = (
@@ -220,18 +218,31 @@ class JoinDistributor:
             1.0,
         )
 
+    def _filtered(
+        self,
+        side: _Keyed,
+        source: _Keyed,
+        share: float,
+        filtered_bytes: float,
+        plan: HashJoinExec,
+    ) -> PhysicalPlan:
+        """A side that is to be shuffled, without rows that a runtime filter rules out."""
+        if self._filter_pays(*source, share, filtered_bytes):
+            return self._key_filter(*side, *source, share, bool(plan.null_safe))
+        if bloom_pays(self._exchanges, *source, share, filtered_bytes):
+            return bloom_probe(self._exchanges, *side, *source, share)
+        return side[0]
+
     def _filter_pays(
         self, source: PhysicalPlan, keys: tuple[int, ...], share: float, filtered_bytes: float
     ) -> bool:
         """Whether to send one side's keys to the tasks that scan the other, larger side."""
-        rows, source_bytes = self._exchanges.lowering.size(source)
-        dtypes = {c.id: c.dtype for c in source.columns}
-        key_bytes = rows * (1 + sum(default_width(dtypes[k]) for k in keys))
+        _, source_bytes = self._exchanges.lowering.size(source)
         return (
             self._exchanges.context.options.runtime_filters
             and isinstance(source, ExchangeExec)
-            and share <= _FILTER_SHARE
-            and key_bytes <= self._exchanges.context.options.broadcast_bytes
+            and share <= MAX_SHARE
+            and list_fits(self._exchanges, source, keys)
             and filtered_bytes >= _FILTER_GAIN * source_bytes
         )
 

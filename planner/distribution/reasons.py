@@ -14,6 +14,7 @@ from planner.physical import ExchangeExec, HashJoinExec
 
 RESULT = "the result of the query"
 WHOLE_INPUT = "one task computes this input, so it is a stage of its own"
+BLOOM_PARTS = "the filters of all tasks become one"
 _MOST_NAMES = 4
 
 
@@ -71,6 +72,14 @@ def filter_reason(keys: Sequence[str], share: float, num_bytes: float) -> str:
     return (
         f"runtime filter on {_listed(keys)}: about {share:.0%} of the other side's rows have a "
         f"partner here, and this list of keys is small, {size_text(num_bytes)}"
+    )
+
+
+def bloom_reason(keys: Sequence[str], share: float, num_bytes: float) -> str:
+    """For the Bloom filter of a runtime filter."""
+    return (
+        f"runtime filter on {_listed(keys)}: about {share:.0%} of the other side's rows have a "
+        f"partner here; a list of the keys is too large, a Bloom filter has {size_text(num_bytes)}"
     )
 
 

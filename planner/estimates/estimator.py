@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from planner.catalog import StatValue, TableInfo
+from planner.chunks.read_size import read_bytes
 from planner.estimates.estimate import ColumnEstimate, Estimate, default_width, value_estimate
 from planner.estimates.joins import joined
 from planner.estimates.selectivity import filtered
-from planner.expressions import Column
+from planner.expressions import Column, Expression
 from planner.logical import (
     Aggregate,
     Expand,
@@ -20,12 +21,14 @@ from planner.logical import (
     OneRow,
     Project,
     Range,
+    Repartition,
     Scan,
     Sort,
     Union,
     Values,
     Window,
 )
+from planner.physical import DedupScanExec, ScanExec
 from planner.types import DataType
 
 DEFAULT_ROWS = 1_000_000
@@ -59,6 +62,23 @@ class Estimator:
         stats = self._tables[table].stats if table in self._tables else None
         return stats.num_bytes if stats is not None else 1 << 60
 
+    def scan_bytes(self, scans: Iterable[tuple[ScanExec, Sequence[Expression]]]) -> float:
+        """Bytes that scans read of their tables' files; a table that is read twice counts once.
+
+        Args:
+            scans: Each with the conjuncts right above it. Only of deduplicated tables do they tell
+                what is read: their chunks are parted by time.
+        """
+        tables: dict[str, float] = {}
+        for scan, parts in scans:
+            info = self._tables.get(scan.table)
+            if isinstance(scan, DedupScanExec) and info is not None:
+                size = read_bytes(info, scan, parts)
+                tables[scan.table] = tables.get(scan.table, 0.0) + size
+            else:
+                tables[scan.table] = self.stored_bytes(scan.table)
+        return sum(tables.values())
+
     def spread(self, table: str, column: str) -> float:
         """Share of a table's rows in files that may hold one value of a column; 1 if unknown."""
         stats = self._tables[table].stats if table in self._tables else None
@@ -78,7 +98,7 @@ class Estimator:
                 return Estimate(below.rows, {c.id: value_estimate(e, below) for c, e in plan.items})
             case Aggregate():
                 return self._aggregate(plan)
-            case Sort():
+            case Sort() | Repartition():
                 return self.estimate(plan.child)
             case Window():
                 below = self.estimate(plan.child)

@@ -7,11 +7,14 @@ estimate of the rows that are left. Conjuncts count as independent, but for rang
 from __future__ import annotations
 
 import datetime
+import math
 from dataclasses import replace
 from decimal import Decimal
 
 from planner.estimates.estimate import Estimate, value_estimate
-from planner.expressions import Call, ColumnRef, Expression, Literal, conjuncts
+from planner.expressions import Call, Cast, ColumnRef, Expression, Literal, conjuncts
+from planner.moments import wall_clock
+from planner.types import STRING, DataType
 
 EQUALITIES = ("eq", "eq_null_safe")
 _EQ, _RANGE, _LIKE, _OTHER, _LEAST = 0.1, 0.3, 0.1, 0.3, 0.0005
@@ -90,6 +93,23 @@ def _compared(part: Call, below: Estimate) -> float:
 
 def _range_share(part: Expression, below: Estimate) -> tuple[int, float, float] | None:
     """A column, and the part of its value range (from 0 to 1) that a comparison lets through."""
+    bounds = column_range(part)
+    known = below.columns.get(bounds[0]) if bounds is not None else None
+    if bounds is None or known is None or known.low is None or known.high is None:
+        return None
+    if known.high <= known.low:
+        return None
+    column, low, high = bounds
+    width = known.high - known.low
+    low, high = (min(max((value - known.low) / width, 0.0), 1.0) for value in (low, high))
+    return column, low, high
+
+
+def column_range(part: Expression) -> tuple[int, float, float] | None:
+    """A column, and the values from which and up to which a comparison lets it through.
+
+    Days for dates, microseconds for timestamps; None where it compares no column with a constant.
+    """
     if not isinstance(part, Call) or part.function not in ("lt", "le", "gt", "ge"):
         return None
     left, right = part.args
@@ -97,13 +117,11 @@ def _range_share(part: Expression, below: Estimate) -> tuple[int, float, float] 
     if isinstance(left, Literal):
         left, right, function = right, left, _MIRRORED[function]
     value = _literal_number(right)
-    known = below.columns.get(left.id) if isinstance(left, ColumnRef) else None
-    if value is None or known is None or known.low is None or known.high is None:
+    if value is None or not isinstance(left, ColumnRef):
         return None
-    if not isinstance(left, ColumnRef) or known.high <= known.low:
-        return None
-    share = min(max((value - known.low) / (known.high - known.low), 0.0), 1.0)
-    return (left.id, 0.0, share) if function in ("lt", "le") else (left.id, share, 1.0)
+    if function in ("lt", "le"):
+        return left.id, -math.inf, value
+    return left.id, value, math.inf
 
 
 def _narrowed(estimate: Estimate, predicate: Expression) -> Estimate:
@@ -134,12 +152,24 @@ def _narrowed(estimate: Estimate, predicate: Expression) -> Estimate:
 
 
 def _literal_number(expr: Expression) -> float | None:
+    if isinstance(expr, Cast) and isinstance(expr.arg, Literal) and expr.arg.dtype == STRING:
+        # TIMESTAMP '...' is a text until the run, for its zone; hours do not matter here.
+        return _moment_number(str(expr.arg.value), expr.dtype)
     if not isinstance(expr, Literal) or expr.value is None or isinstance(expr.value, bool):
         return None
-    if expr.dtype.kind == "date":
-        return float(
-            (datetime.date.fromisoformat(str(expr.value)) - datetime.date(1970, 1, 1)).days
-        )
     if expr.dtype.is_decimal:
         return float(Decimal(str(expr.value)))
-    return float(expr.value) if isinstance(expr.value, int | float) else None
+    if isinstance(expr.value, str):
+        return _moment_number(expr.value, expr.dtype)
+    return float(expr.value)
+
+
+def _moment_number(text: str, dtype: DataType) -> float | None:
+    """Days of a date, microseconds of a timestamp; None for other types and what is no moment."""
+    if dtype.kind not in ("date", "timestamp", "timestamp_ntz"):
+        return None
+    try:
+        since = wall_clock(text) - datetime.datetime(1970, 1, 1)
+    except ValueError:
+        return None
+    return float(since.days) if dtype.kind == "date" else since.total_seconds() * 1e6

@@ -40,10 +40,13 @@ from planner.operators import (
     WithProjections,
     WithRows,
     WithSortKeys,
+    WithTasks,
     WithWindowCalls,
 )
 from planner.physical import (
     AggregateExec,
+    BloomBuildExec,
+    BloomProbeExec,
     ExchangeExec,
     HashJoinExec,
     LimitExec,
@@ -111,6 +114,11 @@ class _Tracer:
                 self._decide((node.predicate,), "filter")
             case HashJoinExec() | Join():
                 self._decide(node.expressions, "join")
+            case BloomBuildExec():
+                made = _merged([self._of(key) for key in node.keys or _refs(node.child)])
+                self._columns.update((column.id, made) for column in node.outputs)
+            case BloomProbeExec():
+                self._decide((*node.keys, *_refs(node.right)), "join")
             case WithGroups():
                 self._aggregate(node)
             case WithSortKeys():
@@ -130,7 +138,7 @@ class _Tracer:
                 self._stack(node.outputs, node.projections)
             case WithRows() | WithBounds():
                 self._columns.update((column.id, _NOTHING) for column in node.outputs)
-            case OneRowExec() | LimitExec() | ExchangeExec() | OneRow() | Limit():
+            case OneRowExec() | LimitExec() | ExchangeExec() | OneRow() | Limit() | WithTasks():
                 pass  # no column of its own, and none that it reads
             case _:
                 raise InternalPlanError(f"nothing is known of the lineage of {type(node).__name__}")
@@ -207,6 +215,10 @@ def _merged(parts: Sequence[_Known]) -> _Known:
         return parts[0]
     values = frozenset[Source]().union(*(values for values, _ in parts))
     return values, frozenset[Decider]().union(*(deciders for _, deciders in parts))
+
+
+def _refs(plan: Plan) -> tuple[ColumnRef, ...]:
+    return tuple(column.ref for column in plan.columns)
 
 
 def _inputs_first(plan: Plan) -> Iterator[Plan]:

@@ -11,6 +11,7 @@ from planner.logical import (
     Limit,
     LogicalPlan,
     Project,
+    Repartition,
     Sort,
     Union,
 )
@@ -52,6 +53,8 @@ def _visit(plan: LogicalPlan, observed: bool) -> LogicalPlan:
             if _delivered(child)[: len(plan.keys)] == plan.keys:
                 return child
             return plan.with_children((child,))
+        case Repartition():
+            return plan.with_children((_visit(plan.child, plan.at_most and observed),))
         case Project() | Filter() | Expand() | Union():
             return plan.with_children(tuple(_visit(c, observed) for c in plan.children))
         case Aggregate():

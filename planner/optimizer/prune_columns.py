@@ -17,6 +17,7 @@ from planner.logical import (
     OneRow,
     Project,
     Range,
+    Repartition,
     Scan,
     Sort,
     Union,
@@ -60,7 +61,7 @@ def prune(plan: LogicalPlan, needed: frozenset[int], *, narrow: bool) -> Logical
             if len(kept) < len(plan.aggregates):
                 plan = replace(plan, aggregates=kept)
             return plan.with_children((_narrowed(plan.child, _read(plan), narrow),))
-        case Filter() | Sort() | Limit():
+        case Filter() | Sort() | Limit() | Repartition():
             below = needed | _read(plan)
             return plan.with_children((prune(plan.child, below, narrow=narrow),))
         case Window():

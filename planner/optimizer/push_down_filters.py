@@ -13,6 +13,7 @@ from planner.logical import (
     Join,
     LogicalPlan,
     Project,
+    Repartition,
     Sort,
     Union,
     Window,
@@ -40,7 +41,7 @@ def _push(plan: LogicalPlan, parts: list[Expression]) -> LogicalPlan:
         case Project():
             mapping = {c.id: e for c, e in plan.items}
             return _child(plan, _push(plan.child, [substitute(p, mapping) for p in parts]))
-        case Sort():
+        case Sort() | Repartition():
             return _child(plan, _push(plan.child, parts))
         case Aggregate():
             return _aggregate(plan, parts)

@@ -8,7 +8,7 @@ the stage's schema, each pinned to its type. Joins keep the written order: the r
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.errors import InternalPlanError, ParameterError
@@ -30,6 +30,8 @@ from planner.functions.casts import cast_template
 from planner.functions.spell_collections import normalized, order_key
 from planner.physical import (
     AggregateExec,
+    BloomBuildExec,
+    BloomProbeExec,
     ExpandExec,
     FilterExec,
     GenerateExec,
@@ -39,6 +41,7 @@ from planner.physical import (
     PhysicalPlan,
     ProjectionExec,
     RangeExec,
+    RepartitionExec,
     ScanExec,
     SortExec,
     SortPreservingMergeExec,
@@ -52,6 +55,7 @@ from planner.sql.rows import RowWriter
 from planner.sql.types import interval_text, type_name
 from planner.sql.windows import WindowText
 from planner.stages import Engine, Stage
+from planner.types import Field
 
 _JOINS = {
     "duckdb": {"semi": "SEMI JOIN", "anti": "ANTI JOIN"},
@@ -74,14 +78,41 @@ def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Liter
     """
     renderer = _Renderer(engine, parameters)
     leaves = {id(leaf): position for position, leaf in enumerate(stage.leaves)}
-    block = renderer.plan(stage.fragment, leaves)
-    columns = stage.fragment.columns
-    pairs = zip(columns, stage.schema, strict=True)
+    fragment = engine_fragment(stage)
+    block = renderer.plan(fragment, leaves)
+    # What a task does to the rows afterwards gives other columns, but for a probe.
+    same = fragment.columns == stage.fragment.columns
+    fields = stage.schema if same else [Field(c.name, c.dtype) for c in fragment.columns]
+    pairs = zip(fragment.columns, fields, strict=True)
     items = ", ".join(
         f"CAST({_c(column)} AS {type_name(field.dtype, engine)}) AS c{position}"
         for position, (column, field) in enumerate(pairs)
     )
-    return f"SELECT {items}\nFROM {renderer.relation(block)}"
+    return f"SELECT {items}\nFROM {renderer.relation(block)}{_afterwards(stage, leaves)}"
+
+
+def engine_fragment(stage: Stage) -> PhysicalPlan:
+    """What an engine runs of a fragment: all but a Bloom filter at its root."""
+    root = stage.fragment
+    return root.children[0] if isinstance(root, BloomBuildExec | BloomProbeExec) else root
+
+
+def _afterwards(stage: Stage, leaves: Mapping[int, int]) -> str:
+    """What a task does to the rows that the engine gives, as a comment."""
+    root = stage.fragment
+    if isinstance(root, BloomProbeExec):
+        keys = _positions(root.left, root.keys)
+        source = leaves[id(root.right)]
+        return f"\n/* then the rows whose ({keys}) may be in the Bloom filter in_{source} */"
+    if isinstance(root, BloomBuildExec):
+        what = f"a Bloom filter of ({_positions(root.child, root.keys)})"
+        return f"\n/* then {what if root.keys else 'the union of these Bloom filters'} */"
+    return ""
+
+
+def _positions(plan: PhysicalPlan, keys: Sequence[Expression]) -> str:
+    places = {c.id: i for i, c in enumerate(plan.columns)}
+    return ", ".join(f"c{places[k.id]}" for k in keys if isinstance(k, ColumnRef))
 
 
 def render_scalar(
@@ -182,6 +213,8 @@ class _Renderer:
                 return self._aggregate(node, self._open(self.plan(node.child, leaves)))
             case SortExec() | SortPreservingMergeExec():
                 return self._sort(node, self.plan(node.child, leaves))
+            case RepartitionExec():
+                return self.plan(node.child, leaves)
             case LimitExec():
                 child = self._closed(self.plan(node.child, leaves))
                 limit = f"LIMIT {node.limit}" if node.limit is not None else ""

@@ -144,6 +144,9 @@ MORE = [
     "SELECT count(*) FILTER (WHERE l.price > 5), sum(l.line) FILTER (WHERE l.price > 7) FROM lines l JOIN orders o ON l.product = o.customer",
     "SELECT l.line > 1 AS late, o.status, count(*) FROM lines l JOIN orders o ON l.product = o.customer AND l.line < o.id GROUP BY l.line > 1, o.status",
     "SELECT o.status, l.line + o.customer AS k, count(*) FROM lines l JOIN orders o ON l.product = o.customer GROUP BY o.status, l.line + o.customer",
+    "SELECT /*+ REPARTITION(4, customer), COALESCE(2) */ customer, count(*) AS n FROM orders WHERE id > 2 GROUP BY customer",
+    "SELECT o.id, l.n FROM (SELECT /*+ REPARTITION(5, id) */ id, total FROM orders) o JOIN (SELECT /*+ REPARTITION(3) */ order_id, count(*) AS n FROM lines GROUP BY order_id) l ON o.id = l.order_id WHERE o.total > 2",
+    "SELECT /*+ COALESCE(1) */ id FROM (SELECT id FROM orders UNION ALL SELECT /*+ REPARTITION(2) */ order_id FROM lines) WHERE id IN (SELECT /*+ REPARTITION(2) */ id FROM customers)",
 ]  # fmt: skip
 ERRORS = ("9999-12-31", "9223372036854775807")
 FIXTURES = [

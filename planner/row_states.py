@@ -1,0 +1,36 @@
+"""A partial aggregate that merges nothing: in, a stage that ends in one; out, the same without it.
+
+    sum(v), count(v) of the rows of a task by k   ─▶   k, v, CASE WHEN v IS NULL THEN 0 ELSE 1 END
+
+Each row becomes the states of a group that has this row alone, in the columns and types of the
+partial aggregate. The final aggregate merges them like any others, so the rows of the query are
+the same; only the stage's own output has more, and takes no hash table to make. What a state is for
+one row stands in the registry of aggregates, next to the function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.aggregates import AGGREGATES
+from planner.operators import NamedExpression
+from planner.physical import AggregateExec, ProjectionExec
+from planner.stages import Stage
+
+
+def passed_through(stage: Stage) -> Stage | None:
+    """The stage with a row for each input row of its partial aggregate, or None.
+
+    None where it does not end in a partial aggregate with keys, or where a state has no form for
+    one row. The plan hash of the result means nothing: the stage is the same.
+    """
+    node = stage.fragment
+    if not isinstance(node, AggregateExec) or node.mode != "partial" or not node.groups:
+        return None
+    items: list[NamedExpression] = list(node.groups)
+    for column, call in node.aggregates:
+        row = AGGREGATES[call.function].row
+        if row is None or call.distinct:
+            return None
+        items.append((column, row(call)))
+    return replace(stage, fragment=ProjectionExec(node.child, tuple(items)))
