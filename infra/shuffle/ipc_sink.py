@@ -20,6 +20,7 @@ from typing import Any
 import google_crc32c
 import pyarrow as pa
 
+from infra.shuffle.encoding import Piece
 from infra.shuffle.map_file import Codec
 from infra.storage.object_store import ByteSink
 from planner.errors import StagecoachError
@@ -30,55 +31,69 @@ _MARK = b"crc32c="
 _MAGIC = b"ARROW1"
 _HEADER = _MAGIC + bytes(2)
 _END_OF_STREAM = b"\xff\xff\xff\xff" + bytes(4)
+_MARKER = 0xFFFF_FFFF
 _PREFIX_BYTES = 8  # of a message: a marker and the length of its metadata
-_JOIN_BYTES = 1 << 20
-"""Messages up to this size are made one piece: a copy costs less than many small writes."""
-
-Pieces = Sequence[Any]
-"""A message as bytes-like objects in order; its metadata is in the first ones."""
+_WRITE_BYTES = 512 << 10
+"""What is smaller is collected before it is written."""
+_SCRATCH_BYTES = 1 << 20
+"""Where messages are made: it stays in the processor's cache."""
+_COLUMN_BYTES = 512
+"""About what a column adds to a message: its metadata and the frames of its buffers."""
 
 
 class MessageFormatError(StagecoachError):
     """A message is not one that this module wrote."""
 
 
-class _PieceSink:
-    """A file to which Arrow writes, as little as it needs: it calls `write` for every buffer."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self.pieces: list[Any] = []
-        self.write = self.pieces.append
-
-    def take(self) -> list[Any]:
-        """Return what was written since the last call."""
-        pieces = self.pieces[:]
-        self.pieces.clear()
-        return pieces
-
-
 class MessageEncoder:
-    """Makes IPC messages of record batches of one schema."""
+    """Makes IPC messages of record batches of one schema, one after the other in one buffer."""
 
     def __init__(self, schema: pa.Schema, codec: Codec) -> None:
-        self._sink = _PieceSink()
-        sink = pa.PythonFile(self._sink, mode="w")
-        self._writer = pa.ipc.new_stream(sink, schema, options=write_options(codec))
-        # Arrow writes the schema together with the first batch.
-        columns = [pa.nulls(0, kind) for kind in schema.types]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-        self._sink.take()
+        self._schema = schema
+        self._options = write_options(codec)
+        self._schema_bytes = schema.serialize().size
+        self._scratch = pa.allocate_buffer(0)
+        self._position = 0
+        self._stream: tuple[pa.ipc.RecordBatchStreamWriter, pa.FixedSizeBufferWriter] | None = None
 
-    def encode(self, batch: pa.RecordBatch, partition: int) -> Pieces:
-        """Return the sealed message of a batch."""
+    def encode(self, piece: Piece, partition: int) -> pa.Buffer:
+        """Return the sealed message of a batch; it stands until the next one is made."""
         metadata = {METADATA_KEY: f"partition={partition:05d};crc32c={PLACEHOLDER.decode()}"}
-        self._writer.write_batch(batch, custom_metadata=metadata)
-        pieces = self._sink.take()
-        if sum(map(len, pieces)) <= _JOIN_BYTES:
-            pieces = [b"".join(pieces)]
-        _seal(pieces)
-        return pieces
+        expected = piece.num_bytes + piece.num_bytes // 128
+        try:
+            return self._write(piece.batch, metadata, expected)
+        except OSError:  # the buffer is full: how much a codec adds to a buffer is a guess
+            most = 2 * max(expected, pa.ipc.get_record_batch_size(piece.batch))
+            self._stream = None
+            return self._write(piece.batch, metadata, most + len(self._schema.names) * 4096)
+
+    def _write(
+        self, batch: pa.RecordBatch, metadata: dict[str, str], expected_bytes: int
+    ) -> pa.Buffer:
+        expected_bytes += (len(self._schema) + 4) * _COLUMN_BYTES
+        if self._stream is None or self._position + expected_bytes > self._scratch.size:
+            self._stream = self._begin(expected_bytes)
+        writer, sink = self._stream
+        start = self._position
+        writer.write_batch(batch, custom_metadata=metadata)
+        self._position = sink.tell()
+        message = self._scratch.slice(start, self._position - start)
+        place, checksum = _checksum_place(message), google_crc32c.value(message)
+        digits = slice(start + place, start + place + len(PLACEHOLDER))
+        memoryview(self._scratch).cast("B")[digits] = b"%08x" % checksum
+        return message
+
+    def _begin(
+        self, expected_bytes: int
+    ) -> tuple[pa.ipc.RecordBatchStreamWriter, pa.FixedSizeBufferWriter]:
+        """Start again at the beginning of the buffer, of a larger one if need be."""
+        # Arrow writes the schema together with the first batch.
+        least = self._schema_bytes + expected_bytes
+        if self._scratch.size < least:
+            self._scratch = pa.allocate_buffer(max(least, _SCRATCH_BYTES))
+        self._position = self._schema_bytes
+        sink = pa.FixedSizeBufferWriter(self._scratch)
+        return pa.ipc.new_stream(sink, self._schema, options=self._options), sink
 
 
 class MapFileSink:
@@ -90,6 +105,7 @@ class MapFileSink:
         self._encoder = MessageEncoder(schema, codec)
         self._position = 0
         self._checksum = 0
+        self._unwritten = bytearray()
         self._blocks: list[tuple[int, int, int]] = []
         self._hand_on(_HEADER)
         self._hand_on(schema.serialize().to_pybytes())
@@ -104,19 +120,20 @@ class MapFileSink:
         """CRC-32C of all of them."""
         return self._checksum
 
-    def write(self, batch: pa.RecordBatch, partition: int, range_checksum: int) -> tuple[int, int]:
+    def write(self, piece: Piece, partition: int, range_checksum: int) -> tuple[int, int]:
         """Append a batch; return its length in bytes and the partition's CRC-32C with it."""
-        return self.write_message(self._encoder.encode(batch, partition), range_checksum)
+        return self.write_message(self.encode(piece, partition), range_checksum)
 
-    def write_message(self, pieces: Pieces, range_checksum: int) -> tuple[int, int]:
+    def encode(self, piece: Piece, partition: int) -> pa.Buffer:
+        """Return the message of a batch, for `write_message`; it stands until the next one."""
+        return self._encoder.encode(piece, partition)
+
+    def write_message(self, message: bytes | pa.Buffer, range_checksum: int) -> tuple[int, int]:
         """Append a sealed message of this file's schema and codec, as `write` does a batch."""
-        start = self._position
-        metadata_bytes = _PREFIX_BYTES + _metadata_length(pieces)
-        for piece in pieces:
-            range_checksum = google_crc32c.extend(range_checksum, piece)
-            self._hand_on(piece)
-        length = self._position - start
-        self._blocks.append((start, metadata_bytes, length - metadata_bytes))
+        length, metadata_bytes = len(message), _metadata_bytes(message)
+        self._blocks.append((self._position, metadata_bytes, length - metadata_bytes))
+        range_checksum = google_crc32c.extend(range_checksum, message)
+        self._hand_on(message)
         return length, range_checksum
 
     def close(self) -> None:
@@ -124,11 +141,24 @@ class MapFileSink:
         footer = _footer(self._schema, self._blocks)
         self._hand_on(_END_OF_STREAM)
         self._hand_on(footer + struct.pack("<i", len(footer)) + _MAGIC)
+        self._write_out()
 
     def _hand_on(self, data: Any) -> None:
         self._checksum = google_crc32c.extend(self._checksum, data)
         self._position += len(data)
-        self._target.write(data)
+        # Few large writes cost less than many small ones.
+        if len(data) < _WRITE_BYTES:
+            self._unwritten += data
+            if len(self._unwritten) < _WRITE_BYTES:
+                return
+        self._write_out()
+        if len(data) >= _WRITE_BYTES:
+            self._target.write(data)
+
+    def _write_out(self) -> None:
+        if self._unwritten:
+            self._target.write(self._unwritten)
+            self._unwritten = bytearray()
 
 
 def write_options(codec: Codec) -> pa.ipc.IpcWriteOptions:
@@ -161,28 +191,22 @@ def unseal(metadata: bytes) -> tuple[bytes, int]:
     return metadata[:start] + PLACEHOLDER + metadata[start + len(PLACEHOLDER) :], checksum
 
 
-def _seal(pieces: list[Any]) -> None:
-    """Put the checksum of the message in place of its placeholder."""
-    checksum = message_checksum(pieces)
-    for position, piece in enumerate(pieces):
-        # The metadata comes before the body, so the first mark is not user data.
-        if isinstance(piece, bytes) and (found := piece.find(_MARK + PLACEHOLDER)) >= 0:
-            start = found + len(_MARK)
-            sealed = bytearray(piece)
-            sealed[start : start + len(PLACEHOLDER)] = f"{checksum:08x}".encode()
-            pieces[position] = bytes(sealed)
-            return
-    raise MessageFormatError("Arrow wrote a message without its custom metadata")
+def _checksum_place(message: pa.Buffer) -> int:
+    """Where the placeholder of the checksum is in a message."""
+    # The metadata comes before the body, so the mark is not user data.
+    metadata = message.slice(0, _metadata_bytes(message)).to_pybytes()
+    found = metadata.find(_MARK + PLACEHOLDER)
+    if found < 0:
+        raise MessageFormatError("Arrow wrote a message without its custom metadata")
+    return found + len(_MARK)
 
 
-def _metadata_length(pieces: Pieces) -> int:
-    """The length of a message's metadata, which its prefix tells."""
-    prefix = b""
-    for piece in pieces:
-        prefix += bytes(memoryview(piece)[: _PREFIX_BYTES - len(prefix)])
-        if len(prefix) == _PREFIX_BYTES:
-            break
-    return int(struct.unpack_from("<i", prefix, 4)[0])
+def _metadata_bytes(message: bytes | pa.Buffer) -> int:
+    """The length of a message's metadata with its prefix, which tells it."""
+    marker, length = struct.unpack_from("<Ii", message)
+    if marker != _MARKER:
+        raise MessageFormatError("Arrow wrote a message where none was expected")
+    return _PREFIX_BYTES + int(length)
 
 
 def _footer(schema: pa.Schema, blocks: Sequence[tuple[int, int, int]]) -> bytes:

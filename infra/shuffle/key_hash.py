@@ -26,6 +26,7 @@ _MIX_2 = _U64(0xC4CE_B9FE_1A85_EC53)
 _NEGATIVE_ZERO = _U64(1 << 63)
 _INFINITY = _U64(0x7FF << 52)
 _NAN = _U64(0xFFF << 51)
+_MASK = 0xFFFF_FFFF_FFFF_FFFF
 _FEW_ROWS = 32
 """Strings that are still unfinished when so few are left are hashed one by one, each in one go."""
 
@@ -34,12 +35,16 @@ _BYTE_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], dtype=np.uint64)
 
 
 def mix(values: UInt64Array) -> UInt64Array:
-    """Return MurmurHash3's 64-bit finaliser of each value."""
-    values = values ^ (values >> _U64(33))
+    """Return `values`, each replaced by MurmurHash3's 64-bit finaliser of it."""
+    # In place: what a new array for each step would cost is more than the arithmetic.
+    shifted = values >> _U64(33)
+    values ^= shifted
     values *= _MIX_1
-    values ^= values >> _U64(33)
+    np.right_shift(values, _U64(33), out=shifted)
+    values ^= shifted
     values *= _MIX_2
-    values ^= values >> _U64(33)
+    np.right_shift(values, _U64(33), out=shifted)
+    values ^= shifted
     return values
 
 
@@ -49,8 +54,16 @@ def combine(hashes: UInt64Array, key_hashes: UInt64Array) -> UInt64Array:
     return rotated * _MIX_1 + key_hashes
 
 
+def combine_first(seed: int, key_hashes: UInt64Array) -> UInt64Array:
+    """Return `combine` of rows that all have the hash `seed`; it takes `key_hashes` as its own."""
+    # In Python integers: numpy warns of overflow for scalars, though not for arrays.
+    rotated = (seed << 27 | seed >> 37) & _MASK
+    key_hashes += _U64(rotated * int(_MIX_1) & _MASK)
+    return key_hashes
+
+
 def finalize(hashes: UInt64Array) -> UInt64Array:
-    """Return the row hashes with every input bit spread over every output bit."""
+    """Return `hashes` with every input bit spread over every output bit."""
     return mix(hashes)
 
 
@@ -92,7 +105,7 @@ def _hash_values(array: pa.Array) -> UInt64Array:
         return _hash_decimals(array)
     if pa.types.is_floating(kind):
         with np.errstate(invalid="ignore"):  # widening a signalling NaN
-            doubles = _values(array, _FLOAT_TYPES[kind.bit_width]).astype(np.float64)
+            doubles = _values(array, _FLOAT_TYPES[kind.bit_width]).astype(np.float64, copy=False)
         return _hash_doubles(doubles)
     if pa.types.is_date32(kind):
         return _hash_integers(_values(array, np.int32))
@@ -168,12 +181,14 @@ def _hash_integers(values: _AnyArray) -> UInt64Array:
     """Hash integers of any width as 128-bit values; the high half is the sign."""
     if values.dtype == np.uint64:
         return _hash_wide(values, np.zeros_like(values))
-    signed = values.astype(np.int64)
+    signed = values.astype(np.int64, copy=False)
     return _hash_wide(signed.view(np.uint64), (signed >> 63).view(np.uint64))
 
 
 def _hash_wide(low: UInt64Array, high: UInt64Array) -> UInt64Array:
-    return mix((high * _WIDE) ^ low)
+    mixed = high * _WIDE
+    mixed ^= low
+    return mix(mixed)
 
 
 def _hash_doubles(values: npt.NDArray[np.float64]) -> UInt64Array:
@@ -336,7 +351,7 @@ def _hash_strings(
 
 def _word_key(position: int) -> np.uint64:
     # In Python integers: numpy warns of overflow for scalars, though not for arrays.
-    return _U64((position + 1) * int(_WORD) & 0xFFFF_FFFF_FFFF_FFFF)
+    return _U64((position + 1) * int(_WORD) & _MASK)
 
 
 def _sum_words(words: _Words, start: int, length: int, position: int) -> np.uint64:

@@ -28,6 +28,7 @@ from infra.shuffle.encoding import plain_schema, schema_hash
 from infra.shuffle.index import IndexSlice
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
 from infra.shuffle.partitioner import PARTITIONER_VERSION
+from infra.shuffle.sorted_blocks import BlocksSlice, SortedBlocks, append_blocks
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from planner.errors import StagecoachError
@@ -97,6 +98,7 @@ class Manifest:
         index_name: Name of the index file inside the shuffle prefix.
         index_bytes: Size of the index file.
         index_slices: Where the index of which partitions lies, with checksums.
+        blocks: Where the blocks of sorted map files lie in the index file; None without.
         lineage: Contents of all stages upstream that it was computed from, by fingerprint: a
             `content_hash` each. Two inputs that disagree must not be joined.
         metrics: What the run measured; free-form plain data, of which no field may be counted on:
@@ -122,6 +124,7 @@ class Manifest:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     lineage: Mapping[str, str] = field(default_factory=dict)
     partitioner_version: int = PARTITIONER_VERSION
+    blocks: BlocksSlice | None = None
 
     @property
     def stage_name(self) -> str:
@@ -180,6 +183,7 @@ class Manifest:
                 "name": self.index_name,
                 "num_bytes": self.index_bytes,
                 "slices": [vars(part) for part in self.index_slices],
+                **({} if self.blocks is None else {"blocks": vars(self.blocks)}),
             },
             "metrics": dict(self.metrics),
             # Left out where there is none: the hash of an older manifest stays what it was.
@@ -217,6 +221,7 @@ class Manifest:
             index_name=values["index"]["name"],
             index_bytes=values["index"]["num_bytes"],
             index_slices=tuple(IndexSlice(**part) for part in values["index"]["slices"]),
+            blocks=BlocksSlice.from_dict(values["index"].get("blocks")),
             metrics=values["metrics"],
             lineage=values.get("lineage", {}),
             created_at=values["created_at"],
@@ -283,6 +288,7 @@ def commit_manifest(
     schema = plain_schema(schema)
     ordered = _check_files(files, partitioning.num_partitions, schema)
     index = index_file.build_index([file.ranges for file in ordered])
+    content, blocks = append_blocks(index.content, [file.blocks for file in ordered])
     manifest = Manifest(
         fingerprint=fingerprint,
         plan_hash=plan_hash,
@@ -305,14 +311,15 @@ def commit_manifest(
         ),
         partition_rows=_totals([file.ranges.rows for file in ordered], partitioning),
         partition_bytes=_totals([file.ranges.lengths for file in ordered], partitioning),
-        index_name=layout.index_name(_content_hash(index.content, ordered)),
-        index_bytes=len(index.content),
+        index_name=layout.index_name(_content_hash(content, ordered)),
+        index_bytes=len(content),
         index_slices=index.slices,
+        blocks=blocks,
         metrics=dict(metrics or {}),
         lineage=dict(lineage or {}),
         created_at=created_at,
     )
-    store.write_bytes(layout.shuffle_file(fingerprint, manifest.index_name), index.content)
+    store.write_bytes(layout.shuffle_file(fingerprint, manifest.index_name), content)
     key, text = layout.manifest(fingerprint), manifest.to_json()
     store.put_if_absent(key, text)
     existing = _usable(store, manifest)
@@ -409,6 +416,25 @@ def load_index(
         raise ManifestError(manifest.stage_name, store.uri(key), "index not found") from error
     except index_file.IndexDamagedError as error:
         raise ManifestError(manifest.stage_name, store.uri(key), str(error)) from error
+
+
+def load_blocks(store: ObjectStore, manifest: Manifest) -> SortedBlocks | None:
+    """Return the blocks of a stage's sorted map files; None where they are not known.
+
+    Raises:
+        ManifestError: The index is missing or damaged.
+        StorageError: The store failed.
+    """
+    if manifest.blocks is None:
+        return None
+    key = layout.shuffle_file(manifest.fingerprint, manifest.index_name)
+    try:
+        return manifest.blocks.read(store, key)
+    except ObjectMissingError as error:
+        raise ManifestError(manifest.stage_name, store.uri(key), "index not found") from error
+    except ValueError as error:
+        problem = f"the index of sorted rows is damaged ({error})"
+        raise ManifestError(manifest.stage_name, store.uri(key), problem) from error
 
 
 def _check_files(files: Sequence[MapFile], num_partitions: int, schema: pa.Schema) -> list[MapFile]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from infra.shuffle.partitioner import MAX_PARTITIONS, PartitionKeyError
+from infra.shuffle.sorted_blocks import SortedBlocks
 
 PartitioningKind = Literal["shuffle", "broadcast", "gather"]
 Codec = Literal["none", "lz4", "zstd"]
@@ -21,7 +22,8 @@ class OutputPartitioning:
     """How the rows of a stage's output are divided.
 
     Attributes:
-        kind: `shuffle` by key hash; `broadcast` and `gather` have one partition in input order.
+        kind: `shuffle` by key hash, or row after row in turn if there are no keys; `broadcast` and
+            `gather` have one partition in input order.
         keys: Positions of the key columns; empty unless `shuffle`.
         num_partitions: How many partitions; 1 unless `shuffle`.
     """
@@ -36,10 +38,10 @@ class OutputPartitioning:
                 f"num_partitions is {self.num_partitions}; "
                 f"it must be between 1 and {MAX_PARTITIONS}"
             )
-        if self.num_partitions > 1 and (self.kind != "shuffle" or not self.keys):
+        if self.num_partitions > 1 and self.kind != "shuffle":
             raise PartitionKeyError(
-                f"{self.num_partitions} partitions of kind {self.kind!r} with {len(self.keys)} "
-                "keys: only a shuffle with at least one key has more than one partition"
+                f"{self.num_partitions} partitions of kind {self.kind!r}: only a shuffle has more "
+                "than one partition"
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,6 +93,7 @@ class MapFile:
         schema_hash: Hash of the columns in it; a commit checks that all files agree.
         ranges: Where each partition lies.
         spilled_bytes: Bytes that the writer spilled to local disk on the way.
+        blocks: Where which rows of a sorted file lie; None for any other.
     """
 
     name: str
@@ -102,6 +105,7 @@ class MapFile:
     schema_hash: str
     ranges: PartitionRanges
     spilled_bytes: int = 0
+    blocks: SortedBlocks | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that JSON can hold."""
@@ -118,6 +122,7 @@ class MapFile:
             "lengths": list(self.ranges.lengths),
             "rows": list(self.ranges.rows),
             "checksums": list(self.ranges.checksums),
+            "blocks": None if self.blocks is None else self.blocks.to_dict(),
         }
 
     @classmethod
@@ -129,6 +134,7 @@ class MapFile:
             rows=tuple(values["rows"]),
             checksums=tuple(values["checksums"]),
         )
+        blocks = values.get("blocks")
         return cls(
             name=values["name"],
             task_index=values["task_index"],
@@ -139,4 +145,5 @@ class MapFile:
             schema_hash=values["schema_hash"],
             spilled_bytes=values.get("spilled_bytes", 0),
             ranges=ranges,
+            blocks=None if blocks is None else SortedBlocks.from_dict(blocks),
         )

@@ -19,76 +19,83 @@ _MAX_METADATA_BYTES = 1 << 20
 _CORRUPT = "corrupt: its checksum does not fit"
 
 
-def decode_whole(
-    content: RangeBytes,
-    request: RangeRequest,
-    schema: pa.Schema,
-    positions: list[int] | None,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a range that is read in one go, without a copy if uncompressed.
-
-    Raises:
-        MessageFormatError: The bytes are not those that were written.
-    """
-    body = content.read(request.length)
-    if body.size != request.length:
-        raise MessageFormatError(f"short: {body.size} bytes, expected {request.length}")
-    if google_crc32c.value(body) != request.checksum:
-        raise MessageFormatError(_CORRUPT)
-    yield from _decode(body, schema, positions)
-
-
-def decode_stream(
-    content: RangeBytes,
-    request: RangeRequest,
-    schema: pa.Schema,
-    positions: list[int] | None,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a large range message by message; memory: one message.
-
-    Raises:
-        MessageFormatError: The bytes are not those that were written. Rows of messages that were
-            right may have been yielded before.
-    """
-    reader = _MessageReader(content, request.length)
-    checksum = 0
-    while reader.remaining:
-        try:
-            message = pa.ipc.read_message(pa.PythonFile(reader, mode="r"))
-        except EOFError as error:
-            raise MessageFormatError("short: ends inside a message") from error
-        except OSError as error:  # what Arrow raises for bytes that are no message
-            raise MessageFormatError(f"corrupt: {error}") from error
-        pieces = reader.take_pieces()
-        _check_message(pieces)
-        for piece in pieces:
-            checksum = google_crc32c.extend(checksum, piece)
-        if positions is not None:
-            yield from _decode(message.serialize(), schema, positions)
-            continue
-        yield pa.ipc.read_record_batch(message, schema)
-    if checksum != request.checksum:
-        raise MessageFormatError(_CORRUPT)
-
-
-def _decode(
-    body: pa.Buffer, schema: pa.Schema, positions: list[int] | None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of whole messages; of some columns only where `positions` are given.
+class RangeDecoder:
+    """Decodes ranges of files of one schema, one after the other.
 
     Arrow selects columns, and leaves its threads out (which cost more than they save for small
-    batches, and the cores have tasks of their own), only when it reads a stream. So the schema is
-    put in front; nothing is copied.
+    batches, and the cores have tasks of their own), only when it reads a stream. So all ranges
+    that are read in one go are one stream, with the schema in front; nothing is copied.
     """
-    kept = None if positions is None else sorted(set(positions))
-    options = pa.ipc.IpcReadOptions(included_fields=kept, use_threads=False)
-    source = pa.PythonFile(_Buffers([schema.serialize(), body]), mode="r")
-    with pa.ipc.open_stream(source, options=options) as reader:
-        for batch in reader:
-            if positions is None or kept is None:
-                yield batch
-            else:
-                yield batch.select([kept.index(position) for position in positions])
+
+    def __init__(self, schema: pa.Schema, positions: list[int] | None) -> None:
+        """Prepare to decode.
+
+        Args:
+            schema: Columns of the files.
+            positions: Those that are wanted, in this order; None for all.
+        """
+        self._schema = schema
+        self._kept = None if positions is None else sorted(set(positions))
+        self._picks = None
+        if positions is not None and self._kept is not None:
+            self._picks = [self._kept.index(position) for position in positions]
+        self._bytes = _Buffers()
+        self._reader: pa.ipc.RecordBatchStreamReader | None = None
+
+    def decode_whole(self, content: RangeBytes, request: RangeRequest) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a range that is read in one go, without a copy if uncompressed.
+
+        Raises:
+            MessageFormatError: The bytes are not those that were written.
+        """
+        body = content.read(request.length)
+        if body.size != request.length:
+            raise MessageFormatError(f"short: {body.size} bytes, expected {request.length}")
+        if google_crc32c.value(body) != request.checksum:
+            raise MessageFormatError(_CORRUPT)
+        yield from self._decode(body)
+
+    def decode_stream(self, content: RangeBytes, request: RangeRequest) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a large range message by message; memory: one message.
+
+        Raises:
+            MessageFormatError: The bytes are not those that were written. Rows of messages that
+                were right may have been yielded before.
+        """
+        reader = _MessageReader(content, request.length)
+        checksum = 0
+        while reader.remaining:
+            try:
+                message = pa.ipc.read_message(pa.PythonFile(reader, mode="r"))
+            except EOFError as error:
+                raise MessageFormatError("short: ends inside a message") from error
+            except OSError as error:  # what Arrow raises for bytes that are no message
+                raise MessageFormatError(f"corrupt: {error}") from error
+            pieces = reader.take_pieces()
+            _check_message(pieces)
+            for piece in pieces:
+                checksum = google_crc32c.extend(checksum, piece)
+            if self._picks is not None:
+                yield from self._decode(message.serialize())
+                continue
+            yield pa.ipc.read_record_batch(message, self._schema)
+        if checksum != request.checksum:
+            raise MessageFormatError(_CORRUPT)
+
+    def _decode(self, body: pa.Buffer) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of whole messages."""
+        if self._reader is None:
+            options = pa.ipc.IpcReadOptions(included_fields=self._kept, use_threads=False)
+            self._bytes.add(self._schema.serialize())
+            source = pa.PythonFile(self._bytes, mode="r")
+            self._reader = pa.ipc.open_stream(source, options=options)
+        self._bytes.add(body)
+        while self._bytes.remaining:
+            try:
+                batch = self._reader.read_next_batch()
+            except StopIteration as error:
+                raise MessageFormatError("corrupt: a stream ends within a range") from error
+            yield batch if self._picks is None else batch.select(self._picks)
 
 
 class _Buffers:
@@ -96,17 +103,20 @@ class _Buffers:
 
     closed = False
 
-    def __init__(self, buffers: list[pa.Buffer]) -> None:
-        self._buffers = buffers
+    def __init__(self) -> None:
+        self._buffer = pa.py_buffer(b"")
+        self._position = self.remaining = 0
 
-    def read(self, size: int = -1, /) -> pa.Buffer | bytes:
+    def add(self, buffer: pa.Buffer) -> None:
+        """Go on with `buffer`; what was added before has been read."""
+        self._buffer = buffer
+        self._position, self.remaining = 0, buffer.size
+
+    def read(self, size: int = -1, /) -> pa.Buffer:
         """Return the next bytes, at most `size`."""
-        while self._buffers and not self._buffers[0].size:
-            self._buffers.pop(0)
-        if not self._buffers:
-            return b""
-        piece = self._buffers[0].slice(0, size)
-        self._buffers[0] = self._buffers[0].slice(piece.size)
+        piece = self._buffer.slice(self._position, min(size, self.remaining))
+        self._position += piece.size
+        self.remaining -= piece.size
         return piece
 
 

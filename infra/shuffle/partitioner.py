@@ -19,13 +19,13 @@ pandas, which costs a second in every worker).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from infra.shuffle.key_hash import combine, finalize, hash_array, prepare
+from infra.shuffle.key_hash import combine, combine_first, finalize, hash_array, prepare
 from planner.errors import StagecoachError
 
 PARTITIONER_VERSION = 1
@@ -35,7 +35,7 @@ MAX_PARTITIONS = 1 << 16
 _BLOCK_ROWS = 1 << 15
 """Rows hashed at once: the dozen temporary arrays of a block stay in the processor's cache."""
 
-_SEED = np.uint64(0x5354_4147_4543_4F41)
+_SEED = 0x5354_4147_4543_4F41
 
 
 class PartitionKeyError(StagecoachError):
@@ -48,14 +48,22 @@ def hash_rows(batch: pa.RecordBatch, keys: Sequence[int]) -> npt.NDArray[np.uint
     Raises:
         PartitionKeyError: A key column has a type without a canonical form (struct, list, …).
     """
-    columns = [_key_column(batch, key) for key in keys]
     hashes = np.empty(batch.num_rows, dtype=np.uint64)
-    for start in range(0, batch.num_rows, _BLOCK_ROWS):
-        block = np.full(min(_BLOCK_ROWS, batch.num_rows - start), _SEED, dtype=np.uint64)
-        for column in columns:
-            block = combine(block, hash_array(column.slice(start, _BLOCK_ROWS)))
-        hashes[start : start + len(block)] = finalize(block)
+    for start, block in _hash_blocks(batch, keys):
+        hashes[start : start + len(block)] = block
     return hashes
+
+
+def _hash_blocks(
+    batch: pa.RecordBatch, keys: Sequence[int]
+) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
+    """Yield the first row and the hashes of each block of rows."""
+    columns = [_key_column(batch, key) for key in keys]
+    for start in range(0, batch.num_rows, _BLOCK_ROWS):
+        block = combine_first(_SEED, hash_array(columns[0].slice(start, _BLOCK_ROWS)))
+        for column in columns[1:]:
+            block = combine(block, hash_array(column.slice(start, _BLOCK_ROWS)))
+        yield start, finalize(block)
 
 
 def partition_ids(
@@ -77,8 +85,25 @@ def partition_ids(
         )
     if num_partitions == 1:
         return np.zeros(batch.num_rows, dtype=np.uint16)
-    high = hash_rows(batch, keys) >> np.uint64(32)
-    return ((high * np.uint64(num_partitions)) >> np.uint64(32)).astype(np.uint16)
+    ids = np.empty(batch.num_rows, dtype=np.uint16)
+    for start, block in _hash_blocks(batch, keys):
+        block >>= np.uint64(32)
+        block *= np.uint64(num_partitions)
+        block >>= np.uint64(32)
+        ids[start : start + len(block)] = block
+    return ids
+
+
+def partitions_in_turn(start: int, num_rows: int, num_partitions: int) -> npt.NDArray[np.uint16]:
+    """Return the partition of each of some rows that are dealt out one after the other.
+
+    Args:
+        start: How many rows were dealt out before.
+        num_rows: How many rows.
+        num_partitions: How many partitions.
+    """
+    places = np.arange(start, start + num_rows, dtype=np.int64) % num_partitions
+    return places.astype(np.uint16)
 
 
 def check_key_type(name: str, kind: pa.DataType) -> None:

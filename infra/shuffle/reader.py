@@ -29,7 +29,8 @@ from infra.shuffle.fetch import (
 )
 from infra.shuffle.ipc_sink import MessageFormatError
 from infra.shuffle.manifest import Manifest, load_index
-from infra.shuffle.messages import decode_stream, decode_whole
+from infra.shuffle.messages import RangeDecoder
+from infra.shuffle.sorted_blocks import Block
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from planner.errors import StagecoachError
@@ -83,6 +84,31 @@ def read_partitions(
         schema = pa.schema([schema.field(position) for position in positions])
     requests = _plan_requests(store, manifest, lo, hi, files)
     return schema, _read(store, manifest, requests, positions, memory_bytes)
+
+
+def read_blocks(
+    store: ObjectStore,
+    manifest: Manifest,
+    blocks: Sequence[Block],
+    *,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of some messages of map files with one partition, in the order given.
+
+    Args:
+        store: Where the stage's files are.
+        manifest: The stage's commit.
+        blocks: The messages.
+        memory_bytes: Bound of the stored bytes that are on their way or looked at.
+
+    Raises:
+        ShuffleReadError: Data is lost.
+    """
+    names = [layout.shuffle_file(manifest.fingerprint, file.name) for file in manifest.files]
+    requests = [
+        RangeRequest(key=names[block.file], partition=0, **block._asdict()) for block in blocks
+    ]
+    return _read(store, manifest, requests, None, memory_bytes)
 
 
 def read_table(
@@ -164,14 +190,13 @@ def _plan_requests(
     )
     requests = []
     for position in files:
+        key = layout.shuffle_file(manifest.fingerprint, manifest.files[position].name)
         for partition in range(lo, hi):
             row = (partition - lo) * num_files + position
             if lengths[row]:
                 requests.append(
                     RangeRequest(
-                        key=layout.shuffle_file(
-                            manifest.fingerprint, manifest.files[position].name
-                        ),
+                        key=key,
                         file=position,
                         partition=partition,
                         offset=offsets[row],
@@ -192,12 +217,14 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     sizes = [file.num_bytes for file in manifest.files]
     whole_bytes = min(WHOLE_RANGE_BYTES, request_bytes(memory_bytes))
+    decoder = RangeDecoder(manifest.schema, positions)
     current = None
     try:
         for current, content in fetch_ranges(store, requests, sizes, memory_bytes):
             rows = 0
-            decode = decode_whole if current.length <= whole_bytes else decode_stream
-            for batch in decode(content, current, manifest.schema, positions):
+            is_small = current.length <= whole_bytes
+            decode = decoder.decode_whole if is_small else decoder.decode_stream
+            for batch in decode(content, current):
                 rows += batch.num_rows
                 yield batch
             if rows != current.rows:

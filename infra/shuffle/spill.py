@@ -29,6 +29,10 @@ from infra.shuffle.ipc_sink import MessageEncoder
 from infra.shuffle.map_file import Codec
 from infra.storage.object_store import explain_os_error
 
+_LEAST_BYTES = 128 << 10
+"""Pieces of this size are batches of the map file: to join them would mean to compress them twice,
+which costs more than what larger batches save a reader."""
+
 
 @dataclass(frozen=True)
 class SpilledMessage:
@@ -81,7 +85,7 @@ class SpillRuns:
         return self._ends[-1] if self._ends else 0
 
     def add(self, pieces: Callable[[int], Iterator[Piece]]) -> None:
-        """Write one run: for each partition the rows that `pieces` yields for it.
+        """Write one run: for each partition the pieces, near the target size, that are yielded.
 
         Raises:
             StorageError: The folder cannot be written, or the disk is full.
@@ -91,11 +95,12 @@ class SpillRuns:
             position = self.num_bytes
             for partition in range(self._num_partitions):
                 self._first_messages.append(len(self._ends))
-                for piece in encoding.coalesce(pieces(partition), *self._targets):
-                    is_final = encoding.is_batch(piece, *self._targets)
+                for piece in pieces(partition):
+                    is_final = piece.num_bytes >= _LEAST_BYTES or encoding.is_batch(
+                        piece, *self._targets
+                    )
                     encoder = to_copy if is_final else to_join
-                    for content in encoder.encode(piece.batch, partition):
-                        position += file.write(content)
+                    position += file.write(encoder.encode(piece, partition))
                     self._ends.append(position)
                     self._rows.append(piece.batch.num_rows)
                     self._sizes.append(0 if is_final else piece.num_bytes)

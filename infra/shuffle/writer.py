@@ -19,22 +19,23 @@ import itertools
 from collections.abc import Iterator
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Self
 
 from infra.shuffle import encoding
 from infra.shuffle.encoding import Piece
-from infra.shuffle.ipc_sink import MapFileSink
+from infra.shuffle.ipc_sink import MapFileSink, message_checksum
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning, PartitionRanges
-from infra.shuffle.partitioner import check_key_type, partition_ids
+from infra.shuffle.partitioner import check_key_type, partition_ids, partitions_in_turn
+from infra.shuffle.row_order import RowOrder
+from infra.shuffle.sorted_blocks import BLOCK_BYTES, BlockSampler
+from infra.shuffle.sorted_rows import HeldRows, SortedChunk
 from infra.shuffle.spill import SpilledMessage, SpillRuns
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore
 from planner.errors import StagecoachError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DEFAULT_MEMORY_BYTES = 256 << 20
 DEFAULT_CHUNK_ROWS = 1 << 20
@@ -42,26 +43,6 @@ DEFAULT_BATCH_ROWS = 128 << 10
 DEFAULT_BATCH_BYTES = 8 << 20
 _CHUNK_BYTES = 8 << 20
 """Rows that are sorted at once; the values of more leave the processor's cache."""
-_MANY_PARTITIONS = 128
-"""Above this, many small slices cost more than the cache saves."""
-
-
-class SortedChunk:
-    """Rows of a chunk in partition order, and where each partition begins."""
-
-    def __init__(self, batch: pa.RecordBatch, bounds: npt.NDArray[np.int64]) -> None:
-        sizes = encoding.sizes(batch, bounds)
-        self._batch = batch
-        self._bounds: list[int] = bounds.tolist()
-        self._sizes: list[int] = sizes.tolist()
-        self.num_bytes = int(sizes.sum())
-
-    def rows_of(self, partition: int) -> Piece | None:
-        """Return the rows of one partition, without a copy; None if there are none."""
-        start, end = self._bounds[partition], self._bounds[partition + 1]
-        if start == end:
-            return None
-        return Piece(self._batch.slice(start, end - start), self._sizes[partition])
 
 
 class ShuffleWriter:
@@ -84,6 +65,7 @@ class ShuffleWriter:
         batch_rows: int = DEFAULT_BATCH_ROWS,
         batch_bytes: int = DEFAULT_BATCH_BYTES,
         spill_dir: str | None = None,
+        order: RowOrder | None = None,
     ) -> None:
         """Prepare to write; nothing is opened before the first row arrives.
 
@@ -99,6 +81,8 @@ class ShuffleWriter:
             batch_rows: Target rows of a batch in the file.
             batch_bytes: Target size of a batch in the file before compression.
             spill_dir: Local folder for spilled runs; `None` is the system's temporary folder.
+            order: How the rows of the only partition come sorted, so that ranges of them can be
+                read; None where they are not.
 
         Raises:
             PartitionKeyError: A key column cannot be hashed or does not exist.
@@ -112,11 +96,11 @@ class ShuffleWriter:
         self._chunk_rows = chunk_rows
         # Peak: held chunks (1/2), and either pending pieces, their concatenation and the take (up
         # to 1/8 each), or a batch, its concatenation and its message (1/16 each).
-        many = partitioning.num_partitions > _MANY_PARTITIONS
-        usual = 2 * _CHUNK_BYTES if many else _CHUNK_BYTES
-        self._chunk_bytes = max(1, min(usual, memory_bytes // 16))
+        self._chunk_bytes = max(1, min(_CHUNK_BYTES, memory_bytes // 16))
         self._held_limit = max(1, memory_bytes // 2)
         self._batch_rows = batch_rows
+        self._sampler = None if order is None or not self._single else BlockSampler(order)
+        batch_bytes = batch_bytes if self._sampler is None else min(batch_bytes, BLOCK_BYTES)
         self._batch_bytes = max(1, min(batch_bytes, memory_bytes // 16))
         for position in partitioning.keys:
             field = self._schema.field(position)
@@ -132,11 +116,12 @@ class ShuffleWriter:
         )
         self._stack.callback(self._spill.close)
         self._sink: MapFileSink | None = None
+        # Tasks begin at different partitions: the first ones must not get a row more of each.
+        self._dealt_rows = self._task_index
         self._pending: list[Piece] = []
         self._pending_rows = self._pending_bytes = 0
-        self._held: list[SortedChunk] = []
-        self._held_bytes = 0
         num_partitions = partitioning.num_partitions
+        self._held = HeldRows(num_partitions, batch_rows, self._batch_bytes)
         self._offsets = [0] * num_partitions
         self._lengths = [0] * num_partitions
         self._rows = [0] * num_partitions
@@ -217,7 +202,8 @@ class ShuffleWriter:
 
     def _fail(self, error: BaseException) -> None:
         self._done = True
-        self._pending, self._held = [], []
+        self._pending = []
+        self._held.clear()
         self._sink = None
         # The store's context manager sees the error, so it discards the file.
         stack = self._stack.pop_all()
@@ -248,36 +234,26 @@ class ShuffleWriter:
         """Bring the pending rows into partition order and hold them; spill if too many."""
         if not self._pending:
             return
-        chunk = self._sorted(encoding.concat([piece.batch for piece in self._pending]))
+        rows = encoding.concat([piece.batch for piece in self._pending])
         self._pending = []
         self._pending_rows = self._pending_bytes = 0
-        self._held.append(chunk)
-        self._held_bytes += chunk.num_bytes
-        if self._held_bytes >= self._held_limit:
-            self._spill.add(self._held_pieces)
-            self._held, self._held_bytes = [], 0
-
-    def _sorted(self, rows: pa.RecordBatch) -> SortedChunk:
         num_partitions = self._partitioning.num_partitions
-        ids = partition_ids(rows, self._partitioning.keys, num_partitions)
-        counts = np.bincount(ids, minlength=num_partitions)
-        bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        # A radix sort: the ids are 16 bits wide, and 8 bits take one pass less.
-        order = np.argsort(ids.astype(np.uint8) if num_partitions <= 256 else ids, kind="stable")
-        indices = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)])
-        return SortedChunk(pc.take(rows, indices, boundscheck=False), bounds)
-
-    def _held_pieces(self, partition: int) -> Iterator[Piece]:
-        for chunk in self._held:
-            if (piece := chunk.rows_of(partition)) is not None:
-                yield piece
+        if self._partitioning.keys:
+            ids = partition_ids(rows, self._partitioning.keys, num_partitions)
+        else:
+            ids = partitions_in_turn(self._dealt_rows, rows.num_rows, num_partitions)
+            self._dealt_rows += rows.num_rows
+        self._held.add(SortedChunk(rows, ids, num_partitions))
+        if self._held.num_bytes >= self._held_limit:
+            self._spill.add(self._held.pieces)
+            self._held.clear()
 
     def _assemble(self) -> None:
         """Write the file partition by partition, from runs in their order, then from memory."""
         for partition in range(self._partitioning.num_partitions):
             self._write_partition(
                 partition,
-                itertools.chain(self._spill.read(partition), self._held_pieces(partition)),
+                itertools.chain(self._spill.read(partition), self._held.pieces(partition)),
             )
 
     def _write_partition(self, partition: int, rows: Iterator[Piece | SpilledMessage]) -> None:
@@ -297,12 +273,15 @@ class ShuffleWriter:
             if kind is SpilledMessage:
                 for item in group:
                     if isinstance(item, SpilledMessage):
-                        written = sink.write_message([item.content], self._checksums[partition])
+                        written = sink.write_message(item.content, self._checksums[partition])
                         yield written, item.num_rows
                 continue
             pieces = (item for item in group if isinstance(item, Piece))
             for piece in encoding.coalesce(pieces, self._batch_rows, self._batch_bytes):
-                written = sink.write(piece.batch, partition, self._checksums[partition])
+                offset, message = sink.num_bytes, sink.encode(piece, partition)
+                written = sink.write_message(message, self._checksums[partition])
+                if self._sampler is not None:
+                    self._sampler.add(piece.batch, offset, written[0], message_checksum([message]))
                 yield written, piece.batch.num_rows
 
     def _report(self, sink: MapFileSink) -> MapFile:
@@ -315,6 +294,7 @@ class ShuffleWriter:
             checksum=sink.checksum,
             schema_hash=encoding.schema_hash(self._schema),
             spilled_bytes=self._spill.num_bytes,
+            blocks=None if self._sampler is None else self._sampler.result(),
             ranges=PartitionRanges(
                 offsets=tuple(self._offsets),
                 lengths=tuple(self._lengths),

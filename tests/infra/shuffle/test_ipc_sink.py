@@ -1,0 +1,75 @@
+"""Messages of map files: the buffer in which they are made, and how little is needed to read them."""
+
+from __future__ import annotations
+
+import io
+
+import google_crc32c
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from infra.shuffle.encoding import Piece, concat
+from infra.shuffle.ipc_sink import MapFileSink, MessageEncoder, unseal
+from infra.shuffle.map_file import Codec
+from infra.shuffle.sorted_rows import HeldRows, SortedChunk
+
+
+def batch(num_rows: int, seed: int = 0) -> pa.RecordBatch:
+    random = np.random.default_rng(seed)
+    numbers = random.integers(0, 1 << 62, num_rows)  # no codec makes these smaller
+    return pa.record_batch(
+        [pa.array(numbers), pa.array([f"{n:x}" for n in numbers], pa.string())], names=["n", "t"]
+    )
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4", "zstd"])
+@pytest.mark.parametrize("told", [0, 1.0, 10.0], ids=["far too few", "right", "too many"])
+def test_a_wrong_size_of_a_piece_costs_time_only(codec: Codec, told: float) -> None:
+    encoder = MessageEncoder(batch(0).schema, codec)
+    for seed, num_rows in enumerate([5, 200_000, 0, 40_000, 1]):
+        rows = batch(num_rows, seed)
+        message = encoder.encode(Piece(rows, int(rows.nbytes * told)), 7)
+        found = pa.ipc.read_record_batch(pa.ipc.read_message(message), rows.schema)
+        assert found.equals(rows)
+        assert b"partition=00007;" in message.to_pybytes()[:1000]
+        original, checksum = unseal(message.to_pybytes())
+        assert google_crc32c.value(original) == checksum
+
+
+def test_small_messages_are_written_together_and_nothing_is_lost() -> None:
+    class Target(io.BytesIO):
+        writes = 0
+
+        def write(self, data: object, /) -> int:
+            self.writes += 1
+            return super().write(data)  # type: ignore[arg-type]
+
+    target = Target()
+    sink = MapFileSink(target, batch(0).schema, "lz4")
+    batches = [batch(size, size) for size in (1, 2000, 100_000, 3, *[50] * 100)]
+    for rows in batches:
+        sink.write(Piece(rows, rows.nbytes), 0, 0)
+    sink.close()
+    content = target.getvalue()
+    assert target.writes < 10
+    assert (len(content), google_crc32c.value(content)) == (sink.num_bytes, sink.checksum)
+    with pa.ipc.open_file(pa.BufferReader(content)) as reader:
+        assert reader.num_record_batches == len(batches)
+        assert reader.read_all().to_batches()[1].equals(batches[1])
+
+
+@pytest.mark.parametrize("num_partitions", [1, 3, 40, 300])
+def test_held_rows_come_in_order_whatever_partition_is_asked_for(num_partitions: int) -> None:
+    random = np.random.default_rng(num_partitions)
+    held = HeldRows(num_partitions, batch_rows=3000, batch_bytes=1 << 20)
+    chunks = [batch(size, size) for size in (4000, 1, 900)]
+    ids = [random.integers(0, num_partitions, c.num_rows).astype(np.uint16) for c in chunks]
+    for rows, partitions in zip(chunks, ids, strict=True):
+        held.add(SortedChunk(rows, partitions, num_partitions))
+    whole, of_row = concat(chunks), np.concatenate(ids)
+    for partition in [*range(num_partitions), 0, num_partitions - 1, num_partitions // 2]:
+        pieces = list(held.pieces(partition))
+        found = [row for piece in pieces for row in piece.batch.to_pylist()]
+        assert found == whole.take(pa.array(np.flatnonzero(of_row == partition))).to_pylist()
+        assert all(piece.batch.num_rows <= 3000 for piece in pieces)
