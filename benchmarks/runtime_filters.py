@@ -1,8 +1,9 @@
 """What runtime filters save: `python -m benchmarks.runtime_filters --data data/tpch-sf1`.
 
-The bytes that queries of TPC-H shuffle with runtime filters and without, by the option
-`planner.runtime_filters`: once as planned by default and once with few broadcasts, as for larger
-data. Where the small side of a join is broadcast, its keys filter the other side anyway.
+The bytes that queries of TPC-H shuffle without runtime filters, with lists of keys, and with Bloom
+filters in their place; and with what the planner chooses by itself. Once as planned by default and
+once with few broadcasts, as for larger data: where the small side of a join is broadcast, its keys
+filter the other side anyway.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import sys
 import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from benchmarks.compare import difference
 from benchmarks.contenders import Sample, Stagecoach
 from benchmarks.report import machine, write
 from planner.stages import StageGraph
-from stagecoach.session import connect
+from stagecoach.session import Session, connect
 from stagecoach.terminal import configure_logging, discard_log, divert_noise
 from stagecoach.tpch import write_catalog
 
@@ -31,7 +33,14 @@ PLANS: dict[str, dict[str, object]] = {
     "default": {},
     "few broadcasts": {"broadcast_bytes": 1 << 20},
 }
+KINDS: dict[str, dict[str, object]] = {
+    "none": {"runtime_filters": False},
+    "list": {"key_list_bytes": 1 << 40, "bloom_bytes": 0},
+    "bloom": {"key_list_bytes": 0},
+    "chosen": {},
+}
 _MB = 1 << 20
+_WARM_UP = "q06"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +48,9 @@ class Shuffled:
     """A run of a query.
 
     Args:
-        num_bytes: Stored bytes of all shuffles, key lists included, the result not.
+        num_bytes: Stored bytes of all shuffles, filters included, the result not.
         num_rows: Rows of them.
-        filters: Stages that list keys.
+        filters: Runtime filters of both kinds.
         seconds: Of the query.
     """
 
@@ -63,27 +72,62 @@ def shuffled(sample: Sample, graph: StageGraph) -> Shuffled:
     )
 
 
+class Sessions:
+    """Sessions over one catalog, a session for each set of planner options, till all are closed.
+
+    Closing one stops the Spark of all others.
+
+    Args:
+        stack: Closes them.
+        catalog: The catalog file.
+        storage: Where shuffles are written and removed.
+    """
+
+    def __init__(self, stack: ExitStack, catalog: Path, storage: Path) -> None:
+        self._stack, self._catalog, self._storage = stack, catalog, storage
+        self._known: dict[str, Session] = {}
+
+    def get(self, options: dict[str, object]) -> Session:
+        """The session with these options of the planner."""
+        name = json.dumps(options, sort_keys=True)
+        if name not in self._known:
+            made = connect(self._catalog, self._storage, options=options)
+            self._known[name] = self._stack.enter_context(made)
+        return self._known[name]
+
+
 def measure(
-    catalog: Path, storage: Path, name: str, options: dict[str, object]
-) -> tuple[dict[str, Any], str | None]:
-    """A query with filters and without, and what differs between the results."""
+    sessions: Sessions, name: str, options: dict[str, object], repeat: int
+) -> tuple[dict[str, Any], list[str]]:
+    """A query with each kind of filter, and what differs between the results.
+
+    Args:
+        sessions: Run it.
+        name: Of the query.
+        options: Of the planner, besides those of the kind.
+        repeat: How often each plan runs; the fastest run counts.
+    """
     sql = (QUERIES / f"{name}.sql").read_text(encoding="utf-8")
     found: dict[str, Shuffled] = {}
-    samples: dict[str, Sample] = {}  # by plan: one without filters is run once
-    tables = []
-    for filters in (True, False):
-        given = {**options, "runtime_filters": filters}
-        with connect(catalog, storage, options=given) as session:
-            graph = session.plan(sql, name=name).graph
-            if graph.plan_hash not in samples:
-                runner = Stagecoach(session)
-                samples[graph.plan_hash] = runner.run(name, sql)
-                runner.clean_up()
-            sample = samples[graph.plan_hash]
-            found["with" if filters else "without"] = shuffled(sample, graph)
-            tables.append(sample.table)
-    row = {"query": name, **{side: vars(run) for side, run in found.items()}}
-    return row, difference(tables[0], tables[1], sql)
+    samples: dict[str, Sample] = {}  # by plan: kinds that change nothing are run once
+    for kind, given in KINDS.items():
+        session = sessions.get({**options, **given})
+        graph = session.plan(sql, name=name).graph
+        if graph.plan_hash not in samples:
+            samples[graph.plan_hash] = _fastest(Stagecoach(session), name, sql, repeat)
+        found[kind] = shuffled(samples[graph.plan_hash], graph)
+    first, *others = samples.values()
+    problems = [difference(first.table, other.table, sql) for other in others]
+    row = {"query": name, **{kind: vars(run) for kind, run in found.items()}}
+    return row, [f"{name}: {problem}" for problem in problems if problem is not None]
+
+
+def _fastest(runner: Stagecoach, name: str, sql: str, repeat: int) -> Sample:
+    runs = []
+    for _ in range(repeat):
+        runs.append(runner.run(name, sql))
+        runner.clean_up()
+    return min(runs, key=lambda sample: sample.seconds)
 
 
 @click.command(context_settings={"show_default": True})
@@ -101,7 +145,8 @@ def measure(
     default=Path(".stagecoach"),
     help="Local folder under which shuffles are written and removed.",
 )
-def main(names: str, data: Path, json_path: Path | None, storage: Path) -> None:
+@click.option("--repeat", type=click.IntRange(min=1), default=1, help="Runs of each plan.")
+def main(names: str, data: Path, json_path: Path | None, storage: Path, repeat: int) -> None:
     """Print the bytes that queries shuffle with runtime filters and without."""
     configure_logging(debug=False)
     divert_noise()
@@ -114,17 +159,22 @@ def main(names: str, data: Path, json_path: Path | None, storage: Path) -> None:
         "plans": {},
     }
     problems: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=storage) as root:
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=storage) as root, ExitStack() as stack:
         catalog = Path(root) / "catalog.yaml"
         write_catalog(catalog, data.resolve())
+        sessions = Sessions(stack, catalog, Path(root) / "storage")
+        warm_up = Stagecoach(sessions.get({}))  # Spark starts
+        warm_up.run(_WARM_UP, (QUERIES / f"{_WARM_UP}.sql").read_text(encoding="utf-8"))
         for plan, options in PLANS.items():
             rows = []
+            click.echo("\n".join(_head(plan)))
             for name in names.split(","):
-                row, problem = measure(catalog, Path(root) / "storage", name, options)
+                row, wrong = measure(sessions, name, options, repeat)
                 rows.append(row)
-                problems += [] if problem is None else [f"{name}, {plan}: {problem}"]
+                click.echo(_line(row))
+                problems += [f"{plan}, {problem}" for problem in wrong]
             document["plans"][plan] = {"options": options, "queries": rows}
-            click.echo("\n".join(_lines(plan, rows)))
+            click.echo()
     path = json_path or HERE / "results" / "runtime_filters.json"
     write(path, json.dumps(document, indent=2) + "\n")
     click.echo(f"Written to {path}")
@@ -135,20 +185,17 @@ def main(names: str, data: Path, json_path: Path | None, storage: Path) -> None:
         sys.exit(1)
 
 
-def _lines(plan: str, rows: list[dict[str, Any]]) -> list[str]:
-    lines = [
-        f"Shuffled by plan: {plan}",
-        f"{'query':8}{'filters':>8}{'with MB':>12}{'without MB':>12}{'share':>8}"
-        f"{'with s':>9}{'without s':>11}",
-    ]
-    for row in rows:
-        on, off = row["with"], row["without"]
-        share = on["num_bytes"] / off["num_bytes"] if off["num_bytes"] else 1.0
-        lines.append(
-            f"{row['query']:8}{on['filters']:8}{on['num_bytes'] / _MB:12.1f}"
-            f"{off['num_bytes'] / _MB:12.1f}{share:8.0%}{on['seconds']:9.2f}{off['seconds']:11.2f}"
-        )
-    return [*lines, ""]
+def _head(plan: str) -> list[str]:
+    kinds = "".join(f"{f'{kind} MB':>12}{'s':>8}{'filters':>9}" for kind in KINDS)
+    return [f"Shuffled by plan: {plan}", f"{'query':8}{kinds}"]
+
+
+def _line(row: dict[str, Any]) -> str:
+    cells = (row[kind] for kind in KINDS)
+    text = "".join(
+        f"{c['num_bytes'] / _MB:12.2f}{c['seconds']:8.2f}{c['filters']:9}" for c in cells
+    )
+    return f"{row['query']:8}{text}"
 
 
 if __name__ == "__main__":

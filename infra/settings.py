@@ -64,10 +64,17 @@ class EngineSettings:
         target_task_bytes: Input above which a stage gets more tasks than slots.
         min_task_bytes: Input below which a stage gets one task; 0 always splits.
         adaptive: Whether a stage that starts looks at the real sizes of what it reads: a skewed
-            partition is split among tasks, and what an empty input makes useless is not read.
+            partition is split among tasks, what an empty input makes useless is not read, a
+            small input of a join is read whole by every task, and a large sorted result is merged
+            by several.
         skew_factor: How many times larger than the median of the others a partition must be to
             count as skewed.
         skew_bytes: Stored bytes that a skewed partition has at least.
+        late_broadcast_bytes: Stored bytes up to which all but one input of a partitioned join may
+            be read whole by every task, each with whole map files of the largest one, where that
+            ends sooner than reading by partitions; 0 for never.
+        passing_share: Groups per row from which a task passes the rows of a partial aggregate on
+            as they are, as far as a sample of them tells; above 1 for never.
         progress_seconds: Time between two looks at the progress of a Spark job.
         metrics_pushgateway: Prometheus Pushgateway, `host:port` or URL, that a run's metrics are
             pushed to when it ends; empty for none.
@@ -98,6 +105,8 @@ class EngineSettings:
     adaptive: bool = True
     skew_factor: float = 4.0
     skew_bytes: int = 16 * _MB
+    late_broadcast_bytes: int = 16 * _MB
+    passing_share: float = 0.8
     progress_seconds: float = 0.2
     metrics_pushgateway: str = ""
     log_format: LogFormat = "text"
@@ -114,6 +123,8 @@ class EngineSettings:
             "min_task_bytes",
             "skew_factor",
             "skew_bytes",
+            "late_broadcast_bytes",
+            "passing_share",
             "claim_seconds",
         ):
             if getattr(self, name) < 0:

@@ -11,6 +11,7 @@ from typing import Any
 from infra.shuffle.manifest import Manifest
 from planner.physical import (
     AggregateExec,
+    BloomBuildExec,
     LimitExec,
     PhysicalPlan,
     ProjectionExec,
@@ -101,5 +102,6 @@ def per_task(node: PhysicalPlan, tasks: int) -> int:
     while _keeps_rows(node) and node.children:
         node = node.children[0]
     partial = isinstance(node, AggregateExec) and node.mode == "partial"
+    partial = partial or (isinstance(node, BloomBuildExec) and bool(node.keys))
     limited = isinstance(node, LimitExec) or (isinstance(node, SortExec) and node.fetch is not None)
     return max(tasks, 1) if partial or limited else 1

@@ -245,9 +245,11 @@ def load_or_take(
         snapshot = Snapshot.from_json(store.read_bytes(key))
     except ObjectMissingError:
         taken = take_snapshot(catalog, table_names)
-        store.put_if_absent(key, taken.to_json().encode())
+        text = taken.to_json().encode()
+        store.put_if_absent(key, text)
         # Read back even after a write: a racing process may have won.
-        snapshot = Snapshot.from_json(store.read_bytes(key))
+        found = store.read_bytes(key)
+        snapshot = taken if found == text else Snapshot.from_json(found)
     for name in table_names:
         snapshot.table(name)
     return snapshot

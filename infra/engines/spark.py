@@ -103,11 +103,11 @@ def run_sql(
         for name, leaf in views.items():
             _leaf_frame(spark, spec, leaf).createOrReplaceTempView(_quote(name))
         frame = _query(spark, spec.sql, parameters)
-        if len(frame.columns) != len(spec.types):
+        if len(frame.columns) != len(spec.fragment_types):
             raise QueryError(
-                f"Spark gives {len(frame.columns)} columns, the plan has {len(spec.types)}"
+                f"Spark gives {len(frame.columns)} columns, the plan has {len(spec.fragment_types)}"
             )
-        named = frame.toDF(*(f"c{i}" for i in range(len(spec.types))))
+        named = frame.toDF(*(f"c{i}" for i in range(len(spec.fragment_types))))
         written = named.mapInArrow(_write_function({**spec.to_dict(), "inputs": []}), REPORT_SCHEMA)
         return _collect(written, spec.stage_name)
     except SPARK_ERRORS as error:

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from infra.runtime.adaptive.coalesce import cut_evenly
+from infra.runtime.adaptive.requested import requested_tasks
 from infra.runtime.adaptive.skew import FilePiece, HotPartition, cut_pieces, makespan
+from infra.shuffle.sorted_blocks import SortedRange
 from planner.errors import InternalPlanError
 from planner.stages import Branch, Stage
 
@@ -78,10 +80,17 @@ class ScanSlice:
 
 @dataclass(frozen=True)
 class PartitionRange:
-    """The partitions `low` to `high` (exclusive) that a task reads of a stage input."""
+    """The partitions `low` to `high` (exclusive) that a task reads of a stage input.
+
+    Args:
+        low: The first.
+        high: The one after the last.
+        shared: Whether other tasks read them as well, so that a worker may keep them.
+    """
 
     low: int
     high: int
+    shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +101,16 @@ class PartitionPiece:
     piece: FilePiece
 
 
-LeafSlice = ScanSlice | PartitionRange | PartitionPiece
+@dataclass(frozen=True)
+class FileRange:
+    """The map files `low` to `high` (exclusive), all partitions, that a task reads of an input."""
+
+    low: int
+    high: int
+    num_bytes: int
+
+
+LeafSlice = ScanSlice | PartitionRange | PartitionPiece | FileRange | SortedRange
 
 
 @dataclass(frozen=True)
@@ -115,10 +133,12 @@ class InputSizes:
     Args:
         scans: Files by leaf position, for every `ScanExec`.
         partitions: Bytes of each partition by leaf position, for every `StageInputExec`.
+        files: Bytes of each map file, likewise, where they are known.
     """
 
     scans: Mapping[int, Sequence[SourceFile]]
     partitions: Mapping[int, Sequence[int]]
+    files: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     def whole(self, leaf: int) -> LeafSlice:
         """All of a leaf."""
@@ -140,13 +160,14 @@ class InputSizes:
                 leaf: (0,) * len(sizes) if leaf in leaves else sizes
                 for leaf, sizes in self.partitions.items()
             },
+            {leaf: files for leaf, files in self.files.items() if leaf not in leaves},
         )
 
     def reads_nothing(self, leaf: int, part: LeafSlice) -> bool:
         """Whether a slice of a leaf has no row."""
         if isinstance(part, ScanSlice):
             return not part.files
-        if isinstance(part, PartitionPiece):
+        if isinstance(part, PartitionPiece | FileRange | SortedRange):
             return False
         return not any(self.partitions[leaf][part.low : part.high])
 
@@ -187,19 +208,33 @@ def assign_tasks(
     }
     weights = [sum(sizes.num_bytes(leaf) for leaf in branch.leaves) for branch in branches]
     total = sum(weights)
-    wanted = _num_tasks(total, parallelism, target_task_bytes, min_task_bytes)
+    wanted = num_tasks(total, parallelism, target_task_bytes, min_task_bytes)
     cost = _TaskCost(parallelism, min_task_bytes)
     tasks: list[TaskAssignment] = []
     for branch, weight in zip(branches, weights, strict=True):
         count = max(1, round(wanted * weight / total)) if total else 1
-        for slices, num_bytes in _divide(branch, sizes, count, cost, hot):
+        requested = requested_tasks(stage, branch)
+        if requested is None or requested.at_most:
+            most = count if requested is None else min(count, requested.count)
+            shares = _divide(branch, sizes, most, cost, hot)
+        else:
+            shares = _one_each(branch, sizes)
+        for slices, num_bytes in shares:
             merged = {**shared, **slices}
             ordered = tuple(merged[leaf] for leaf in range(len(stage.leaves)))
             tasks.append(TaskAssignment(ordered, num_bytes))
     return tuple(tasks)
 
 
-def _num_tasks(total: int, parallelism: int, target: int, minimum: int) -> int:
+def num_tasks(total: int, parallelism: int, target: int, minimum: int) -> int:
+    """How many tasks an input is worth.
+
+    Args:
+        total: Its stored bytes.
+        parallelism: Tasks that run at once.
+        target: Input of a task above which there are more tasks than slots.
+        minimum: Input below which a further task is not worth it.
+    """
     if total < minimum:
         return 1
     rounds = max(math.ceil(total / target / parallelism), 1)
@@ -258,6 +293,16 @@ def _divide_partitions(
             # Spark starts tasks in order, and the largest should not be the last to start.
             result, ends = sorted(found, key=lambda share: -share[1]), end * _WORTH
     return result
+
+
+def _one_each(branch: Branch, sizes: InputSizes) -> list[_Share]:
+    """A task for each partition, of which there are as many as the query asks for."""
+    columns = [sizes.partitions[leaf] for leaf in branch.leaves]
+    weights = [sum(parts) for parts in zip(*columns, strict=True)]
+    return [
+        (dict.fromkeys(branch.leaves, PartitionRange(place, place + 1)), weight)
+        for place, weight in enumerate(weights)
+    ]
 
 
 def _ranges(

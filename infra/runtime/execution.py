@@ -23,6 +23,8 @@ from infra.engines.parquet import check_file
 from infra.engines.spark import run_sql, run_tasks
 from infra.errors import TaskFailedError
 from infra.runtime.adaptive.decision import Decision
+from infra.runtime.adaptive.passing import trial_decision
+from infra.runtime.bloom_steps import bloom_step, not_applied
 from infra.runtime.choices import adaptive_choices, input_choices, task_choices
 from infra.runtime.jobs import ProgressListener, job_tag, tagged_job, was_canceled
 from infra.runtime.plan_tasks import (
@@ -44,6 +46,7 @@ from infra.storage.object_store import ObjectStore, StorageOptions
 from planner.errors import SqlError
 from planner.expressions import Literal
 from planner.physical import ScanExec, StageInputExec
+from planner.row_states import passed_through
 from planner.sql.fragment import render_fragment
 from planner.stages import Stage, StageGraph
 from planner.types import DataType, Field
@@ -136,7 +139,11 @@ class Output:
             "host",
             "pid",
         )
-        tasks = [{name: getattr(r, name) for name in names} for r in self.reports]
+        tasks = [
+            {name: getattr(r, name) for name in names}
+            | ({} if r.trial is None else {"trial": vars(r.trial)})
+            for r in self.reports
+        ]
         return {
             "fallback_reason": self.fallback_reason,
             "seconds": round(self.seconds, 3),
@@ -155,6 +162,8 @@ def run_duckdb(attempt: Attempt) -> Output:
     stage, settings = attempt.stage, attempt.settings
     try:
         sql = render_fragment(stage, "duckdb", attempt.parameters)
+        rows = passed_through(stage)
+        row_sql = None if rows is None else render_fragment(rows, "duckdb", attempt.parameters)
     except SqlError as error:
         raise QueryError(str(error)) from error
     slots = task_slots(settings)
@@ -169,6 +178,7 @@ def run_duckdb(attempt: Attempt) -> Output:
         settings=_task_settings(attempt),
         engine_settings=settings,
         parallelism=slots,
+        row_sql=row_sql,
     )
     specs = planned.specs
     _log_decisions(attempt, planned.decisions)
@@ -176,6 +186,10 @@ def run_duckdb(attempt: Attempt) -> Output:
     with _job(attempt, spark):
         reports = run_tasks(spark, specs)
     _raise_failure(attempt, reports)
+    decisions = planned.decisions
+    if (tried := trial_decision(reports)) is not None:
+        _log_decisions(attempt, [tried])
+        decisions += (tried,)
     return Output(
         engine="duckdb",
         schema=output_schema(specs[0].types),
@@ -191,7 +205,7 @@ def run_duckdb(attempt: Attempt) -> Output:
                 ),
             ),
             **task_choices(settings, slots),
-            **adaptive_choices(planned.decisions),
+            **adaptive_choices(decisions),
         },
     )
 
@@ -216,6 +230,7 @@ def run_spark(attempt: Attempt) -> Output:
         attempt.parameters,
         adaptive=attempt.store if attempt.settings.adaptive else None,
     )
+    decisions = (*decisions, *not_applied(stage))
     _log_decisions(attempt, decisions)
     views = {f"in_{position}": leaf for position, leaf in enumerate(leaves)}
     types = tuple(f.dtype for f in stage.schema)
@@ -250,6 +265,7 @@ def _run_sql(
     parameters: Mapping[str, Literal],
     tables: Mapping[str, str],
 ) -> Output:
+    step = bloom_step(attempt.stage)
     spec = TaskSpec(
         query=attempt.graph.query,
         stage_id=attempt.stage.stage_id,
@@ -260,6 +276,7 @@ def _run_sql(
         types=types,
         output=output_partitioning(attempt.stage),
         settings=_task_settings(attempt),
+        bloom=None if step is None or step.kind == "probe" else step,
     )
     try:
         with (

@@ -12,9 +12,13 @@ from dataclasses import dataclass, replace
 from infra.catalog.snapshot import FileIdentity, Snapshot, TableSnapshot
 from infra.engines.inputs import FileRows, LeafColumn
 from infra.runtime.adaptive.decision import Decision
+from infra.runtime.adaptive.passing import TrialRule, with_trials
+from infra.runtime.adaptive.ranges import output_order
 from infra.runtime.adaptive.tasks import divide_stage, without_useless
+from infra.runtime.bloom_steps import bloom_step
 from infra.runtime.chunk_scans import ChunkScan, plan_chunk_scan, whole_chunk_table
 from infra.runtime.estimator import (
+    FileRange,
     FileSlice,
     InputSizes,
     LeafSlice,
@@ -27,8 +31,9 @@ from infra.runtime.key_pruning import KeyPruner
 from infra.runtime.prune_files import Constants, pruned_files, table_constants
 from infra.runtime.task_spec import InputSpec, ScanInput, ShuffleInput, TaskSettings, TaskSpec
 from infra.settings import EngineSettings
-from infra.shuffle.manifest import Manifest, load_index
+from infra.shuffle.manifest import Manifest, load_blocks, load_index
 from infra.shuffle.map_file import OutputPartitioning
+from infra.shuffle.sorted_blocks import SortedBlocks, SortedRange
 from infra.storage.object_store import ObjectStore, store_from_dict
 from planner.errors import CatalogError
 from planner.expressions import Literal
@@ -56,6 +61,7 @@ def input_sizes(
     """
     scans: dict[int, Sequence[SourceFile]] = {}
     partitions: dict[int, Sequence[int]] = {}
+    map_files: dict[int, Sequence[int]] = {}
     chunk_scans = chunk_scans or {}
     for position, leaf in enumerate(stage.leaves):
         if position in chunk_scans:
@@ -65,8 +71,10 @@ def input_sizes(
             files = pruned_files(stage.fragment, leaf, table, parameters, graph.time_zone)
             scans[position] = [_source(f) for f in files]
         else:
-            partitions[position] = manifests[leaf.stage_id].partition_bytes
-    return InputSizes(scans, partitions)
+            manifest = manifests[leaf.stage_id]
+            partitions[position] = manifest.partition_bytes
+            map_files[position] = [file.num_bytes for file in manifest.files]
+    return InputSizes(scans, partitions, map_files)
 
 
 def plan_chunk_scans(
@@ -111,6 +119,7 @@ def build_specs(
     settings: TaskSettings,
     engine_settings: EngineSettings,
     parallelism: int,
+    row_sql: str | None = None,
 ) -> StageTasks:
     """The tasks of a stage.
 
@@ -125,6 +134,8 @@ def build_specs(
         settings: What tasks need of the settings.
         engine_settings: Sizes of tasks, and what is decided by the sizes of inputs.
         parallelism: Task slots.
+        row_sql: The form of the fragment that gives each row of its partial aggregate as a state
+            of its own; None where there is none.
 
     Raises:
         CatalogError: A table is no longer what the plan was made for.
@@ -145,6 +156,12 @@ def build_specs(
         lengths: list[int] = index.column("length").to_pylist()
         return lengths
 
+    def blocks(position: int) -> SortedBlocks | None:
+        leaf = stage.leaves[position]
+        if not isinstance(leaf, StageInputExec):
+            return None
+        return load_blocks(store, manifests[leaf.stage_id])
+
     divided = divide_stage(
         stage,
         sizes,
@@ -152,8 +169,12 @@ def build_specs(
         is_head=stage is graph.head,
         parallelism=parallelism,
         file_bytes=file_bytes,
+        blocks=blocks,
+        is_local=store.is_local,
     )
     types = tuple(f.dtype for f in stage.schema)
+    order = None if stage is graph.head else output_order(stage)
+    step = bloom_step(stage)
     specs = tuple(
         TaskSpec(
             query=graph.query,
@@ -173,9 +194,14 @@ def build_specs(
             types=types,
             output=output_partitioning(stage),
             settings=settings,
+            order=order,
+            bloom=step,
         )
         for index, assignment in enumerate(divided.tasks)
     )
+    if engine_settings.adaptive:
+        rule = TrialRule(engine_settings.passing_share, row_sql)
+        specs = with_trials(stage, specs, rule, snapshot, manifests)
     return StageTasks(specs, (*pruned, *divided.decisions))
 
 
@@ -196,7 +222,7 @@ def bind_leaves(
             bound.append(chunk_scans[position].bind(part))
         elif isinstance(leaf, ScanExec) and isinstance(part, ScanSlice):
             bound.append(_bind_scan(leaf, part, snapshot, time_zone))
-        elif isinstance(leaf, StageInputExec) and isinstance(part, PartitionRange | PartitionPiece):
+        elif isinstance(leaf, StageInputExec) and not isinstance(part, ScanSlice):
             bound.append(_bind_shuffle(graph, leaf, part, manifests[leaf.stage_id]))
         else:
             raise TypeError(f"{type(part).__name__} is no slice of a {type(leaf).__name__}")
@@ -362,19 +388,29 @@ def _rows(file: FileIdentity, start: int, end: int, constants: Constants) -> Fil
 def _bind_shuffle(
     graph: StageGraph,
     leaf: StageInputExec,
-    part: PartitionRange | PartitionPiece,
+    part: PartitionRange | PartitionPiece | FileRange | SortedRange,
     manifest: Manifest,
 ) -> ShuffleInput:
+    low, high = 0, manifest.num_partitions
+    if isinstance(part, PartitionRange):
+        low, high = part.low, part.high
+    elif isinstance(part, PartitionPiece):
+        low, high = part.partition, part.partition + 1
     whole = ShuffleInput(
         columns=tuple(LeafColumn(f"c{c.id}", "", c.dtype) for c in leaf.outputs),
         fingerprint=manifest.fingerprint,
         manifest_hash=manifest.manifest_hash,
         stage=f"{graph.query}/stage_{leaf.stage_id}",
-        low=part.low if isinstance(part, PartitionRange) else part.partition,
-        high=part.high if isinstance(part, PartitionRange) else part.partition + 1,
+        low=low,
+        high=high,
     )
     if isinstance(part, PartitionRange):
-        return replace(whole, num_bytes=sum(manifest.partition_bytes[part.low : part.high]))
+        num_bytes = sum(manifest.partition_bytes[low:high])
+        return replace(whole, num_bytes=num_bytes, shared=part.shared)
+    if isinstance(part, SortedRange):
+        return replace(whole, num_bytes=part.num_bytes, sorted_range=part)
+    if isinstance(part, FileRange):
+        return replace(whole, num_bytes=part.num_bytes, files=(part.low, part.high))
     piece = part.piece
     return replace(
         whole,

@@ -15,11 +15,12 @@ import resource
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from infra.engines.bloom import BloomStep
 from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.chunk_steps import run_in_steps
 from infra.engines.duckdb import DuckDbSettings, run_fragment
@@ -33,8 +34,10 @@ from infra.engines.inputs import (
     watched,
 )
 from infra.engines.parquet import read_parquet_batches
+from infra.engines.trial import MIN_TRIED_ROWS, count_groups, predicted_share
 from infra.runtime.stage_log import captured_lines, error_lines
 from infra.runtime.task_spec import (
+    EXPANSION,
     InputSpec,
     ScanInput,
     ShuffleInput,
@@ -42,20 +45,19 @@ from infra.runtime.task_spec import (
     TaskReport,
     TaskSettings,
     TaskSpec,
+    TrialResult,
 )
 from infra.shuffle import broadcast_cache
 from infra.shuffle.manifest import Manifest, ManifestError, load_manifest
 from infra.shuffle.map_file import MapFile, OutputPartitioning
-from infra.shuffle.reader import read_partitions
+from infra.shuffle.reader import read_blocks, read_partitions
+from infra.shuffle.row_order import RowOrder
 from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore, store_from_dict
 from planner.types import DataType, Field, arrow_schema
 
 log = logging.getLogger(__name__)
-
-# Stored shuffle bytes are compressed; about this many bytes in memory each.
-_EXPANSION = 3
 
 
 @dataclass
@@ -67,6 +69,7 @@ class _Meter:
     write_seconds: float = 0.0
     started: float = field(default_factory=time.perf_counter)
     started_at: float = field(default_factory=time.time)
+    trial: TrialResult | None = None
 
     def read_first(self, num_rows: int) -> None:
         """Note that only so many rows of the first input were needed."""
@@ -123,9 +126,11 @@ def write_batches(
         with open_writer(
             store, spec.fingerprint, spec.task_index, token, schema, spec.output, spec.settings
         ) as writer:
-            for batch in watched(batches, upstream):
+            pinned = output_schema(spec.fragment_types)
+            rows = (_pinned(batch, pinned) for batch in watched(batches, upstream))
+            for batch in rows if spec.bloom is None else spec.bloom.apply(rows):
                 started = time.perf_counter()
-                writer.write(_pinned(batch, schema))
+                writer.write(batch)
                 meter.write_seconds += time.perf_counter() - started
             file = writer.close()
     except Exception as error:
@@ -181,15 +186,29 @@ def _run(spec: TaskSpec, attempt: str, meter: _Meter) -> MapFile:
     store = store_from_dict(spec.settings.store)
     schema = output_schema(spec.types)
     inputs = [_engine_input(store, i, spec.settings, p, meter) for p, i in enumerate(spec.inputs)]
+    step = spec.bloom
+    filter_rows = _take_filter(inputs, step)
+    sql, chosen = _chosen_form(spec, inputs, meter)
     with (
         run_in_steps(
-            spec.sql, inputs, schema, _database_settings(spec.settings), read=meter.read_first
+            sql,
+            chosen,
+            output_schema(spec.fragment_types),
+            _database_settings(spec.settings),
+            read=meter.read_first,
         ) as batches,
         open_writer(
-            store, spec.fingerprint, spec.task_index, attempt, schema, spec.output, spec.settings
+            store,
+            spec.fingerprint,
+            spec.task_index,
+            attempt,
+            schema,
+            spec.output,
+            spec.settings,
+            spec.order,
         ) as writer,
     ):
-        for batch in batches:
+        for batch in batches if step is None else step.apply(batches, filter_rows):
             started = time.perf_counter()
             writer.write(batch)
             meter.write_seconds += time.perf_counter() - started
@@ -197,6 +216,54 @@ def _run(spec: TaskSpec, attempt: str, meter: _Meter) -> MapFile:
         file = writer.close()
         meter.write_seconds += time.perf_counter() - started
     return file
+
+
+def _take_filter(
+    inputs: list[EngineInput | ChunkInput], step: BloomStep | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the input that is a Bloom filter, which the engine does not get."""
+    if step is None or step.source < 0:
+        return iter(())
+    found = inputs[step.source]
+    if not isinstance(found, ArrowInput):
+        return iter(())
+    inputs[step.source] = ParquetInput(found.columns, ())
+    return found.batches()
+
+
+def _chosen_form(
+    spec: TaskSpec, inputs: Sequence[EngineInput | ChunkInput], meter: _Meter
+) -> tuple[str, Sequence[EngineInput | ChunkInput]]:
+    """The SQL to run, after a trial if the task is to make one, and what it reads."""
+    trial, started = spec.trial, time.perf_counter()
+    plain = [one for one in inputs if not isinstance(one, ChunkInput)]
+    if trial is None or len(plain) < len(inputs):
+        return spec.sql, inputs
+    try:
+        counted = count_groups(
+            trial.sql,
+            trial.num_keys,
+            plain,
+            trial.leaf,
+            trial.num_rows,
+            trial.files,
+            _database_settings(spec.settings),
+        )
+    except QueryError:
+        log.debug("%s, task %d: the trial failed", spec.stage_name, spec.task_index, exc_info=True)
+        # What is wrong with the data, the fragment itself finds; it has not begun to read.
+        return spec.sql, inputs
+    of_rows = trial.of_rows * counted.rows / max(counted.input_rows, 1)
+    share = predicted_share(counted.rows, counted.groups, of_rows)
+    passed = counted.rows >= MIN_TRIED_ROWS and share >= trial.share
+    meter.trial = TrialResult(
+        rows=counted.rows,
+        groups=counted.groups,
+        share=round(share, 4),
+        passed=passed,
+        seconds=round(time.perf_counter() - started, 4),
+    )
+    return trial.sql if passed else spec.sql, counted.inputs
 
 
 def open_writer(
@@ -207,6 +274,7 @@ def open_writer(
     schema: pa.Schema,
     output: OutputPartitioning,
     settings: TaskSettings,
+    order: RowOrder | None = None,
 ) -> ShuffleWriter:
     """The writer of a task's map file, whichever engine produces the rows."""
     os.makedirs(settings.spill_dir, exist_ok=True)
@@ -218,6 +286,7 @@ def open_writer(
         codec=settings.codec,
         memory_bytes=settings.writer_memory_bytes,
         spill_dir=settings.spill_dir,
+        order=order,
     )
 
 
@@ -231,7 +300,8 @@ def read_shuffle(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a range of partitions with the leaf's names and types.
 
-    A broadcast input is kept for the next tasks of this process.
+    A broadcast input, and one that other tasks read as well, is kept for the next tasks of this
+    process.
 
     Raises:
         ShuffleReadError: The upstream stage's output is lost.
@@ -242,12 +312,16 @@ def read_shuffle(
 
     def read() -> Iterator[pa.RecordBatch]:
         memory = settings.reader_memory_bytes
+        if (part := spec.sorted_range) is not None:
+            for batch in read_blocks(store, manifest, part.blocks, memory_bytes=memory):
+                yield conform(part.rows_of(batch), schema)
+            return
         files = None if spec.files is None else range(*spec.files)
         _, batches = read_partitions(store, manifest, low, high, files=files, memory_bytes=memory)
         for batch in batches:
             yield conform(_share_of(batch, *spec.share), schema)
 
-    if manifest.partitioning.kind != "broadcast":
+    if manifest.partitioning.kind != "broadcast" and not spec.shared:
         yield from read()
         return
     key = manifest.manifest_hash, low, high, spec.columns
@@ -306,6 +380,7 @@ def _report(
         host=socket.gethostname(),
         pid=os.getpid(),
         log=lines,
+        trial=meter.trial,
     )
 
 
@@ -327,7 +402,7 @@ def _engine_input(
         return ParquetInput(spec.columns, ())
     read = functools.partial(read_shuffle, store, spec, spec.low, spec.high, settings)
     metered = functools.partial(_metered, read, position, meter)
-    return ArrowInput(spec.columns, metered, spec.num_bytes * _EXPANSION)
+    return ArrowInput(spec.columns, metered, spec.num_bytes * EXPANSION)
 
 
 def _metered(

@@ -10,15 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from infra.engines.bloom import BloomStep
 from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.errors import InputLostError, QueryError
 from infra.engines.inputs import FileRows, LeafColumn
 from infra.errors import ShuffleReadError, StorageError, StorageRefusedError, TaskFailedError
 from infra.shuffle.manifest import ManifestError
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
+from infra.shuffle.row_order import RowOrder
+from infra.shuffle.sorted_blocks import SortedRange
 from infra.storage import secrets
 from planner.errors import StagecoachError
 from planner.types import DataType, parse_type
+
+EXPANSION = 3
+"""Stored shuffle bytes are compressed; about this many bytes in memory each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +52,8 @@ class ShuffleInput:
         num_bytes: Stored bytes of those partitions.
         files: First of the map files that are read and the one after the last; None for all.
         share: Of the rows of each batch, the part of this number of so many parts.
+        sorted_range: The rows of sorted files that are read; None for all.
+        shared: Whether other tasks read the same, so that a worker keeps it for its next ones.
     """
 
     columns: tuple[LeafColumn, ...]
@@ -57,9 +65,63 @@ class ShuffleInput:
     num_bytes: int = 0
     files: tuple[int, int] | None = None
     share: tuple[int, int] = (0, 1)
+    sorted_range: SortedRange | None = None
+    shared: bool = False
 
 
 InputSpec = ScanInput | ShuffleInput | ChunkInput
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """How a task finds out whether its partial aggregate reduces its rows.
+
+    Args:
+        sql: The fragment that gives each row as a state of its own instead.
+        num_keys: How many of the first columns are keys.
+        leaf: Position of the input that is sampled.
+        num_rows: Rows of the sample.
+        of_rows: About how many rows that input has.
+        files: What the sample is, of a scan; of a stage's output it is the first rows.
+        share: Groups per row from which the rows are passed on.
+    """
+
+    sql: str
+    num_keys: int
+    leaf: int
+    num_rows: int
+    of_rows: int
+    files: tuple[FileRows, ...]
+    share: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `from_dict`."""
+        return {**vars(self), "files": [list(vars(f).values()) for f in self.files]}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Trial:
+        """The trial that `to_dict` described."""
+        files = tuple(FileRows(*file) for file in values["files"])
+        return cls(**{**values, "files": files})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialResult:
+    """What a trial showed.
+
+    Args:
+        rows: Rows that reached the aggregate.
+        groups: Groups among them.
+        share: Groups per row that all rows of the task are expected to have.
+        passed: Whether the task passed its rows on.
+        seconds: How long the trial took.
+    """
+
+    rows: int
+    groups: int
+    share: float
+    passed: bool
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +160,9 @@ class TaskSpec:
         types: Pinned types of the output columns `c0`, `c1`, ….
         output: How the output is divided.
         settings: Shared by all tasks of the stage.
+        trial: How the task chooses between two forms of the fragment; None where it has one.
+        order: How the output is sorted, where ranges of it may be read; None where it is not.
+        bloom: What becomes of the rows of the fragment before they are written; None for nothing.
     """
 
     query: str
@@ -109,6 +174,14 @@ class TaskSpec:
     types: tuple[DataType, ...]
     output: OutputPartitioning
     settings: TaskSettings
+    order: RowOrder | None = None
+    bloom: BloomStep | None = None
+    trial: Trial | None = None
+
+    @property
+    def fragment_types(self) -> tuple[DataType, ...]:
+        """Types of the columns that the SQL gives."""
+        return self.types if self.bloom is None else self.bloom.types or self.types
 
     @property
     def stage_name(self) -> str:
@@ -127,6 +200,9 @@ class TaskSpec:
             "types": [str(t) for t in self.types],
             "output": self.output.to_dict(),
             "settings": {**vars(self.settings), "directories": list(self.settings.directories)},
+            "trial": None if self.trial is None else self.trial.to_dict(),
+            "order": None if self.order is None else self.order.to_list(),
+            "bloom": None if self.bloom is None else self.bloom.to_dict(),
         }
 
     @classmethod
@@ -144,6 +220,9 @@ class TaskSpec:
             types=tuple(parse_type(t) for t in values["types"]),
             output=OutputPartitioning.from_dict(values["output"]),
             settings=TaskSettings(**settings),
+            trial=None if values["trial"] is None else Trial.from_dict(values["trial"]),
+            order=None if values["order"] is None else RowOrder.from_list(values["order"]),
+            bloom=None if values["bloom"] is None else BloomStep.from_dict(values["bloom"]),
         )
 
 
@@ -198,6 +277,7 @@ class TaskReport:
         host: Machine that ran it.
         pid: Process that ran it.
         log: What it logged, and the traceback of its failure.
+        trial: What it found out before it chose a form of the fragment, if it tried.
     """
 
     task_index: int
@@ -215,6 +295,7 @@ class TaskReport:
     host: str = ""
     pid: int = 0
     log: tuple[str, ...] = ()
+    trial: TrialResult | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `from_dict`."""
@@ -222,6 +303,7 @@ class TaskReport:
             **vars(self),
             "file": None if self.file is None else self.file.to_dict(),
             "failure": None if self.failure is None else vars(self.failure),
+            "trial": None if self.trial is None else vars(self.trial),
         }
 
     @classmethod
@@ -230,6 +312,8 @@ class TaskReport:
         changed = dict(values)
         for name in ("rows_in", "bytes_in", "log"):
             changed[name] = tuple(values[name])
+        if values.get("trial") is not None:
+            changed["trial"] = TrialResult(**values["trial"])
         if values["file"] is not None:
             changed["file"] = MapFile.from_dict(values["file"])
         if values["failure"] is not None:
@@ -264,7 +348,8 @@ def _input_to_dict(spec: InputSpec) -> dict[str, Any]:
     if isinstance(spec, ScanInput):
         files = [list(vars(f).values()) for f in spec.files]
         return {"kind": "scan", "columns": columns, "files": files}
-    return {"kind": "shuffle", **vars(spec), "columns": columns}
+    part = None if spec.sorted_range is None else spec.sorted_range.to_dict()
+    return {"kind": "shuffle", **vars(spec), "columns": columns, "sorted_range": part}
 
 
 def _input_from_dict(values: Mapping[str, Any]) -> InputSpec:
@@ -273,6 +358,9 @@ def _input_from_dict(values: Mapping[str, Any]) -> InputSpec:
     columns = tuple(LeafColumn.from_list(c) for c in values["columns"])
     if values["kind"] == "scan":
         return ScanInput(columns=columns, files=tuple(FileRows(*f) for f in values["files"]))
-    rest = {k: v for k, v in values.items() if k not in ("kind", "columns", "files", "share")}
-    files = None if values["files"] is None else tuple(values["files"])
-    return ShuffleInput(columns=columns, files=files, share=tuple(values["share"]), **rest)
+    found = {k: v for k, v in values.items() if k not in ("kind", "columns")}
+    found["files"] = None if values["files"] is None else tuple(values["files"])
+    found["share"] = tuple(values["share"])
+    if values["sorted_range"] is not None:
+        found["sorted_range"] = SortedRange.from_dict(values["sorted_range"])
+    return ShuffleInput(columns=columns, **found)

@@ -51,6 +51,7 @@ DRIVER_BYTES = 8 << 20
 """Largest stored result that this process writes itself."""
 MIN_TASK_BYTES = 64 << 20
 """Stored bytes below which a task is not split."""
+_ANY_BYTES = 1 << 62
 _REPORT_SCHEMA = "task bigint, report string"
 
 
@@ -83,6 +84,8 @@ def publish_stage(context: StageContext, result: StageResult, target: PublishTar
     Raises:
         PublishError: The stage has no output, or see `publish`.
     """
+    from infra.runtime.adaptive.requested import asks_for_tasks  # the planner with it
+
     if result.manifest is None:
         raise PublishError(f"query '{context.graph.query}' has no result to publish; run it again")
     return publish(
@@ -94,6 +97,7 @@ def publish_stage(context: StageContext, result: StageResult, target: PublishTar
         spark=context.session,
         run_id=context.run_id,
         progress=context.progress,
+        keeps_files=asks_for_tasks(context.graph.head),
     )
 
 
@@ -107,6 +111,7 @@ def publish(
     spark: Callable[[], SparkSession],
     run_id: str = "",
     progress: ProgressListener | None = None,
+    keeps_files: bool = False,
 ) -> Published:
     """Write a head stage's output as Parquet and commit it as a version of a table.
 
@@ -119,6 +124,7 @@ def publish(
         spark: Gives the Spark session if one is needed.
         run_id: The run.
         progress: Told of completed tasks, from another thread.
+        keeps_files: Whether each map file becomes a file of the table, whatever its size.
 
     Returns:
         The version; one that is there already if this result has been published before.
@@ -148,7 +154,13 @@ def publish(
     if current is not None and is_published(current, change):
         return _reused(current, change, started)
     apply_change(current, change)  # refuses what does not fit before anything is written
-    tasks = list(_tasks(manifest, columns, target, row_keys, change.token, store, settings))
+    ranges = list(_file_ranges(manifest, target.target_file_bytes, settings))
+    if keeps_files:
+        ranges = [(place, place + 1) for place in range(len(manifest.files))] or ranges
+    target_bytes = _ANY_BYTES if keeps_files else target.target_file_bytes
+    tasks = list(
+        _tasks(manifest, columns, target, row_keys, change.token, store, ranges, target_bytes)
+    )
     reports = _run(tasks, manifest, store, settings, spark, run_id, progress)
     change = _with_files(change, [file for report in reports for file in report.files])
     try:
@@ -178,9 +190,9 @@ def _tasks(
     row_keys: RowKeys | None,
     token: str,
     store: ObjectStore,
-    settings: EngineSettings,
+    ranges: Sequence[tuple[int, int]],
+    target_bytes: int,
 ) -> Iterator[WriteTask]:
-    ranges = list(_file_ranges(manifest, target.target_file_bytes, settings))
     for index, (first, end) in enumerate(ranges):
         yield WriteTask(
             store=store.to_dict(),
@@ -196,7 +208,7 @@ def _tasks(
             partition_by=target.partition_by,
             partition_key=target.partition_keys[0] if target.partition_keys else None,
             row_keys=row_keys,
-            target_bytes=target.target_file_bytes,
+            target_bytes=target_bytes,
             writes_empty=index == 0 and not manifest.num_rows,
         )
 

@@ -360,17 +360,20 @@ def test_rows_are_sparks_whatever_is_decided(
         min_task_bytes=0,
         skew_bytes=1,
         skew_factor=2.0,
+        late_broadcast_bytes=0,
     )
     for name in ("hot", "facts", "none"):
         spark.read.parquet(str(tables / name)).createOrReplaceTempView(name)
     kept = WHOLE if kind == "skew" else WHOLE_BESIDE_EMPTY
+    # Where the keys of an empty input are known already, the other one is not even shuffled.
+    wanted = {"skew"} if kind == "skew" else {"empty", "prune"}
     for sql in [*(SPLIT if kind == "skew" else EMPTY), *kept]:
         graph = plan_query(sql, catalog, OPTIONS, name="q")
         found, manifests = run(graph, catalog, settings, spark)
         assert found == rows_of(spark.sql(sql).toArrow()), sql
         assert {m.engine for m in manifests} == {"duckdb"}
         decided = {d["kind"] for m in manifests for d in m.metrics.get("adaptive", ())}
-        assert (kind in decided) == (sql not in kept), (sql, decided)
+        assert bool(wanted & decided) == (sql not in kept), (sql, decided)
 
 
 @pytest.mark.spark
@@ -385,4 +388,4 @@ def test_spark_does_not_read_what_is_useless_either(
     assert rows == []
     assert {m.engine for m in manifests} == {"spark"}
     told = [d["kind"] for m in manifests for d in m.metrics.get("adaptive", ())]
-    assert "empty" in told
+    assert {"empty", "prune"} & set(told)

@@ -19,6 +19,7 @@ from infra.engines.errors import InputLostError
 from infra.engines.inputs import LeafColumn, leaf_schema
 from infra.runtime.chunk_scans import ChunkScan, plan_chunk_scan, pruned_chunks
 from infra.runtime.estimator import InputSizes, ScanSlice, assign_tasks
+from infra.storage.object_store import StorageOptions
 from planner.chunks import slices
 from planner.chunks.chunk import Chunk
 from planner.errors import CatalogError
@@ -81,9 +82,14 @@ def task_rows(fragment: PhysicalPlan, scan: ChunkScan, tasks: int, folder: Path)
 
 
 def task_values(
-    fragment: PhysicalPlan, scan: ChunkScan, tasks: int, folder: Path
+    fragment: PhysicalPlan,
+    scan: ChunkScan,
+    tasks: int,
+    folder: Path,
+    storage: StorageOptions | None = None,
 ) -> tuple[list[list[Any]], int]:
     """The rows of all tasks of a stage with one scan, and how many rows were left unread."""
+    options = {} if storage is None else storage.to_dict()
     columns = fragment.columns
     fields = tuple(Field(c.name, c.dtype) for c in columns)
     stage = Stage(
@@ -110,7 +116,7 @@ def task_values(
     for task in assigned:
         share = task.slices[0]
         assert isinstance(share, ScanSlice)
-        leaf = ChunkInput.from_dict(scan.bind(share).to_dict())
+        leaf = replace(ChunkInput.from_dict(scan.bind(share).to_dict()), storage_options=options)
         needed: list[int] = []
         with run_in_steps(sql, [leaf], schema, settings, read=needed.append) as batches:
             rows += [list(r.values()) for b in batches for r in b.to_pylist()]

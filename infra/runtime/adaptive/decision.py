@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from typing import Literal as OneOf
 
-DecisionKind = OneOf["coalesce", "skew", "empty", "prune"]
+DecisionKind = OneOf[
+    "coalesce", "skew", "empty", "prune", "bloom", "broadcast", "passing", "ranges"
+]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from planner.physical import (
     LimitExec,
     PhysicalPlan,
     ProjectionExec,
+    RepartitionExec,
     ScanExec,
     SortExec,
     SortPreservingMergeExec,
@@ -48,6 +49,7 @@ _ROW_BY_ROW = (
     SortPreservingMergeExec,
     LimitExec,
     WindowExec,
+    RepartitionExec,
 )
 
 

@@ -22,6 +22,7 @@ from infra.runtime.adaptive.decision import Decision
 from infra.runtime.adaptive.empty import name_of
 from planner.physical import (
     AggregateExec,
+    BloomProbeExec,
     ExpandExec,
     FilterExec,
     GenerateExec,
@@ -188,6 +189,8 @@ def _splittable(node: PhysicalPlan, positions: Mapping[int, int]) -> set[int]:
             return {positions[id(node)]} if node.kind == "shuffle" else set()
         case FilterExec() | ProjectionExec() | GenerateExec() | ExpandExec():
             return _splittable(node.child, positions)
+        case BloomProbeExec():
+            return _splittable(node.left, positions)
         case AggregateExec() if node.mode == "partial":
             return _splittable(node.child, positions)
         case UnionExec():

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from infra.runtime.adaptive.broadcast import (
+    LOCAL_REQUEST_BYTES,
+    REMOTE_REQUEST_BYTES,
+    BroadcastRule,
+    read_as_broadcast,
+)
 from infra.runtime.adaptive.coalesce import coalesce_decision
 from infra.runtime.adaptive.decision import Decision
 from infra.runtime.adaptive.empty import empty_decision, find_empty
+from infra.runtime.adaptive.ranges import Blocks, divide_merge
+from infra.runtime.adaptive.requested import asks_for_tasks
 from infra.runtime.adaptive.skew import (
     HotPartition,
     SkewRule,
@@ -16,13 +24,17 @@ from infra.runtime.adaptive.skew import (
     splittable_leaves,
 )
 from infra.runtime.estimator import (
+    FileRange,
     InputSizes,
     PartitionPiece,
     PartitionRange,
     TaskAssignment,
     assign_tasks,
+    num_tasks,
 )
+from infra.runtime.task_spec import EXPANSION
 from infra.settings import EngineSettings
+from infra.shuffle.fetch import request_bytes
 from planner.stages import Stage
 
 FileBytes = Callable[[int, int], Sequence[int]]
@@ -45,6 +57,8 @@ def divide_stage(
     is_head: bool,
     parallelism: int,
     file_bytes: FileBytes,
+    blocks: Blocks | None = None,
+    is_local: bool = True,
 ) -> DividedStage:
     """Share out the inputs of a stage among tasks.
 
@@ -55,13 +69,18 @@ def divide_stage(
         is_head: Whether the stage makes the result.
         parallelism: Task slots.
         file_bytes: Asked for skewed partitions only.
+        blocks: Asked for sorted files that several tasks may merge; None for one task.
+        is_local: Whether the inputs are local files, for which requests cost little.
     """
     decisions: list[Decision] = []
     hot: list[HotPartition] = []
+    splittable: frozenset[int] = frozenset()
     if settings.adaptive:
         sizes, decisions = without_useless(stage, sizes)
         rule = SkewRule(settings.skew_factor, settings.skew_bytes)
-        hot = _hot_partitions(stage, sizes, rule, is_head, file_bytes)
+        if not asks_for_tasks(stage):  # else their number is not ours to choose
+            splittable = splittable_leaves(stage, is_head=is_head)
+        hot = _hot_partitions(stage, sizes, rule, splittable, file_bytes)
     tasks = assign_tasks(
         stage,
         sizes,
@@ -71,7 +90,14 @@ def divide_stage(
         hot=hot,
     )
     if settings.adaptive:
+        broadcast_rule = _broadcast_rule(settings, parallelism, is_local=is_local)
+        tasks, found = read_as_broadcast(stage, sizes, tasks, splittable, broadcast_rule)
         tasks = _without_idle(stage, sizes, tasks)
+        decisions += found
+        tasks, found = divide_merge(
+            stage, sizes, tasks, _worth_tasks(tasks, settings, parallelism), blocks
+        )
+        decisions += found
     decisions += _division_decisions(stage, sizes, tasks, hot)
     return DividedStage(tasks, tuple(decisions))
 
@@ -85,10 +111,32 @@ def without_useless(stage: Stage, sizes: InputSizes) -> tuple[InputSizes, list[D
     return sizes.without(found.unread), [] if decision is None else [decision]
 
 
+def _broadcast_rule(settings: EngineSettings, parallelism: int, *, is_local: bool) -> BroadcastRule:
+    return BroadcastRule(
+        max_bytes=settings.late_broadcast_bytes,
+        slots=parallelism,
+        task_bytes=settings.min_task_bytes,
+        request_bytes=LOCAL_REQUEST_BYTES if is_local else REMOTE_REQUEST_BYTES,
+        max_request_bytes=request_bytes(settings.reader_memory_bytes),
+        cached_bytes=settings.broadcast_cache_bytes // EXPANSION,
+    )
+
+
+def _worth_tasks(
+    tasks: Sequence[TaskAssignment], settings: EngineSettings, parallelism: int
+) -> int:
+    """How many tasks the input of some would be worth if any row could go to any task."""
+    total = sum(task.num_bytes for task in tasks)
+    return num_tasks(total, parallelism, settings.target_task_bytes, settings.min_task_bytes)
+
+
 def _hot_partitions(
-    stage: Stage, sizes: InputSizes, rule: SkewRule, is_head: bool, file_bytes: FileBytes
+    stage: Stage,
+    sizes: InputSizes,
+    rule: SkewRule,
+    splittable: Collection[int],
+    file_bytes: FileBytes,
 ) -> list[HotPartition]:
-    splittable = splittable_leaves(stage, is_head=is_head)
     return [
         HotPartition(leaf, partition, tuple(file_bytes(leaf, partition)))
         for branch in stage.branches
@@ -131,6 +179,8 @@ def _division_decisions(
     ]
     for branch in stage.branches:
         if branch.kind != "partitions" or any(leaf in branch.leaves for leaf, _ in split):
+            continue
+        if any(leaf in branch.leaves and isinstance(part, FileRange) for leaf, part in parts):
             continue
         columns = [sizes.partitions[leaf] for leaf in branch.leaves]
         filled = sum(1 for parts_of in zip(*columns, strict=True) if any(parts_of))

@@ -1,0 +1,78 @@
+"""A stage graph run task by task in this process: no Spark, but all of the runtime below it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from infra.catalog.catalog import FileCatalog
+from infra.catalog.snapshot import take_snapshot
+from infra.runtime.adaptive.decision import Decision
+from infra.runtime.plan_tasks import build_specs, output_partitioning, task_settings
+from infra.runtime.task import output_schema, run_task
+from infra.runtime.task_spec import TaskReport, TaskSpec
+from infra.settings import EngineSettings
+from infra.shuffle.manifest import Manifest, commit_manifest
+from infra.storage.object_store import ObjectStore
+from planner.row_states import passed_through
+from planner.sql.fragment import render_fragment
+from planner.stages import Stage, StageGraph
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """What a stage came to."""
+
+    manifest: Manifest
+    specs: tuple[TaskSpec, ...]
+    decisions: tuple[Decision, ...]
+    reports: tuple[TaskReport, ...] = ()
+
+
+def run_here(
+    graph: StageGraph, catalog: FileCatalog, settings: EngineSettings, store: ObjectStore
+) -> Sequence[StageRun]:
+    """All stages of a graph, each of which DuckDB must be able to run."""
+    snapshot = take_snapshot(catalog, sorted(name for name, _ in graph.tables))
+    done: list[StageRun] = []
+    for stage in graph.stages:
+        types = tuple(f.dtype for f in stage.schema)
+        rows = passed_through(stage)
+        planned = build_specs(
+            graph,
+            stage,
+            sql=render_fragment(stage, "duckdb", {}),
+            fingerprint=_fingerprint(stage, settings),
+            snapshot=snapshot,
+            manifests={i: done[i].manifest for i in stage.inputs},
+            parameters={},
+            settings=task_settings(settings, store, snapshot, graph.time_zone),
+            engine_settings=settings,
+            parallelism=settings.parallelism,
+            row_sql=None if rows is None else render_fragment(rows, "duckdb", {}),
+        )
+        # As plain data, as tasks travel.
+        specs = [TaskSpec.from_dict(json.loads(json.dumps(s.to_dict()))) for s in planned.specs]
+        reports = [run_task(spec) for spec in specs]
+        for report in reports:
+            assert report.failure is None, report.failure
+        manifest = commit_manifest(
+            store,
+            specs[0].fingerprint,
+            [report.file for report in reports if report.file is not None],
+            plan_hash=stage.plan_hash,
+            query=graph.query,
+            stage_id=stage.stage_id,
+            engine="duckdb",
+            schema=output_schema(types),
+            partitioning=output_partitioning(stage),
+            codec=settings.codec,
+            created_at="2026-01-01T00:00:00Z",
+        )
+        done.append(StageRun(manifest, tuple(specs), planned.decisions, tuple(reports)))
+    return done
+
+
+def _fingerprint(stage: Stage, settings: EngineSettings) -> str:
+    return f"{stage.stage_id:02x}{int(settings.adaptive):02x}{stage.plan_hash[:60]}"
