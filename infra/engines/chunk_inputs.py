@@ -27,6 +27,7 @@ class ChunkRows:
         version: Its modification time in ns or ETag; empty if it is not to be checked.
         sequence: Number of the write.
         stored: Which of the needed columns the file has, by source name, with the file's types.
+        may_hold_nan: Which of the stored columns may hold NaN.
         has_duplicates: Whether a key may occur twice in it.
         has_deletes: Whether rows may be marked as deleted.
         clip: SQL over the names of columns: which rows are meant; empty for all.
@@ -41,6 +42,7 @@ class ChunkRows:
     version: str
     sequence: int
     stored: tuple[tuple[str, str], ...]
+    may_hold_nan: tuple[str, ...] = ()
     has_duplicates: bool = True
     has_deletes: bool = False
     clip: str = ""
@@ -48,6 +50,7 @@ class ChunkRows:
     def __post_init__(self) -> None:
         # JSON, in which a task travels, has no tuples.
         object.__setattr__(self, "stored", tuple((name, kind) for name, kind in self.stored))
+        object.__setattr__(self, "may_hold_nan", tuple(self.may_hold_nan))
 
     @property
     def is_whole(self) -> bool:

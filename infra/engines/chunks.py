@@ -210,7 +210,7 @@ class _Binder:
         stored = {source: parse_type(kind) for source, kind in first.stored}
         items = []
         for column in self._columns.values():
-            text = self._value(column, stored)
+            text = self._value(column, stored, column.source in first.may_hold_nan)
             items.append(f"{text} AS {_quote(column.name)}")
             if column.dtype.is_floating:
                 twin = normalized(text, column.dtype)
@@ -222,10 +222,15 @@ class _Binder:
         select = f"SELECT {', '.join(items)} FROM {source}"
         return f"SELECT * FROM ({select}) WHERE {first.clip}" if first.clip else select
 
-    def _value(self, column: LeafColumn, stored: dict[str, DataType]) -> str:
+    def _value(self, column: LeafColumn, stored: dict[str, DataType], may_be_nan: bool) -> str:
         kind = _type(column.dtype)
         if column.source not in stored:
             return f"CAST(NULL AS {kind})"
+        if may_be_nan:
+            # DuckDB takes the bounds of a row group for true, and they leave NaN out; it has none
+            # of what is computed.
+            name = _quote(column.source)
+            return f"CAST(CASE WHEN {name} IS NULL THEN NULL ELSE {name} END AS {kind})"
         # DuckDB drops a cast to the type that the column already has, so filters reach the file.
         return f"CAST({_quote(column.source)} AS {kind})"
 
@@ -317,7 +322,7 @@ def _likeness(file: ChunkRows, ordered: bool) -> tuple[object, ...]:
     """What files have in common that one SELECT reads."""
     if ordered or not file.is_whole or not _is_native(file):
         return (file.uri, file.row_start, file.clip)
-    return (file.stored, file.clip)
+    return (file.stored, file.may_hold_nan, file.clip)
 
 
 def _is_native(file: ChunkRows) -> bool:

@@ -169,7 +169,8 @@ class ChunkScan:
 
     def _rows(self, chunk: Chunk, rows: FileSlice | None, part: Slice | None = None) -> ChunkRows:
         needed = dict.fromkeys(c.source for c in (*self._columns, *self._hidden))
-        stored = ((source, chunk.type_of(source)) for source in needed)
+        stored = [(source, chunk.type_of(source)) for source in needed]
+        bounded = {r.name for r in chunk.ranges if r.low is not None and r.high is not None}
         start, end = (0, chunk.num_rows) if part is None else part.rows_of(chunk)
         return ChunkRows(
             uri=chunk.uri,
@@ -181,6 +182,11 @@ class ChunkScan:
             version=chunk.file_version,
             sequence=chunk.sequence,
             stored=tuple((source, str(kind)) for source, kind in stored if kind is not None),
+            may_hold_nan=tuple(
+                source
+                for source, kind in stored
+                if kind is not None and kind.is_floating and source not in bounded
+            ),
             has_duplicates=chunk.may_contain_duplicates,
             has_deletes=chunk.has_deletes,
             clip="" if part is None or part.holds_times_of(chunk) else self._time_clip(part),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,8 @@ from infra.runtime.chunk_scans import ChunkScan, plan_chunk_scan, pruned_chunks
 from infra.runtime.estimator import InputSizes, ScanSlice, assign_tasks
 from infra.storage.object_store import StorageOptions
 from planner.chunks import slices
-from planner.chunks.chunk import Chunk
+from planner.chunks.chunk import Chunk, DedupTable
+from planner.chunks.context import ChunkContext
 from planner.errors import CatalogError
 from planner.expressions import (
     TRUE,
@@ -37,8 +39,8 @@ from planner.physical import DedupScanExec, FilterExec, PhysicalPlan, SortExec
 from planner.sql.fragment import render_fragment
 from planner.stages import Branch, Stage, StageOutput
 from planner.tree import walk
-from planner.types import BIGINT, BOOLEAN, Field, arrow_schema
-from tests.planner.chunks.chunk_sets import GROUP_ROWS, ChunkSet, chunk_set
+from planner.types import BIGINT, BOOLEAN, DOUBLE, Field, arrow_schema
+from tests.planner.chunks.chunk_sets import FIELDS, GROUP_ROWS, ChunkSet, chunk_set
 from tests.planner.chunks.model import Model
 
 _CASES = int(os.environ.get("STAGECOACH_CHUNK_CASES", "60"))
@@ -217,3 +219,18 @@ def test_another_key_than_planned_asks_for_a_new_plan() -> None:
     other = replace(leaf, key=("f",))
     with pytest.raises(CatalogError, match="compile the query again"):
         plan_chunk_scan(fragment, other, snapshot, {}, "UTC")
+
+
+def test_rows_with_nan_are_compared_as_spark_does(tmp_path: Path) -> None:
+    # NaN is above all numbers, and the bounds of a row group do not tell of it.
+    table = DedupTable(name="t", columns=FIELDS[:2], primary_key=("k",))
+    chunk = Chunk(chunk_id="c", may_contain_duplicates=False, columns=FIELDS[:2], num_rows=2)
+    rows = {"c": [{"k": 1, "ratio": 0.0}, {"k": 2, "ratio": math.nan}]}
+    case = ChunkSet(ChunkContext(table), (chunk,), rows, TRUE, None)
+    chunks = written(case, tmp_path)
+    for function, expected in (("lt", ["[1, 0.0]"]), ("gt", ["[2, nan]"])):
+        one = Literal(DOUBLE, 1.0)
+        wanted = call(function, BOOLEAN, case.context.ref("ratio"), one)
+        fragment, leaf, snapshot = scan_of(case, chunks, wanted)
+        scan = plan_chunk_scan(fragment, leaf, snapshot, {}, "UTC")
+        assert task_rows(fragment, scan, 1, tmp_path) == expected
