@@ -74,7 +74,9 @@ def test_leaves_overlap_in_the_timeline(page: Page, shop: Shop) -> None:
 
 def _bar(page: Page, step: str) -> tuple[float, float]:
     """Where the bar of a step begins and ends, in pixels."""
-    box = page.locator(f'.chart-element.box[data-tooltip="{step}"]').bounding_box()
+    bar = page.locator(f'.chart-element.box[data-tooltip="{step}"]')
+    _comes(bar)
+    box = bar.bounding_box()
     assert box is not None, step
     assert box["width"] > 0
     return box["x"], box["x"] + box["width"]
