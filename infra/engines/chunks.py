@@ -24,6 +24,7 @@ from infra.engines.chunk_inputs import ChunkInput, ChunkPart, ChunkRows
 from infra.engines.errors import InputLostError
 from infra.engines.inputs import FileRows, LeafColumn, ParquetInput, watched
 from infra.engines.parquet import check_file, read_parquet_batches
+from infra.engines.parquet_bounds import without_bounds
 from infra.storage.object_store import StorageOptions, open_store
 from planner.functions.spell_collections import normalized
 from planner.sql.types import type_name
@@ -227,10 +228,7 @@ class _Binder:
         if column.source not in stored:
             return f"CAST(NULL AS {kind})"
         if may_be_nan:
-            # DuckDB takes the bounds of a row group for true, and they leave NaN out; it has none
-            # of what is computed.
-            name = _quote(column.source)
-            return f"CAST(CASE WHEN {name} IS NULL THEN NULL ELSE {name} END AS {kind})"
+            return f"CAST({without_bounds(_quote(column.source))} AS {kind})"
         # DuckDB drops a cast to the type that the column already has, so filters reach the file.
         return f"CAST({_quote(column.source)} AS {kind})"
 

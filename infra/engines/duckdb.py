@@ -34,6 +34,7 @@ from infra.engines.inputs import (
 )
 from infra.engines.java_functions import register_java_functions
 from infra.engines.parquet import check_file, read_parquet_batches
+from infra.engines.parquet_bounds import leaves_out_values, without_bounds
 from infra.processes import is_running
 from planner.errors import StagecoachError, UnsupportedSqlError
 from planner.sql.types import type_name
@@ -320,6 +321,8 @@ def _column(column: LeafColumn, kinds: dict[str, str], constants: Mapping[str, s
     if column.dtype.kind == "timestamp" and kinds.get(column.source.lower()) == "TIMESTAMP":
         # INT96: an instant that DuckDB reads without its zone (engine-parity.md, section 4).
         return f"make_timestamptz(epoch_us({source})) AS {_quote(column.name)}"
+    if leaves_out_values(column.dtype):
+        source = without_bounds(source)
     # DuckDB drops a cast to the type that the column already has, so filters still reach the file.
     return f"CAST({source} AS {kind}) AS {_quote(column.name)}"
 

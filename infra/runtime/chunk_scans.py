@@ -22,6 +22,7 @@ from functools import cached_property
 from infra.catalog.snapshot import TableSnapshot
 from infra.engines.chunk_inputs import ChunkInput, ChunkPart, ChunkRows
 from infra.engines.inputs import LeafColumn
+from infra.engines.parquet_bounds import leaves_out_values
 from infra.runtime.chunk_bounds import ChunkPruner
 from infra.runtime.chunk_first_rows import FirstRows, first_rows
 from infra.runtime.estimator import FileSlice, ScanSlice, SourceFile
@@ -185,7 +186,7 @@ class ChunkScan:
             may_hold_nan=tuple(
                 source
                 for source, kind in stored
-                if kind is not None and kind.is_floating and source not in bounded
+                if kind is not None and leaves_out_values(kind) and source not in bounded
             ),
             has_duplicates=chunk.may_contain_duplicates,
             has_deletes=chunk.has_deletes,

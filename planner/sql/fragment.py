@@ -303,7 +303,7 @@ class _Renderer:
             right = f"(SELECT * FROM {right}) AS t{next(self._aliases)}"
         null_safe = _NULL_SAFE[self._engine]
         parts = [
-            f"{self._probe_key(a)} {null_safe if safe else '='} {self.scalar(b)}"
+            f"{self.scalar(a)} {null_safe if safe else '='} {self.scalar(b)}"
             for a, b, safe in node.key_pairs
         ]
         if node.residual != TRUE:
@@ -312,15 +312,6 @@ class _Renderer:
             return _Block(f"{left} CROSS JOIN {right}", is_join=True)
         words = _JOINS[self._engine].get(node.kind, f"{node.kind.upper()} JOIN")
         return _Block(f"{left} {words} {right} ON {' AND '.join(parts) or 'true'}", is_join=True)
-
-    def _probe_key(self, key: Expression) -> str:
-        """The left key of a join."""
-        text = self.scalar(key)
-        if self._engine == "duckdb" and key.dtype.is_floating:
-            # NOTE: DuckDB skips row groups of the left side by the keys of the right one, and the
-            # bounds of a row group leave NaN out; it does not do so for a computed key.
-            return normalized("{0}", key.dtype).format(text)
-        return text
 
     # ------------------------------------------------------------ expressions
 
