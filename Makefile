@@ -11,9 +11,6 @@ BENCH_ARGS ?=
 FAULT_ARGS ?=
 PYTEST_ARGS ?=
 
-# Two processes, to each of which whole files go, in the order of collection: see tests/conftest.py.
-BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
-
 # pytest ends with 5 when no test was selected: right for `PYTEST_ARGS="-k one_test"`, wrong otherwise.
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
@@ -39,17 +36,17 @@ ui: install ## Open the Dagster UI over pipelines/
 
 ##@ Work
 
-test: install ## Checks beside operations, then all other tests: what CI runs
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target check test-operations
-	$(PYTEST) -m "not operations" $(BY_FILE) $(PYTEST_ARGS) $(SELECTED)
+test: install check class-data ## Checks, quick tests, then slow tests: what CI runs
+	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m "slow and not operations" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
 
 test-fast: install ## Quick tests only
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS)
 
 test-slow: install class-data ## Slow tests, without operations
-	$(PYTEST) -m "slow and not operations" $(BY_FILE) $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m "slow and not operations" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
 
-test-operations: install class-data ## Acceptance of a running UI, one for all tests
+test-operations: install class-data ## Acceptance of a running UI, one for all tests; 5 minutes, not in CI
 	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
 
 class-data: install ## Let Spark start faster on this machine; once, 200 MB in your cache folder

@@ -34,13 +34,6 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"{UPDATE} is for people who read the diff; CI is set")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first: at the end two processes share what takes no time."""
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
-
-
 @pytest.fixture(scope="session")
 def updates_golden(pytestconfig: pytest.Config) -> bool:
     """Whether golden files are to be written instead of compared."""
