@@ -53,6 +53,13 @@ def flip(path: Path, position: int | None = None) -> None:
     path.write_bytes(content)
 
 
+def flip_index(path: Path, manifest: Manifest) -> None:
+    """A bit of the partitions' places, and one of those of sorted blocks: a reader needs either."""
+    flip(path, manifest.index_slices[0].offset + 80)
+    if manifest.blocks is not None:
+        flip(path, manifest.blocks.offset + manifest.blocks.length // 2)
+
+
 def swap(context: StageContext, manifest: Manifest) -> None:
     """Two files of one stage in each other's place."""
     first, second = (path_of(context, manifest, file.name) for file in manifest.files[:2])
@@ -70,7 +77,7 @@ DAMAGE: dict[str, Damage] = {
     "file flipped": lambda c, m: flip(path_of(c, m, m.files[0].name)),
     "files swapped": swap,
     "index missing": lambda c, m: path_of(c, m, m.index_name).unlink(),
-    "index flipped": lambda c, m: flip(path_of(c, m, m.index_name), m.index_slices[0].offset + 80),
+    "index flipped": lambda c, m: flip_index(path_of(c, m, m.index_name), m),
     "manifest missing": lambda c, m: path_of(c, m, "manifest.json").unlink(),
     "manifest short": lambda c, m: path_of(c, m, "manifest.json").write_bytes(m.to_json()[:-20]),
     "manifest flipped": lambda c, m: flip(path_of(c, m, "manifest.json")),

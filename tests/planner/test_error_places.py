@@ -394,10 +394,20 @@ MORE = {
     "SELECT v FROM t\nLATERAL VIEW\n  ⟦explode(array(max(i))) q AS v": "an aggregate or window function in FROM",
     "SELECT\n  window(ts, '1 hour'), ⟦window(ts, '2 hours')\nFROM t": "a SELECT has one time window",
 }
+# A hint is a comment to the parser, which keeps no places of these: the SELECT that it is of.
+HINTS = {
+    "⟦SELECT /*+ COALESCE(i) */ i\nFROM t": "hint COALESCE takes one number of tasks",
+    "SELECT i FROM t WHERE i IN (\n  ⟦SELECT /*+ REPARTITION(0) */ i FROM u)": "asks for 0 tasks; use 1 to 65,536",
+    "WITH a AS (\n  ⟦SELECT /*+ REPARTITION(2, i + 1) */ i FROM u)\nSELECT * FROM a": "takes a number of tasks and columns, not i + 1",
+    "SELECT i FROM t UNION ALL\n⟦SELECT /*+ REBALANCE(s) */ i FROM t": "hint REBALANCE names s, which is not selected",
+}
 REFUSED = [
     (kind, marked, text)
     for kind, cases in (
-        (AnalysisError, NAMES | GROUPS | TYPES | CLAUSES | WINDOWS | PIPES | SPARK_REFUSES | MORE),
+        (
+            AnalysisError,
+            NAMES | GROUPS | TYPES | CLAUSES | WINDOWS | PIPES | SPARK_REFUSES | MORE | HINTS,
+        ),
         (ParseError, SYNTAX),
         (ForbiddenSqlError, FORBIDDEN),
     )

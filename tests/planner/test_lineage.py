@@ -327,7 +327,7 @@ def test_the_lineage_of_every_operator_is_known() -> None:
         "Aggregate", "SortExec", "SortPreservingMergeExec", "Sort", "WindowExec", "Window",
         "UnionExec", "Union", "GenerateExec", "Generate", "ExpandExec", "Expand", "ValuesExec",
         "Values", "RangeExec", "Range", "OneRowExec", "OneRow", "LimitExec", "Limit",
-        "RepartitionExec", "Repartition",
+        "RepartitionExec", "Repartition", "BloomBuildExec", "BloomProbeExec",
         "ExchangeExec", "ScanExec", "Scan", "DedupScanExec", "DedupScan", "StageInputExec",
     }  # fmt: skip
     classes = {

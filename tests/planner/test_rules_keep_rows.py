@@ -25,8 +25,9 @@ from planner.optimizer import RULES
 from planner.optimizer.context import RuleContext, first_free_id
 from planner.options import PlannerOptions
 from planner.parse import parse_query
-from planner.physical import ScanExec
+from planner.physical import PhysicalPlan, RepartitionExec, ScanExec
 from planner.sql.fragment import render_fragment
+from planner.tree import transform_up
 from tests.planner.catalogs import SALES
 from tests.planner.test_optimizer import all_cases
 
@@ -174,11 +175,16 @@ def _plain(value: Any) -> Any:
     return round(float(value), 4) if isinstance(value, float | Decimal | int) else value
 
 
+def _without_hints(plan: PhysicalPlan) -> PhysicalPlan:
+    """The plan without requests for a number of tasks: here is one."""
+    return transform_up(plan, lambda p: p.child if isinstance(p, RepartitionExec) else p)
+
+
 def run(
     database: duckdb.DuckDBPyConnection, plan: LogicalPlan, context: RuleContext
 ) -> Counter[tuple[Any, ...]]:
     lowering = Lowering(context)
-    physical = distribute(lowering.lower(plan), lowering, context)
+    physical = distribute(_without_hints(lowering.lower(plan)), lowering, context)
     (stage,) = cut_into_stages(physical, {}, ONE_TASK, lowering.size)
     for position, leaf in enumerate(stage.leaves):
         assert isinstance(leaf, ScanExec)
