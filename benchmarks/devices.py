@@ -107,6 +107,8 @@ def main_chunks(made: Shape) -> Iterator[pa.Table]:
 
 def late_chunks(made: Shape) -> Iterator[pa.Table]:
     """Those that come late, each for a part of the year."""
+    if not made.late_chunks:
+        return
     first = math.ceil(STEPS * (1 - made.overlap))
     for steps in np.array_split(np.arange(first, STEPS), made.late_chunks):
         device, step = _grid(made, steps)
