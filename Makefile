@@ -50,7 +50,7 @@ test-operations: install class-data ## Acceptance of a running UI, one for all t
 	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
 
 class-data: install ## Let Spark start faster on this machine; once, 200 MB in your cache folder
-	@$(BIN)/python -m infra.runtime.class_data 2>/dev/null || true
+	@$(BIN)/python -m infra.spark.class_data 2>/dev/null || true
 
 check: install ## Lint, format, types and layers; changes nothing
 	$(BIN)/ruff check

@@ -18,7 +18,7 @@ from assets.metadata import NAMESPACE
 # It imports numpy and more, which loading a code location need not wait for.
 if TYPE_CHECKING:
     from infra.chunks.table import ChunkTable
-    from infra.shuffle.gc import GcReport
+    from infra.upkeep.gc import GcReport
 
 GC_JOB = "collect_garbage"
 # Another name than the job's: Dagster serves no location in which an op and a job share theirs.
@@ -40,7 +40,7 @@ class GarbageCollection(dg.Resolvable):
     timezone: str = "UTC"
 
     def __post_init__(self) -> None:
-        from infra.shuffle.gc import parse_age
+        from infra.upkeep.gc import parse_age
 
         parse_age(self.older_than)
 
@@ -73,7 +73,7 @@ def build_gc_job(gc: GarbageCollection, tables: "Sequence[ChunkTable]" = ()) -> 
     )
     def collect(context: dg.OpExecutionContext, config: GcConfig) -> None:
         from infra.chunks.expiry import collect_chunk_garbage
-        from infra.shuffle.gc import collect_garbage, parse_age
+        from infra.upkeep.gc import collect_garbage, parse_age
 
         store = getattr(context.resources, ENGINE_RESOURCE).store()
         age = parse_age(config.older_than)

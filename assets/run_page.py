@@ -168,7 +168,7 @@ def _made_before(store: ObjectStore, request: StageRequest, stage_id: int) -> St
 
 def _manifests(store: ObjectStore, stages: Sequence[StageMetadata | None]) -> Sequence[Any]:
     """The commit of each stage, as far as it is there."""
-    from infra.shuffle.manifest import load_manifest
+    from infra.shuffle.commit import load_manifest
 
     def load(stage: StageMetadata | None) -> object:
         if stage is None or stage.fingerprint is None or stage.deferred is not None:

@@ -33,7 +33,7 @@ from benchmarks.report import (
     to_json,
     write,
 )
-from infra.runtime.java import ensure_java
+from infra.spark.java import ensure_java
 from stagecoach.session import Session, connect
 from stagecoach.terminal import configure_logging, discard_log, divert_noise
 from stagecoach.tpch import TABLES, generate, write_catalog

@@ -275,26 +275,37 @@ def stress(
         clock.end.value = end
         clock.begun.set()
         report = Report(seconds)
-        chance = random.Random(seed)
         asking = threading.Thread(target=_query, args=(session, end, report), daemon=True)
         if session is not None:
             asking.start()
-        killed = 0
-        while time.time() < end:
-            # A writer that is killed has had time to start and to append.
-            time.sleep(min(2 + chance.random() * 4, max(0.1, end - time.time())))
-            if kills and time.time() < end - 2:
-                running["append", 0].kill()
-                running["append", 0].join()
-                running["append", 0] = start("append", 0)
-                killed += 1
+        chance = random.Random(seed)
+        report.counts["killed"] = _kill_first_writer(running, start, end, chance) if kills else 0
+        time.sleep(max(0.0, end - time.time()))
         for process in running.values():
             process.join(60)
         if session is not None:
             asking.join(120)
             session.close()
-        report.counts["killed"] = killed
         return _gather(place, running, report)
+
+
+def _kill_first_writer(
+    running: dict[tuple[str, int], Any],
+    start: Callable[[str, int], Any],
+    end: float,
+    chance: random.Random,
+) -> int:
+    """Kill the first writer again and again until the end, start another, and return how often."""
+    killed = 0
+    while time.time() < end:
+        # A writer that is killed has had time to start and to append.
+        time.sleep(min(2 + chance.random() * 4, max(0.1, end - time.time())))
+        if time.time() < end - 2:
+            running["append", 0].kill()
+            running["append", 0].join()
+            running["append", 0] = start("append", 0)
+            killed += 1
+    return killed
 
 
 def _warm_session(place: str) -> Any:

@@ -14,7 +14,7 @@ import duckdb
 import sqlglot
 
 from benchmarks.timing import Breakdown, StageClock
-from infra.runtime.spark_session import get_session
+from infra.spark.session import get_session
 from stagecoach.session import Session
 from stagecoach.tpch import TABLES
 

@@ -33,7 +33,7 @@ from benchmarks.contenders import Stagecoach
 from benchmarks.report import document
 from infra.catalog.catalog import load_catalog
 from infra.chunks.compaction import shape
-from infra.runtime.spark_session import get_session
+from infra.spark.session import get_session
 
 STEPS = 52_560
 """Reports of a device in a year."""

@@ -34,10 +34,10 @@ from infra.engines.duckdb import DuckDbSettings, run_fragment
 from infra.engines.inputs import ArrowInput, LeafColumn
 from infra.runtime.task import open_writer, output_schema, run_task
 from infra.runtime.task_spec import ShuffleInput, TaskSettings, TaskSpec
-from infra.shuffle.manifest import load_manifest
+from infra.shuffle.commit import load_manifest
 from infra.shuffle.map_file import OutputPartitioning
 from infra.storage import layout
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from planner.types import BIGINT, STRING
 from tests.stage_outputs import commit_files
 

@@ -29,7 +29,7 @@ from infra.shuffle.map_file import Codec, OutputPartitioning
 from infra.shuffle.reader import read_partitions
 from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from tests.stage_outputs import commit_files
 
 WRITE_AIM, READ_AIM = 0.5, 0.7

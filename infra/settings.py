@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from infra.errors import ConfigError
-from infra.storage.object_store import ObjectStore, StorageOptions, open_store, redact_url
+from infra.storage.object_store import ObjectStore, StorageOptions, redact_url
+from infra.storage.stores import open_store
 
 Codec = Literal["lz4", "zstd", "none"]
 LogFormat = Literal["text", "json"]

@@ -142,7 +142,7 @@ def dump_graph(
     Args:
         graph: The graph.
         indent: Spaces of each level; None for one line.
-        compiled: What else a compiled plan says about how it came to be; see `compiled_notes`.
+        compiled: What else a compiled plan says about how it came to be; see `GraphFile`.
     """
     body: dict[str, Json] = {"format_version": stages.FORMAT_VERSION, "graph": encode(graph)}
     if compiled is not None:
@@ -173,15 +173,6 @@ class StageReads:
 
     inputs: tuple[int, ...]
     tables: tuple[str, ...]
-
-
-def compiled_notes(text: str) -> Mapping[str, Any]:
-    """What `dump_graph` was given as `compiled`; empty where it was given nothing.
-
-    Raises:
-        GraphFormatError: For text that is not such a graph, or of another format version.
-    """
-    return parse_file(text).compiled
 
 
 def load_graph(text: str) -> stages.StageGraph:

@@ -98,7 +98,7 @@ class Result:
             StorageError: It is gone: gc removed it after the run.
         """
         from infra.errors import StorageError
-        from infra.shuffle.manifest import load_manifest
+        from infra.shuffle.commit import load_manifest
 
         fingerprint = self.stages[stage_id].fingerprint
         stage = f"{self.graph.query}/stage_{stage_id}"

@@ -30,7 +30,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from infra.runtime.connect_server import code_digest
+from infra.spark.connect_conf import code_digest
 from stagecoach import side_process
 
 HOST_VARIABLE = "STAGECOACH_RUN_HOST"

@@ -399,7 +399,7 @@ class Session:
     def close(self) -> None:
         """Stop Spark, if this session has run a query."""
         if self._has_run:
-            from infra.runtime.spark_session import stop_sessions
+            from infra.spark.session import stop_sessions
 
             stop_sessions()
 

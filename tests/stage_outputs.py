@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from infra.shuffle.manifest import Manifest, commit_manifest
+from infra.shuffle.commit import commit_manifest
+from infra.shuffle.manifest import Manifest
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
 from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout

@@ -14,8 +14,8 @@ import duckdb
 import pytest
 
 from docs.tutorial_steps import CommandStep, FileStep, steps
-from infra.runtime.connect_server import launch
 from infra.settings import EngineSettings
+from infra.spark.connect_server import launch
 from infra.storage.local_store import LocalStore
 from infra.tables.log import read_current
 from tests.acceptance.dagster_client import DagsterClient

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 from benchmarks.faults.local_runs import FORCED, QUERIES, LocalRuns, write_tables
 from benchmarks.faults.trial import Tally, Trial
 from infra.runtime.context import StageContext
-from infra.runtime.spark_session import get_session, stop_sessions
 from infra.settings import EngineSettings
+from infra.spark.session import get_session, stop_sessions
 
 if TYPE_CHECKING:
     import pyarrow as pa

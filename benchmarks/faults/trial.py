@@ -19,10 +19,11 @@ from benchmarks.faults.local_runs import LocalRuns, tasks_here
 from infra.errors import ShuffleReadError
 from infra.runtime.context import StageContext
 from infra.runtime.stage import read_result, run_stage
-from infra.shuffle.gc import collect_garbage
-from infra.shuffle.manifest import ManifestError, is_lost, load_manifest
+from infra.shuffle.commit import is_lost, load_manifest
+from infra.shuffle.manifest import ManifestError
 from infra.shuffle.reader import verify_files
 from infra.storage import layout
+from infra.upkeep.gc import collect_garbage
 from planner.errors import StagecoachError
 from planner.stages import StageGraph
 

@@ -33,7 +33,8 @@ from infra.catalog.footers import FileFooter
 from infra.catalog.partitions import partition_fields
 from infra.catalog.statistics import FooterCache, read_footers, table_info
 from infra.chunks.declaration import DECLARATION_KEYS, KIND, Declaration, read_declaration
-from infra.storage.object_store import StorageOptions, open_store
+from infra.storage.object_store import StorageOptions
+from infra.storage.stores import open_store
 from infra.yaml_text import load_yaml
 from planner.catalog import TableInfo
 from planner.errors import CatalogError

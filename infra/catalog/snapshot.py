@@ -3,8 +3,6 @@
 In: a catalog and the tables of a query. Out: `runs/<run>/snapshot.json`, written by whichever
 process comes first and read by all others, so that all stages of a run, and a re-execution of it,
 read the same data.
-
-Worker code: tasks call `verify_file` before they trust a file.
 """
 
 from __future__ import annotations
@@ -13,14 +11,15 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from infra.catalog.file_bounds import StoredBounds, stored_bounds
-from infra.catalog.files import FileEntry, stat_file
 from infra.catalog.footers import FileFooter
 from infra.catalog.partitions import partition_texts
+from infra.recent_cache import RecentCache
 from infra.storage import layout
-from infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
+from infra.storage.object_store import ObjectMissingError, ObjectStore
 from planner.catalog import TableInfo
 from planner.chunks.chunk import Chunk, DedupTable
 from planner.encoding import encode
@@ -122,6 +121,11 @@ class TableSnapshot:
         """Size of all files in bytes."""
         return sum(file.num_bytes for file in self.files)
 
+    @cached_property
+    def json_text(self) -> str:
+        """JSON of the table, as `Snapshot.to_json` has it."""
+        return _dump(_table_to_json(self))
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -149,9 +153,9 @@ class Snapshot:
 
     def to_json(self) -> str:
         """Return JSON text that `from_json` turns into an equal snapshot."""
-        tables = {name: _table_to_json(table) for name, table in self.tables.items()}
-        body = {"format_version": SNAPSHOT_VERSION, "tables": tables}
-        return json.dumps(body, sort_keys=True, ensure_ascii=False)
+        # Put together from texts of tables: that of a large one, made once, serves many runs.
+        items = (f"{_dump(name)}: {table.json_text}" for name, table in sorted(self.tables.items()))
+        return f'{{"format_version": {SNAPSHOT_VERSION}, "tables": {{{", ".join(items)}}}}}'
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Snapshot:
@@ -206,7 +210,21 @@ def take_snapshot(catalog: SnapshotSource, table_names: Iterable[str]) -> Snapsh
             table, footers, version = catalog.read_version(name)
         else:
             table, footers = catalog.read(name)
-        tables[table.name] = TableSnapshot(
+        tables[table.name] = _table_snapshot(table, footers, version)
+    return Snapshot(tables)
+
+
+# By bytes of JSON, of which a chunk of ten columns has about 2,000.
+_CHUNK_TABLES: RecentCache[tuple[TableInfo, TableSnapshot]] = RecentCache(
+    max_entries=8, max_cost=64 << 20
+)
+
+
+def _table_snapshot(
+    table: TableInfo, footers: Sequence[FileFooter], version: int | None
+) -> TableSnapshot:
+    def make() -> TableSnapshot:
+        return TableSnapshot(
             table=table.name,
             columns=table.columns,
             files=(
@@ -218,7 +236,15 @@ def take_snapshot(catalog: SnapshotSource, table_names: Iterable[str]) -> Snapsh
             dedup=table.dedup,
             chunks=table.chunks,
         )
-    return Snapshot(tables)
+
+    if table.dedup is None:
+        return make()
+    # A catalog gives the same object for the same version of a deduplicated table, and it has all
+    # that there is to know. It is kept, so its id is not given to another.
+    _, found = _CHUNK_TABLES.get(
+        id(table), lambda: (table, make()), lambda made: len(made[1].json_text)
+    )
+    return found
 
 
 def load_or_take(
@@ -255,31 +281,8 @@ def load_or_take(
     return snapshot
 
 
-def verify_file(identity: FileIdentity, options: StorageOptions | None = None) -> None:
-    """Check that a file is still the one of the snapshot, by size and version.
-
-    Raises:
-        CatalogError: The file changed or vanished since.
-        StorageError: The storage refused.
-    """
-    try:
-        found = stat_file(identity.uri, options)
-    except FileNotFoundError:
-        raise CatalogError(
-            f"{identity.uri} vanished after the run took its snapshot; "
-            "restore the file, or start a new run to read the table as it is now"
-        ) from None
-    expected = FileEntry(uri=identity.uri, num_bytes=identity.num_bytes, version=identity.version)
-    if (found.num_bytes, found.version) == (expected.num_bytes, expected.version):
-        return
-    if found.num_bytes != expected.num_bytes:
-        difference = f"{expected.num_bytes} bytes then, {found.num_bytes} now"
-    else:
-        difference = f"version {expected.version} then, {found.version} now"
-    raise CatalogError(
-        f"{identity.uri} changed after the run took its snapshot ({difference}); "
-        "start a new run to read the table as it is now, and replace tables by writing new files"
-    )
+def _dump(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def _table_to_json(table: TableSnapshot) -> dict[str, Any]:

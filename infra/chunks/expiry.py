@@ -26,10 +26,10 @@ from functools import partial
 from infra.chunks import changes
 from infra.chunks.table import ChunkTable
 from infra.chunks.version import ChunkTableVersion
-from infra.shuffle.listing import list_objects, store_now
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore
 from infra.tables.expiry import READER_GRACE, StoredObject, canonical_uri, snapshot_uris
+from infra.upkeep.listing import list_objects, store_now
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def collect_chunk_garbage(
 ) -> list[ExpiredChunks]:
     """Remove what is no longer needed of deduplicated tables, and return what it was.
 
-    To be called after `infra.shuffle.gc.collect_garbage`, which removes the folders of runs that
+    To be called after `infra.upkeep.gc.collect_garbage`, which removes the folders of runs that
     are over: whatever a run reads that still has one stays.
 
     Args:

@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 
 from infra.chunks.errors import AppendError
 from infra.errors import StorageError
-from infra.storage.object_store import StorageOptions, open_store, redact_url
+from infra.storage.object_store import StorageOptions, redact_url
+from infra.storage.stores import open_store
 from planner.types import DataType, Field, to_arrow
 
 PIECE_ROWS = 1 << 20

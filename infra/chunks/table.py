@@ -21,7 +21,7 @@ from infra.chunks.declaration import Declaration
 from infra.chunks.errors import AppendError
 from infra.chunks.schema import cast_rows, file_fields, fitted_fields, merge_columns
 from infra.chunks.sources import Source, open_source
-from infra.chunks.version import ChunkTableVersion, StoredChunk
+from infra.chunks.version import ChunkTableVersion, StoredChunk, parsed_version
 from infra.chunks.writer import ChunkWriter, check_times
 from infra.storage.object_store import ObjectStore, StorageOptions
 from infra.tables.log import new_token
@@ -72,7 +72,7 @@ class ChunkTable:
             self.store,
             self.name,
             "",
-            lambda text, uri: ChunkTableVersion.from_json(text, uri=uri),
+            lambda text, uri: parsed_version(text, uri=uri),
         )
 
     def current(self) -> ChunkTableVersion | None:

@@ -10,6 +10,7 @@ same key, without a look at any of them.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any, Literal
 
 from infra.catalog.column_summary import ColumnSummary
 from infra.chunks.declaration import Declaration
+from infra.recent_cache import RecentCache
 from infra.storage import layout
 from infra.tables.version_json import (
     check_fields,
@@ -188,6 +190,25 @@ class ChunkTableVersion:
             UnsupportedSqlError,
         ) as error:
             raise damaged(uri, error) from error
+
+
+# By bytes of text; what is made of them takes about ten times as much.
+_PARSED: RecentCache[ChunkTableVersion] = RecentCache(max_entries=8, max_cost=16 << 20)
+
+
+def parsed_version(text: bytes, *, uri: str) -> ChunkTableVersion:
+    """Return `ChunkTableVersion.from_json` of a text, which is read once a process.
+
+    A version never changes, but a folder may be removed and made anew: so it is known by its text.
+
+    Raises:
+        TableVersionError: As `from_json`.
+    """
+    return _PARSED.get(
+        (uri, hashlib.sha256(text).digest()),
+        lambda: ChunkTableVersion.from_json(text, uri=uri),
+        lambda _: len(text),
+    )
 
 
 def _from_values(values: dict[str, Any]) -> ChunkTableVersion:

@@ -16,7 +16,6 @@ is given 2,048: a row takes 40 ns instead of 180 (a loaded machine, 2 million ke
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,25 +38,6 @@ BloomKind = OneOf["build", "merge", "probe"]
 _WORD_BITS = 64
 _BLOCK_ROWS = 1 << 15
 _ONE = np.uint64(1)
-
-
-def false_positive_rate(num_keys: float, num_words: int) -> float:
-    """The share of keys that a filter lets pass though it does not have them.
-
-    A word has `i` keys with the chance `Poisson(i; num_keys / num_words)`; then a bit is set with
-    `1 - (1 - 1/64) ** (HASHES * i)`, and all `HASHES` bits of a foreign key are with that to the
-    power of `HASHES` (Putze et al., section 3).
-
-    Args:
-        num_keys: Different keys in the filter.
-        num_words: Its words.
-    """
-    mean = num_keys / num_words
-    total, chance = 0.0, math.exp(-mean)
-    for keys in range(1, int(mean + 12 * math.sqrt(mean) + 20)):
-        chance *= mean / keys
-        total += chance * (1 - (1 - 1 / _WORD_BITS) ** (HASHES * keys)) ** HASHES
-    return total
 
 
 @dataclass(frozen=True, kw_only=True)

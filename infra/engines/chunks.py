@@ -25,7 +25,8 @@ from infra.engines.errors import InputLostError
 from infra.engines.inputs import FileRows, LeafColumn, ParquetInput, watched
 from infra.engines.parquet import check_file, read_parquet_batches
 from infra.engines.parquet_bounds import without_bounds
-from infra.storage.object_store import StorageOptions, open_store
+from infra.storage.object_store import StorageOptions
+from infra.storage.stores import open_store
 from planner.functions.spell_collections import normalized
 from planner.sql.types import type_name
 from planner.types import DataType, parse_type
@@ -295,7 +296,10 @@ def _arrow_batches(
     """
     folder, _, name = file.uri.removeprefix("file://").rpartition("/")
     with open_store(folder, options).open_input(name) as source:
-        reader = pa.ipc.open_file(source)
+        schema = pa.ipc.open_file(source).schema
+        # Only what is needed is fetched and decompressed.
+        needed = sorted(schema.get_field_index(column) for column in columns)
+        reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=needed))
         start = 0
         for index in range(reader.num_record_batches):
             batch = reader.get_batch(index)
@@ -309,7 +313,7 @@ def _arrow_batches(
 
 def _numbered(batches: Iterator[pa.RecordBatch], start: int) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        positions = pa.array(range(start, start + batch.num_rows), pa.int64())
+        positions = pa.arange(start, start + batch.num_rows)
         start += batch.num_rows
         yield pa.RecordBatch.from_arrays(
             [*batch.columns, positions], names=[*batch.schema.names, POSITION]

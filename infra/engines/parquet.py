@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from infra.catalog.files import stat_file
 from infra.engines.errors import InputLostError
 from infra.engines.inputs import FileRows, LeafColumn, ParquetInput, leaf_schema
-from infra.storage.object_store import StorageOptions, open_store
+from infra.storage.object_store import StorageOptions
+from infra.storage.stores import open_store
 
 _BATCH_ROWS = 1 << 17
 

@@ -1,8 +1,8 @@
 """Spark as an engine, and as what runs tasks: in, task specs or SQL over views; out, reports.
 
-Driver code, DataFrame API only, so that classic Spark and Spark Connect both work. A DuckDB stage
-is one Spark job with one task each (`run_tasks`); a Spark stage is Spark SQL over the same inputs
-whose partitions are written as the same map files (`run_sql`).
+Driver code for classic Spark and Spark Connect. A DuckDB stage is one Spark job with one task each
+(`run_tasks`); a Spark stage is Spark SQL over the same inputs whose partitions are written as the
+same map files (`run_sql`). All but `run_tasks` use the DataFrame API alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -22,13 +22,14 @@ from pyspark.errors import AnalysisException, PySparkException
 from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.errors import QueryError, QueryFailedError
 from infra.errors import TaskFailedError
-from infra.runtime.spark_session import is_connect
 from infra.runtime.task_spec import InputSpec, ScanInput, TaskReport, TaskSpec
+from infra.spark.session import is_connect
 from planner.errors import ParameterError, StagecoachError
 from planner.expressions import Literal
 from planner.types import Field
 
 if TYPE_CHECKING:
+    from pyspark.core.rdd import RDD
     from pyspark.sql import Column, DataFrame, SparkSession
 
 REPORT_SCHEMA = "task bigint, report string"
@@ -52,30 +53,63 @@ def run_tasks(spark: SparkSession, specs: Sequence[TaskSpec]) -> list[TaskReport
         TaskFailedError: A Spark task died (a task's own errors are in its report).
     """
     # Settings and SQL are the same objects in all specs, so pickle writes them once.
-    payload = [spec.to_dict() for spec in specs]
-    count = len(specs)
-    frame = spark.range(0, count, 1, count).mapInArrow(_run_function(payload), REPORT_SCHEMA)
-    return _collect(frame, specs[0].stage_name)
+    task = _task_function([spec.to_dict() for spec in specs])
+    count, stage = len(specs), specs[0].stage_name
+    if is_connect(spark):
+        frame = spark.range(0, count, 1, count).mapInArrow(_of_batches(task), REPORT_SCHEMA)
+        return _collect(frame, stage)
+    try:
+        found = _bare_tasks(spark, count, task).collect()
+    except SPARK_ERRORS as error:
+        raise explain_error(error, specs[0].query, stage) from error
+    return _reports(found)
 
 
-def _run_function(
-    payload: list[dict[str, Any]],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _bare_tasks(spark: SparkSession, count: int, task: Callable[[int], str]) -> RDD[str]:
+    """A job of nothing but tasks.
+
+    A DataFrame would be analysed, optimised, planned and compiled, which takes longer than a small
+    task; and `SparkContext.parallelize` writes a file.
+    """
+    from pyspark.core.rdd import RDD
+
+    def run(index: int, nothing: Iterable[None]) -> Iterator[str]:
+        list(nothing)  # a worker is used again only where its input was read to the end
+        yield task(index)
+
+    context = spark.sparkContext
+    jvm: Any = context._jvm
+    empty = context._jsc.parallelize(jvm.java.util.ArrayList(), count)
+    tasks: RDD[None] = RDD(empty, context, context.serializer)
+    return tasks.mapPartitionsWithIndex(run)
+
+
+def _task_function(payload: list[dict[str, Any]]) -> Callable[[int], str]:
     # A nested function is pickled by value, so executors do not import this module (and pyspark's
     # driver side with it).
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(index: int) -> str:
         from pyspark import TaskContext
 
         from infra.runtime.task import run_task
         from infra.runtime.task_spec import TaskSpec
+        from infra.runtime.worker import settle
 
         context = TaskContext.get()
         attempt = 0 if context is None else context.attemptNumber()
+        report = run_task(TaskSpec.from_dict(payload[index]), attempt)
+        settle()
+        return json.dumps(report.to_dict())
+
+    return run
+
+
+def _of_batches(
+    task: Callable[[int], str],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                report = run_task(TaskSpec.from_dict(payload[index]), attempt)
-                rows = {"task": [index], "report": [json.dumps(report.to_dict())]}
-                yield pa.RecordBatch.from_pydict(rows)
+                yield pa.RecordBatch.from_pydict({"task": [index], "report": [task(index)]})
 
     return run
 
@@ -229,7 +263,7 @@ def _read_function(
     payload: dict[str, Any],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from infra.runtime.task import read_input
+        from infra.runtime.task_inputs import read_input
         from infra.runtime.task_spec import TaskSpec
 
         spec = TaskSpec.from_dict(payload)
@@ -303,7 +337,12 @@ def _collect(frame: DataFrame, stage: str) -> list[TaskReport]:
         rows = frame.collect()
     except SPARK_ERRORS as error:
         raise explain_error(error, stage.split("/", 1)[0], stage) from error
-    reports = [TaskReport.from_dict(json.loads(row["report"])) for row in rows]
+    return _reports(row["report"] for row in rows)
+
+
+def _reports(texts: Iterable[str]) -> list[TaskReport]:
+    """Reports as tasks wrote them, in the order of the tasks."""
+    reports = [TaskReport.from_dict(json.loads(text)) for text in texts]
     return sorted(reports, key=lambda report: report.task_index)
 
 

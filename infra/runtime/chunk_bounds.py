@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 
 from infra.catalog.file_bounds import StoredBounds
-from infra.runtime.file_predicates import Bounds, column_bounds, may_hold
+from infra.runtime.file_predicates import Bounds, column_bounds, may_hold, whole_range
 from planner.chunks.chunk import Chunk, DedupTable
 from planner.expressions import Expression
 from planner.physical import DedupScanExec
@@ -30,6 +31,34 @@ class ChunkPruner:
         read = frozenset[int]().union(*(part.column_ids for part in parts))
         pairs = zip(leaf.outputs, leaf.source, strict=True)
         self._columns = [(c.id, source, c.dtype) for c, source in pairs if c.id in read]
+        self._first, self._last, self._time_type = self._times()
+
+    def _times(self) -> tuple[float, float, DataType | None]:
+        """The first time and the last that the conjuncts let through, and their type."""
+        time = next((c for c in self._columns if c[1] == self._table.time_column), None)
+        first, last = -math.inf, math.inf
+        if time is None:
+            return first, last, None
+        for part in self._parts:
+            found = whole_range(part)
+            if found is not None and found[0] == time[0]:
+                first, last = max(first, found[1]), min(last, found[2])
+        return first, last, time[2]
+
+    def matching(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
+        """The chunks of which a row may pass all conjuncts, in their order."""
+        if not self._parts:
+            return tuple(chunks)
+        # Of a year's chunks nearly all are told by their times alone, and quickly.
+        return tuple(c for c in chunks if self._meets_times(c) and self.may_match(c))
+
+    def _meets_times(self, chunk: Chunk) -> bool:
+        if chunk.time_min is None or chunk.time_max is None or self._time_type is None:
+            return True
+        if chunk.time_max >= self._first and chunk.time_min <= self._last:
+            return True
+        stored = chunk.type_of(self._table.time_column or "")
+        return stored is None or not _same_values(stored, self._time_type)
 
     def may_match(self, chunk: Chunk) -> bool:
         """Whether a row of the chunk may pass all conjuncts."""

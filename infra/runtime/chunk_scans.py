@@ -26,6 +26,7 @@ from infra.engines.parquet_bounds import leaves_out_values
 from infra.runtime.chunk_bounds import ChunkPruner
 from infra.runtime.chunk_first_rows import FirstRows, first_rows
 from infra.runtime.estimator import FileSlice, ScanSlice, SourceFile
+from infra.runtime.fixed_times import fixed_times
 from infra.runtime.prune_files import bound
 from planner.chunks.chunk import Chunk, ChunkValue, DedupTable
 from planner.chunks.context import ChunkContext
@@ -270,8 +271,10 @@ def plan_chunk_scan(
     plan = run_passes(first, context)
     reading = reading_of(plan, context)
     pruner = ChunkPruner(leaf, declared, [bound(p, parameters, time_zone) for p in above])
-    plain = tuple(c for c in reading.plain if pruner.may_match(c))
-    where = _rendered([p for p in alike if is_total(p)], parameters)
+    plain = pruner.matching(reading.plain)
+    # A text that is cast to a time might raise an error, a constant does not.
+    fixed = (fixed_times(p, time_zone) for p in alike)
+    where = _rendered([p for p in fixed if is_total(p)], parameters)
     wanted = first_rows(fragment, leaf, declared.time_column)
     found = Reading(plain, reading.groups)
     return ChunkScan(leaf, declared, plan, found, where, wanted=wanted)
@@ -294,7 +297,7 @@ def pruned_chunks(
     declared = declared_table(leaf, table)
     _, alike = _filters(fragment, leaf, ChunkContext(declared))
     pruner = ChunkPruner(leaf, declared, [bound(p, parameters, time_zone) for p in alike])
-    return tuple(c for c in table.chunks if pruner.may_match(c))
+    return pruner.matching(table.chunks)
 
 
 def whole_chunk_table(table: TableSnapshot, fields: Sequence[Field]) -> ChunkInput:

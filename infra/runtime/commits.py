@@ -7,13 +7,8 @@ import logging
 from infra.errors import ShuffleReadError
 from infra.runtime.context import StageContext, StageResult
 from infra.runtime.pointers import StagePointer, pin, read_pointer
-from infra.shuffle.manifest import (
-    Manifest,
-    ManifestError,
-    is_lost,
-    load_manifest,
-    mark_lost,
-)
+from infra.shuffle.commit import is_lost, load_manifest, mark_lost
+from infra.shuffle.manifest import Manifest, ManifestError
 from infra.shuffle.reader import verify_files
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore

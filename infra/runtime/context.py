@@ -16,10 +16,10 @@ from infra.runtime.fingerprint import stage_fingerprints
 from infra.runtime.jobs import ProgressListener
 from infra.runtime.parameters import bind_parameters
 from infra.runtime.plan_tasks import check_tables
-from infra.runtime.spark_session import get_session
 from infra.runtime.task_spec import TaskReport
 from infra.settings import EngineSettings
 from infra.shuffle.manifest import Manifest
+from infra.spark.session import get_session
 from infra.storage.object_store import ObjectStore
 from planner.expressions import Literal
 from planner.stages import StageGraph

@@ -26,15 +26,15 @@ from infra.runtime.adaptive.decision import Decision
 from infra.runtime.adaptive.passing import trial_decision
 from infra.runtime.bloom_steps import bloom_step, not_applied
 from infra.runtime.choices import adaptive_choices, input_choices, task_choices
+from infra.runtime.fixed_times import with_fixed_times
 from infra.runtime.jobs import ProgressListener, job_tag, tagged_job, was_canceled
+from infra.runtime.leaf_inputs import whole_tables
 from infra.runtime.plan_tasks import (
     build_specs,
     output_partitioning,
     task_settings,
     whole_leaves,
-    whole_tables,
 )
-from infra.runtime.spark_session import isolated_session, task_slots
 from infra.runtime.stage_log import write_stage_log
 from infra.runtime.task import output_schema
 from infra.runtime.task_spec import InputSpec, ScanInput, TaskReport, TaskSettings, TaskSpec
@@ -42,6 +42,7 @@ from infra.settings import EngineSettings
 from infra.shuffle.manifest import Manifest
 from infra.shuffle.map_file import MapFile, OutputPartitioning
 from infra.shuffle.reader import verify_files
+from infra.spark.session import isolated_session, task_slots
 from infra.storage.object_store import ObjectStore, StorageOptions
 from planner.errors import SqlError
 from planner.expressions import Literal
@@ -161,8 +162,9 @@ def run_duckdb(attempt: Attempt) -> Output:
     """
     stage, settings = attempt.stage, attempt.settings
     try:
-        sql = render_fragment(stage, "duckdb", attempt.parameters)
-        rows = passed_through(stage)
+        rendered = with_fixed_times(stage, attempt.graph.time_zone)
+        sql = render_fragment(rendered, "duckdb", attempt.parameters)
+        rows = passed_through(rendered)
         row_sql = None if rows is None else render_fragment(rows, "duckdb", attempt.parameters)
     except SqlError as error:
         raise QueryError(str(error)) from error

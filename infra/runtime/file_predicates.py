@@ -24,13 +24,16 @@ from planner.optimizer.convert_outer_joins import null_rejected
 from planner.optimizer.proofs import is_total
 from planner.types import DataType
 
+UTC_NAMES = ("UTC", "Etc/UTC", "Z")
+"""Time zones in which no clock is ever changed."""
+
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _EPOCH = datetime.datetime(1970, 1, 1)
-_UTC = ("UTC", "Etc/UTC", "Z")
 _FIRST_YEAR = 1971  # of time zones whose rules all engines have alike
 _PLAIN_TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?")
 _WILDCARD = re.compile(r"[%_\\]")  # and the character that escapes them
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq")
 _TIMES = ("timestamp", "timestamp_ntz")
 
 
@@ -103,13 +106,57 @@ def timed(expr: Expression, time_zone: str) -> Expression:
     moment = _plain_moment(str(expr.arg.value))
     if moment is None:
         return expr
-    if expr.dtype.kind == "timestamp" and time_zone not in _UTC:
+    if expr.dtype.kind == "timestamp" and time_zone not in UTC_NAMES:
         zone = ZoneInfo(time_zone)
         both = {moment.replace(tzinfo=zone, fold=n).astimezone(datetime.UTC) for n in (0, 1)}
         if len(both) > 1 or moment.year < _FIRST_YEAR:  # where clocks change, or none were kept
             return expr
         moment = both.pop().replace(tzinfo=None)
     return Literal(expr.dtype, _instant(moment))
+
+
+def whole_range(predicate: Expression) -> tuple[int, float, float] | None:
+    """A column that is compared with a constant, and which of its whole numbers or times pass.
+
+    Returns:
+        The column, the first value that passes and the last, in the units of `StoredBounds`; None
+        for any other predicate, and for columns of other types than whole numbers and times.
+    """
+    if not isinstance(predicate, Call) or predicate.function not in _COMPARISONS:
+        return None
+    left, right = predicate.args
+    function = predicate.function
+    if isinstance(left, Literal):
+        left, right, function = right, left, _MIRRORED.get(function, function)
+    if not isinstance(left, ColumnRef) or left.dtype != right.dtype:
+        return None
+    value = _whole_number(right)
+    if value is None:
+        return None
+    match function:
+        case "lt":
+            return left.id, -math.inf, value - 1
+        case "le":
+            return left.id, -math.inf, value
+        case "gt":
+            return left.id, value + 1, math.inf
+        case "ge":
+            return left.id, value, math.inf
+    return left.id, value, value
+
+
+def _whole_number(expr: Expression) -> int | None:
+    """A constant in the units of `StoredBounds`: days of a date, microseconds of a time."""
+    if not isinstance(expr, Literal) or expr.value is None:
+        return None
+    if expr.dtype.kind in _INTEGERS:
+        return expr.value if isinstance(expr.value, int) else None
+    moment = _plain_moment(str(expr.value)) if expr.dtype.is_datetime else None
+    if moment is None:
+        return None
+    if expr.dtype.kind == "date":
+        return (moment.date() - _EPOCH.date()).days
+    return (moment - _EPOCH) // datetime.timedelta(microseconds=1)
 
 
 def may_hold(predicate: Expression, known: Mapping[int, Bounds]) -> bool:

@@ -7,6 +7,7 @@ its inputs, the versions of formats and engines. Inputs enter by position, never
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -51,7 +52,7 @@ def stage_fingerprints(
     Raises:
         ParameterError: A parameter has no value.
     """
-    versions = {name: version(name) for name in _ENGINES}
+    versions = {name: package_version(name) for name in _ENGINES}
     found: dict[int, str] = {}
     for stage in graph.stages:
         if stages is not None and stage.stage_id not in stages:
@@ -79,6 +80,12 @@ def digest(body: Any) -> str:  # any JSON value
     """SHA-256 (64 hex digits) of plain data, the same whatever the order of keys."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@functools.cache
+def package_version(name: str) -> str:
+    """The version of an installed package, looked up (in its files) once a process."""
+    return version(name)
 
 
 def _values(graph: StageGraph, stage: Stage, parameters: Mapping[str, Literal]) -> list[list[Any]]:

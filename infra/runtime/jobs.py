@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from infra.runtime.spark_session import forget_session, is_connect
+from infra.spark.session import forget_session, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,11 +40,24 @@ class JobProgress:
 
 ProgressListener = Callable[[JobProgress], None]
 
+
+@dataclass(frozen=True, eq=False)
+class _Running:
+    """A block of `tagged_job`; another run of the same stage is another one."""
+
+    spark: SparkSession
+
+
 _lock = threading.Lock()
-_running: dict[str, SparkSession] = {}
+_running: dict[str, _Running] = {}
 _canceled: set[str] = set()
 _waiting: dict[str, threading.Event] = {}
 _aliases: dict[str, str] = {}
+
+# Between two interrupts of a job that Spark may not know yet, and how long a thread that has been
+# interrupted itself goes on with them.
+_INTERRUPT_SECONDS = 0.2
+_ABANDON_SECONDS = 1.0
 
 # What Spark Connect says where the server was started anew, or does not answer.
 _LOST_SERVER = (
@@ -69,11 +83,12 @@ def cancel_stage(run_id: str, stage_id: int) -> bool:
         if (waiting := _waiting.get(tag)) is not None:
             waiting.set()
             return True
-        spark = _running.get(tag)
-        if spark is None:
+        job = _running.get(tag)
+        if job is None:
             return False
         _canceled.add(tag)
-    _interrupt(spark, tag)
+    if not _interrupt(job.spark, tag):
+        threading.Thread(target=_interrupt_until_ended, args=(job, tag), daemon=True).start()
     return True
 
 
@@ -125,8 +140,9 @@ def tagged_job(
         listener: Told of completed tasks from another thread; classic Spark only.
         interval_seconds: Time between two looks.
     """
+    job = _Running(spark)
     with _lock:
-        _running[tag] = spark
+        _running[tag] = job
         _canceled.discard(tag)
     done = threading.Event()
     watcher: threading.Thread | None = None
@@ -153,11 +169,22 @@ def tagged_job(
             _running.pop(tag, None)
 
 
-def _interrupt(spark: SparkSession, tag: str) -> None:
+def _interrupt(spark: SparkSession, tag: str) -> bool:
+    """Interrupt what Spark runs under the tag; return whether it is known to have run anything."""
     if is_connect(spark):
-        spark.interruptTag(tag)
-    else:
-        spark.sparkContext.cancelJobGroup(tag)
+        return bool(spark.interruptTag(tag))
+    spark.sparkContext.cancelJobGroup(tag)
+    return False  # classic Spark does not say
+
+
+def _interrupt_until_ended(job: _Running, tag: str) -> None:
+    """Interrupt again until the block of the job is left: Spark may get the job only now."""
+    while True:
+        time.sleep(_INTERRUPT_SECONDS)
+        with _lock:
+            if _running.get(tag) is not job:
+                return
+        _interrupt(job.spark, tag)
 
 
 def _abandon(spark: SparkSession, tag: str, error: BaseException) -> None:
@@ -168,8 +195,10 @@ def _abandon(spark: SparkSession, tag: str, error: BaseException) -> None:
         forget_session(spark)
     elif not isinstance(error, Exception):
         # A signal in this thread (an interrupted step of Dagster's multiprocess executor); other
-        # errors come from the job, which has ended.
-        _interrupt(spark, tag)
+        # errors come from the job, which has ended. The server may not have begun it yet.
+        deadline = time.monotonic() + _ABANDON_SECONDS
+        while not _interrupt(spark, tag) and time.monotonic() < deadline:
+            time.sleep(_INTERRUPT_SECONDS)
 
 
 def _untag(spark: SparkSession, tag: str) -> None:

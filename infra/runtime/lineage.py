@@ -13,7 +13,8 @@ from collections.abc import Mapping
 
 from infra.runtime.context import StageContext
 from infra.runtime.pointers import StagePointer, read_pointer
-from infra.shuffle.manifest import ManifestError, mark_lost
+from infra.shuffle.commit import mark_lost
+from infra.shuffle.manifest import ManifestError
 from infra.storage import layout
 
 log = logging.getLogger(__name__)

@@ -7,34 +7,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from infra.catalog.snapshot import FileIdentity, Snapshot, TableSnapshot
-from infra.engines.inputs import FileRows, LeafColumn
+from infra.catalog.snapshot import FileIdentity, Snapshot
 from infra.runtime.adaptive.decision import Decision
 from infra.runtime.adaptive.passing import TrialRule, with_trials
 from infra.runtime.adaptive.ranges import output_order
 from infra.runtime.adaptive.tasks import divide_stage, without_useless
 from infra.runtime.bloom_steps import bloom_step
-from infra.runtime.chunk_scans import ChunkScan, plan_chunk_scan, whole_chunk_table
-from infra.runtime.estimator import (
-    FileRange,
-    FileSlice,
-    InputSizes,
-    LeafSlice,
-    PartitionPiece,
-    PartitionRange,
-    ScanSlice,
-    SourceFile,
-)
+from infra.runtime.chunk_scans import ChunkScan, plan_chunk_scan
+from infra.runtime.estimator import InputSizes, SourceFile
 from infra.runtime.key_pruning import KeyPruner
-from infra.runtime.prune_files import Constants, pruned_files, table_constants
-from infra.runtime.task_spec import InputSpec, ScanInput, ShuffleInput, TaskSettings, TaskSpec
+from infra.runtime.leaf_inputs import bind_leaves
+from infra.runtime.prune_files import pruned_files
+from infra.runtime.task_spec import InputSpec, TaskSettings, TaskSpec
 from infra.settings import EngineSettings
-from infra.shuffle.manifest import Manifest, load_blocks, load_index
+from infra.shuffle.commit import load_blocks, load_index
+from infra.shuffle.manifest import Manifest
 from infra.shuffle.map_file import OutputPartitioning
-from infra.shuffle.sorted_blocks import SortedBlocks, SortedRange
-from infra.storage.object_store import ObjectStore, store_from_dict
+from infra.shuffle.sorted_blocks import SortedBlocks
+from infra.storage.object_store import ObjectStore
+from infra.storage.stores import store_from_dict
 from planner.errors import CatalogError
 from planner.expressions import Literal
 from planner.physical import DedupScanExec, ScanExec, StageInputExec
@@ -107,6 +100,32 @@ class StageTasks:
     decisions: tuple[Decision, ...] = ()
 
 
+@dataclass(frozen=True)
+class _InputIndexes:
+    """What the indexes of a stage's inputs tell, by position of the leaf; read when asked for."""
+
+    stage: Stage
+    manifests: Mapping[int, Manifest]
+    store: ObjectStore
+
+    def file_bytes(self, position: int, partition: int) -> Sequence[int]:
+        """Bytes of a partition in each map file."""
+        leaf = self.stage.leaves[position]
+        if not isinstance(leaf, StageInputExec):
+            raise TypeError(f"a {type(leaf).__name__} has no map files")
+        manifest = self.manifests[leaf.stage_id]
+        index = load_index(self.store, manifest, partition, partition + 1)
+        lengths: list[int] = index.column("length").to_pylist()
+        return lengths
+
+    def blocks(self, position: int) -> SortedBlocks | None:
+        """Where the blocks of sorted map files lie; None where they are not known."""
+        leaf = self.stage.leaves[position]
+        if not isinstance(leaf, StageInputExec):
+            return None
+        return load_blocks(self.store, self.manifests[leaf.stage_id])
+
+
 def build_specs(
     graph: StageGraph,
     stage: Stage,
@@ -147,29 +166,15 @@ def build_specs(
     pruned: list[Decision] = []
     if engine_settings.adaptive:
         sizes, pruned = KeyPruner(stage, snapshot, manifests, store).prune(sizes)
-
-    def file_bytes(position: int, partition: int) -> Sequence[int]:
-        leaf = stage.leaves[position]
-        if not isinstance(leaf, StageInputExec):
-            raise TypeError(f"a {type(leaf).__name__} has no map files")
-        index = load_index(store, manifests[leaf.stage_id], partition, partition + 1)
-        lengths: list[int] = index.column("length").to_pylist()
-        return lengths
-
-    def blocks(position: int) -> SortedBlocks | None:
-        leaf = stage.leaves[position]
-        if not isinstance(leaf, StageInputExec):
-            return None
-        return load_blocks(store, manifests[leaf.stage_id])
-
+    indexes = _InputIndexes(stage, manifests, store)
     divided = divide_stage(
         stage,
         sizes,
         engine_settings,
         is_head=stage is graph.head,
         parallelism=parallelism,
-        file_bytes=file_bytes,
-        blocks=blocks,
+        file_bytes=indexes.file_bytes,
+        blocks=indexes.blocks,
         is_local=store.is_local,
     )
     types = tuple(f.dtype for f in stage.schema)
@@ -203,30 +208,6 @@ def build_specs(
         rule = TrialRule(engine_settings.passing_share, row_sql)
         specs = with_trials(stage, specs, rule, snapshot, manifests)
     return StageTasks(specs, (*pruned, *divided.decisions))
-
-
-def bind_leaves(
-    graph: StageGraph,
-    stage: Stage,
-    slices: Sequence[LeafSlice],
-    snapshot: Snapshot,
-    manifests: Mapping[int, Manifest],
-    time_zone: str,
-    chunk_scans: Mapping[int, ChunkScan] | None = None,
-) -> tuple[InputSpec, ...]:
-    """What each leaf of a stage is bound to, given the slice of it that is read."""
-    bound: list[InputSpec] = []
-    chunk_scans = chunk_scans or {}
-    for position, (leaf, part) in enumerate(zip(stage.leaves, slices, strict=True)):
-        if position in chunk_scans and isinstance(part, ScanSlice):
-            bound.append(chunk_scans[position].bind(part))
-        elif isinstance(leaf, ScanExec) and isinstance(part, ScanSlice):
-            bound.append(_bind_scan(leaf, part, snapshot, time_zone))
-        elif isinstance(leaf, StageInputExec) and not isinstance(part, ScanSlice):
-            bound.append(_bind_shuffle(graph, leaf, part, manifests[leaf.stage_id]))
-        else:
-            raise TypeError(f"{type(part).__name__} is no slice of a {type(leaf).__name__}")
-    return tuple(bound)
 
 
 def whole_leaves(
@@ -266,25 +247,6 @@ def whole_leaves(
     ]
     bound = bind_leaves(graph, stage, slices, snapshot, manifests, graph.time_zone, chunk_scans)
     return bound, tuple(decisions)
-
-
-def whole_tables(graph: StageGraph, snapshot: Snapshot) -> dict[str, InputSpec]:
-    """All tables of a query by name, with the columns that the plan was made for."""
-    tables: dict[str, InputSpec] = {}
-    for name, fields in graph.tables:
-        table = snapshot.table(name)
-        if table.dedup is not None:
-            tables[name] = whole_chunk_table(table, fields)
-            continue
-        tables[name] = ScanInput(
-            columns=tuple(LeafColumn(f.name, f.name, f.dtype) for f in fields),
-            files=tuple(
-                _rows(f, 0, f.num_rows, table_constants(table, f, graph.time_zone))
-                for f in table.files
-                if f.num_rows
-            ),
-        )
-    return tables
 
 
 def check_tables(graph: StageGraph, snapshot: Snapshot, names: Collection[str]) -> None:
@@ -362,59 +324,3 @@ def _source(file: FileIdentity) -> SourceFile:
         for rows in file.row_groups
     )
     return SourceFile(file.uri, groups)
-
-
-def _bind_scan(leaf: ScanExec, part: ScanSlice, snapshot: Snapshot, time_zone: str) -> ScanInput:
-    pairs = zip(leaf.outputs, leaf.source, strict=True)
-    table = snapshot.table(leaf.table)
-    known = {f.uri: f for f in table.files}
-    return ScanInput(
-        columns=tuple(LeafColumn(f"c{c.id}", source, c.dtype) for c, source in pairs),
-        files=tuple(_slice_rows(table, known[s.uri], s, time_zone) for s in part.files),
-    )
-
-
-def _slice_rows(
-    table: TableSnapshot, file: FileIdentity, part: FileSlice, time_zone: str
-) -> FileRows:
-    constants = table_constants(table, file, time_zone)
-    return _rows(file, part.row_start, part.row_end, constants)
-
-
-def _rows(file: FileIdentity, start: int, end: int, constants: Constants) -> FileRows:
-    return FileRows(file.uri, start, end, file.num_rows, file.num_bytes, file.version, constants)
-
-
-def _bind_shuffle(
-    graph: StageGraph,
-    leaf: StageInputExec,
-    part: PartitionRange | PartitionPiece | FileRange | SortedRange,
-    manifest: Manifest,
-) -> ShuffleInput:
-    low, high = 0, manifest.num_partitions
-    if isinstance(part, PartitionRange):
-        low, high = part.low, part.high
-    elif isinstance(part, PartitionPiece):
-        low, high = part.partition, part.partition + 1
-    whole = ShuffleInput(
-        columns=tuple(LeafColumn(f"c{c.id}", "", c.dtype) for c in leaf.outputs),
-        fingerprint=manifest.fingerprint,
-        manifest_hash=manifest.manifest_hash,
-        stage=f"{graph.query}/stage_{leaf.stage_id}",
-        low=low,
-        high=high,
-    )
-    if isinstance(part, PartitionRange):
-        num_bytes = sum(manifest.partition_bytes[low:high])
-        return replace(whole, num_bytes=num_bytes, shared=part.shared)
-    if isinstance(part, SortedRange):
-        return replace(whole, num_bytes=part.num_bytes, sorted_range=part)
-    if isinstance(part, FileRange):
-        return replace(whole, num_bytes=part.num_bytes, files=(part.low, part.high))
-    piece = part.piece
-    return replace(
-        whole,
-        num_bytes=piece.num_bytes,
-        files=(piece.low, piece.high),
-        share=(piece.index, piece.shares),
-    )

@@ -26,7 +26,8 @@ from infra.runtime.commits import check_sizes, forget_if_damaged
 from infra.runtime.context import StageContext, StageResult
 from infra.runtime.jobs import job_alias, job_tag
 from infra.runtime.pointers import read_pointer
-from infra.shuffle.manifest import Manifest, is_lost, load_manifest, mark_lost
+from infra.shuffle.commit import is_lost, load_manifest, mark_lost
+from infra.shuffle.manifest import Manifest
 from infra.storage import layout
 from planner.stages import Stage
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 from infra.errors import ShuffleReadError, StorageError
 from infra.runtime.commits import forget_if_damaged
 from infra.runtime.pointers import read_pointer
-from infra.shuffle.manifest import Manifest, load_manifest
+from infra.shuffle.commit import load_manifest
+from infra.shuffle.manifest import Manifest
 from infra.shuffle.reader import read_partitions
 from infra.storage.object_store import ObjectStore
 from planner.stages import StageGraph

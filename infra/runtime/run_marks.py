@@ -4,7 +4,7 @@
     runs/<root run>/ended/<run>     when none of its stages runs any more, nor will
 
 Re-executions share the folder of their root run. It is in use while a run has begun there that has
-not ended; a process that is killed leaves its mark, and `infra.shuffle.gc` stops believing it after
+not ended; a process that is killed leaves its mark, and `infra.upkeep.gc` stops believing it after
 a day.
 """
 

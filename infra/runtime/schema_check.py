@@ -12,12 +12,11 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from infra.engines.spark import analyze
-from infra.runtime.fingerprint import digest
-from infra.runtime.spark_session import isolated_session
+from infra.runtime.fingerprint import digest, package_version
+from infra.spark.session import isolated_session
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from planner.expressions import Literal
@@ -133,6 +132,6 @@ def _key(graph: StageGraph, parameters: Mapping[str, Literal]) -> str:
             "sql": graph.sql,
             "tables": [[n, [[f.name, str(f.dtype)] for f in fs]] for n, fs in graph.tables],
             "parameters": {name: str(v.dtype) for name, v in sorted(parameters.items())},
-            "spark": version("pyspark"),
+            "spark": package_version("pyspark"),
         }
     )

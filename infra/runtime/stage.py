@@ -39,7 +39,8 @@ from infra.runtime.lineage import check_lineage, merged_lineage
 from infra.runtime.pointers import StagePointer, read_pointer, write_pointer
 from infra.runtime.recovery import is_recovering, recovering
 from infra.runtime.schema_check import SchemaCheck, start_schema_check
-from infra.shuffle.manifest import Manifest, ManifestError, commit_manifest
+from infra.shuffle.commit import commit_manifest
+from infra.shuffle.manifest import Manifest, ManifestError
 from infra.shuffle.reader import read_table
 from infra.storage import layout
 from planner.stages import Stage

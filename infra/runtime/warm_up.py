@@ -12,11 +12,11 @@ import tempfile
 from pathlib import Path
 
 from infra.engines.spark import analyze, run_tasks
-from infra.runtime.spark_session import get_session, isolated_session, stop_sessions, task_slots
 from infra.runtime.task_spec import TaskSettings, TaskSpec
 from infra.settings import EngineSettings, load_settings
 from infra.shuffle.map_file import OutputPartitioning
-from infra.storage.object_store import open_store
+from infra.spark.session import get_session, isolated_session, stop_sessions, task_slots
+from infra.storage.stores import open_store
 from planner.types import BIGINT, STRING, Field
 
 _TABLES = (("warm", (Field("k", BIGINT), Field("v", BIGINT), Field("s", STRING))),)

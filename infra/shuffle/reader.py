@@ -20,6 +20,7 @@ import google_crc32c
 import pyarrow as pa
 
 from infra.errors import ShuffleReadError
+from infra.shuffle.commit import load_index
 from infra.shuffle.fetch import (
     DEFAULT_MEMORY_BYTES,
     RangeLostError,
@@ -28,7 +29,7 @@ from infra.shuffle.fetch import (
     request_bytes,
 )
 from infra.shuffle.ipc_sink import MessageFormatError
-from infra.shuffle.manifest import Manifest, load_index
+from infra.shuffle.manifest import Manifest
 from infra.shuffle.messages import RangeDecoder
 from infra.shuffle.sorted_blocks import Block
 from infra.storage import layout

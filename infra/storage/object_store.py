@@ -1,7 +1,6 @@
-"""The `ObjectStore` protocol, its options, and `open_store`, which picks an implementation by URL.
+"""What a store of objects is: in, the options of a storage root; out, what can be asked of it.
 
-In: a storage root (a local folder, `file://…`, `s3://…` or any other fsspec URL) and options.
-Out: an `ObjectStore` that reads and writes objects by key below that root.
+`infra.storage.stores` opens one.
 
 Worker code. A store is rebuilt from plain data (`store.to_dict()`), so it travels to Spark tasks;
 its `repr` and its errors never show a secret.
@@ -11,12 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
-from urllib.parse import unquote
 
 from infra.errors import StorageError
 from infra.storage import secrets
@@ -181,40 +178,6 @@ class ObjectStore(Protocol):
     def to_dict(self) -> dict[str, Any]:
         """Return `{"url": …, "options": {…}}`, from which `store_from_dict` makes the store."""
         ...
-
-
-def open_store(
-    url: str | os.PathLike[str], options: StorageOptions | Mapping[str, Any] | None = None
-) -> ObjectStore:
-    """Return the store whose root is `url`.
-
-    Args:
-        url: A local folder (path or `file://`), `s3://bucket/prefix`, or another fsspec URL.
-        options: How to reach it.
-
-    Raises:
-        StorageError: The URL's scheme is unknown or its package is not installed.
-    """
-    # Imported late: the implementations import this module, and fsspec costs time to load.
-    from infra.storage.local_store import LocalStore
-
-    if not isinstance(options, StorageOptions):
-        options = StorageOptions.from_dict(options or {})
-    text = os.fspath(url)
-    if not text:
-        raise StorageError("the storage root is empty; give a local folder or an s3:// URL")
-    if text.startswith("file://"):
-        return LocalStore(unquote(text.removeprefix("file://")), options)
-    if "://" not in text:
-        return LocalStore(text, options)
-    from infra.storage.fsspec_store import FsspecStore
-
-    return FsspecStore(text, options)
-
-
-def store_from_dict(values: Mapping[str, Any]) -> ObjectStore:
-    """Return the store that `ObjectStore.to_dict` described."""
-    return open_store(values["url"], StorageOptions.from_dict(values.get("options", {})))
 
 
 def check_key(key: str) -> str:

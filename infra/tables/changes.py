@@ -124,5 +124,6 @@ def _check_fits(base: TableVersion, parts: tuple[TablePart, ...], change: TableC
     if problem is not None:
         raise PublishError(
             f"table '{base.table}': what version {base.number} keeps does not fit the new result: "
-            f"{problem}; clear the table and publish all of it again (or use mode replace)"
+            f"{problem}; clear it with `stagecoach tables clear {base.table}` "
+            "and publish all of it again (or use mode replace)"
         )

@@ -24,7 +24,8 @@ from infra.engines.errors import StageCanceledError
 from infra.errors import ShuffleReadError, TaskFailedError
 from infra.runtime.jobs import ProgressListener, job_tag, tagged_job, was_canceled
 from infra.settings import EngineSettings
-from infra.shuffle.manifest import Manifest, mark_lost
+from infra.shuffle.commit import mark_lost
+from infra.shuffle.manifest import Manifest
 from infra.shuffle.reader import verify_files
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore
@@ -138,18 +139,7 @@ def publish(
     started = time.perf_counter()
     columns = checked_columns(columns, target)
     row_keys = target_row_keys(columns, target)
-    change = TableChange(
-        table=target.table,
-        mode=target.mode,
-        token=new_token(),
-        committed_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        fingerprint=manifest.fingerprint,
-        rows=dict.fromkeys(target.partition_keys or (None,), 0),
-        columns=table_columns(columns, target.partition_by),
-        partition_by=target.partition_by,
-        keep_versions=target.keep_versions,
-        run_id=run_id,
-    )
+    change = _new_change(manifest, columns, target, run_id)
     current = read_current(store, target.table)
     if current is not None and is_published(current, change):
         return _reused(current, change, started)
@@ -181,6 +171,24 @@ def publish(
         len(published.files),
     )
     return published
+
+
+def _new_change(
+    manifest: Manifest, columns: tuple[Field, ...], target: PublishTarget, run_id: str
+) -> TableChange:
+    """The change of a table, without files yet."""
+    return TableChange(
+        table=target.table,
+        mode=target.mode,
+        token=new_token(),
+        committed_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        fingerprint=manifest.fingerprint,
+        rows=dict.fromkeys(target.partition_keys or (None,), 0),
+        columns=table_columns(columns, target.partition_by),
+        partition_by=target.partition_by,
+        keep_versions=target.keep_versions,
+        run_id=run_id,
+    )
 
 
 def _tasks(
@@ -224,7 +232,7 @@ def _file_ranges(
     small = min(MIN_TASK_BYTES, target_bytes)
     count = -(-total // target_bytes)
     if total > DRIVER_BYTES and total // small > count:
-        from infra.runtime.spark_session import task_slots
+        from infra.spark.session import task_slots
 
         count = max(count, min(task_slots(settings), total // small))
     share = total / max(count, 1)

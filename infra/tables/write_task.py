@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from infra.engines.inputs import conform
 from infra.runtime.task_spec import TaskFailure
-from infra.shuffle.manifest import ManifestError, load_manifest
+from infra.shuffle.commit import load_manifest
+from infra.shuffle.manifest import ManifestError
 from infra.shuffle.reader import read_partitions
 from infra.storage import layout
-from infra.storage.object_store import store_from_dict
+from infra.storage.stores import store_from_dict
 from infra.tables.parquet_files import FileNames, ParquetFiles
 from infra.tables.row_keys import Grouping, RowKeys
 from infra.tables.version import PublishError, TableFile, file_columns

@@ -149,12 +149,6 @@ def only(*kinds: str) -> Callable[[Call], str | None]:
     return refuse
 
 
-def atomic(node: Call) -> str | None:
-    """Only arguments without members."""
-    wrong = next((a.dtype for a in node.args if not a.dtype.is_atomic), None)
-    return None if wrong is None else f"{node.function} of {wrong} is not proven"
-
-
 def without_maps(node: Call) -> str | None:
     """Only values that can be compared: NULL members equal each other in both engines."""
     wrong = next((a.dtype for a in node.args if has_kind(a.dtype, "map")), None)

@@ -28,7 +28,7 @@ class AgeType(click.ParamType[datetime.timedelta]):
         if isinstance(value, datetime.timedelta):
             return value
         from infra.errors import ConfigError
-        from infra.shuffle.gc import parse_age
+        from infra.upkeep.gc import parse_age
 
         try:
             return parse_age(str(value))
@@ -66,7 +66,7 @@ def gc(
     Nothing is removed that a run of the last AGE, a run in progress or a published result needs.
     """
     from infra.chunks.expiry import collect_chunk_garbage
-    from infra.shuffle.gc import collect_garbage
+    from infra.upkeep.gc import collect_garbage
     from stagecoach.storage_root import open_storage
 
     configure_logging(debug=debug)

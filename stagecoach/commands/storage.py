@@ -14,7 +14,7 @@ from stagecoach.terminal import configure_logging
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from infra.shuffle.usage import StorageUsage, Usage
+    from infra.upkeep.usage import StorageUsage, Usage
 
 
 @click.command()
@@ -26,7 +26,7 @@ def storage(storage: str | None, output_format: str, debug: bool) -> None:
 
     `stagecoach gc --dry-run` says what of it nothing needs any more.
     """
-    from infra.shuffle.usage import storage_usage
+    from infra.upkeep.usage import storage_usage
     from stagecoach.storage_root import open_storage
 
     configure_logging(debug=debug)

@@ -23,7 +23,7 @@ from stagecoach.storage_root import storage_root
 from stagecoach.terminal import logs_are_json
 
 if TYPE_CHECKING:
-    from infra.runtime.connect_server import WarmServer
+    from infra.spark.connect_server import WarmServer
 
 DAGSTER_HOME = Path(".stagecoach/dagster")
 # A server that somebody names should be there by now.
@@ -158,8 +158,8 @@ def start_spark(
     Returns:
         How runs reach it; None where they are not to use one, or have another already.
     """
-    from infra.runtime.connect_server import await_server, launch
     from infra.settings import load_settings
+    from infra.spark.connect_server import await_server, launch
 
     settings = load_settings(overrides={"storage_root": storage})
     if remote:

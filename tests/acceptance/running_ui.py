@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infra.runtime.connect_server import TOKEN_VARIABLE, await_server
+from infra.spark.connect_conf import TOKEN_VARIABLE
+from infra.spark.connect_server import await_server
 from infra.storage.local_store import LocalStore
 from tests.acceptance import warehouse
 from tests.acceptance.dagster_client import DagsterClient

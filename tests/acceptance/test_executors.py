@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 from infra.settings import EngineSettings
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from planner.options import PlannerOptions
 from tests.acceptance.comparison import Oracle, assert_same
 from tests.acceptance.processes import (

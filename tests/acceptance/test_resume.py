@@ -20,7 +20,7 @@ import pytest
 import stagecoach
 from infra.settings import EngineSettings
 from infra.storage.layout import manifest, shuffle_prefix
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from planner.options import PlannerOptions
 from planner.planning import plan_query
 from stagecoach.session import Result

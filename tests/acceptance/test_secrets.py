@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from tests.acceptance.processes import COMMAND, FORCED, environment, planner_arguments
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.s3_server import s3_server as s3_server

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from infra.catalog.catalog import load_catalog
-from infra.runtime.spark_session import stop_sessions
 from infra.runtime.stage import StageContext, run_stage
 from infra.settings import load_settings
+from infra.spark.session import stop_sessions
 from planner.serde import load_graph
 
 

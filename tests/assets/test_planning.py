@@ -10,7 +10,7 @@ from assets.front_matter import parse_front_matter
 from assets.pinned_plans import PinnedPlans, magnitude
 from assets.planning import PlannedProject, plan_project, planner_of
 from assets.project import ProjectError, Query
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from planner.catalog import Catalog, MappingCatalog, TableInfo, TableStats
 from planner.errors import CatalogError
 from planner.options import PlannerOptions

@@ -14,7 +14,7 @@ from assets.metadata import StageMetadata
 from assets.policy import ExecutionPolicy
 from assets.run import RunOutcome, run_graph
 from infra.errors import StorageError
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from planner.errors import AnalysisError
 from planner.stages import Stage
 from tests.assets.fakes import FakeRunner, make_graph

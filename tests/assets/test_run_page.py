@@ -16,7 +16,8 @@ from assets.translator import StageTranslator
 from infra.errors import StorageError
 from infra.runtime.pointers import StagePointer, write_pointer
 from infra.storage import layout
-from infra.storage.object_store import ObjectStore, open_store
+from infra.storage.object_store import ObjectStore
+from infra.storage.stores import open_store
 from planner.errors import AnalysisError
 from planner.planning import plan_query
 from planner.stages import StageGraph

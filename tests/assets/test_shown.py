@@ -245,7 +245,7 @@ def test_a_plan_without_texts_is_compiled_again(project: Path) -> None:
 def test_pinned_plans_keep_what_is_shown(project: Path) -> None:
     from assets.pinned_plans import PinnedPlans
     from assets.planning import planner_of
-    from infra.storage.object_store import open_store
+    from infra.storage.stores import open_store
     from planner.catalog import MappingCatalog
     from planner.types import INT, Field
 

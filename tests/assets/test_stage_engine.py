@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from assets import EngineResource, StageMetadata, build_definitions
 from assets.executor import execute_in_process
 from infra.settings import EngineSettings
-from infra.shuffle.manifest import load_manifest
+from infra.shuffle.commit import load_manifest
 from infra.shuffle.reader import read_table
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from planner.options import PlannerOptions
 
 SALES = """/*

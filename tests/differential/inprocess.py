@@ -32,7 +32,6 @@ from planner.types import (
     TIMESTAMP_NTZ,
     DataType,
     Field,
-    from_arrow,
     to_arrow,
 )
 from tests.differential.edge_tables import EdgeTables
@@ -277,8 +276,3 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
     """The rows in canonical values."""
     columns = [canonical(c) for c in table.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
-
-
-def planner_types(table: pa.Table) -> tuple[DataType, ...]:
-    """Our names of the types of an Arrow table."""
-    return tuple(from_arrow(t) for t in table.schema.types)

@@ -24,19 +24,19 @@ from pyspark.errors import PySparkException
 
 from infra.engines.spark import run_tasks
 from infra.errors import ConfigError, TaskFailedError
-from infra.runtime import spark_session
-from infra.runtime.connect_server import await_server
 from infra.runtime.jobs import cancel_stage, job_tag, tagged_job, was_canceled
-from infra.runtime.spark_session import (
+from infra.runtime.task_spec import TaskSettings, TaskSpec
+from infra.settings import load_settings
+from infra.shuffle.map_file import OutputPartitioning
+from infra.spark import session as spark_session
+from infra.spark.connect_server import await_server
+from infra.spark.session import (
     get_session,
     isolated_session,
     stop_sessions,
     task_slots,
 )
-from infra.runtime.task_spec import TaskSettings, TaskSpec
-from infra.settings import load_settings
-from infra.shuffle.map_file import OutputPartitioning
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from planner.types import BIGINT
 
 LONG = "SELECT count(*) AS c0 FROM range(100000) a(x), range(100000) b(y) WHERE x * y % 7 = 3"

@@ -13,7 +13,8 @@ from infra.runtime.plan_tasks import build_specs, output_partitioning, task_sett
 from infra.runtime.task import output_schema, run_task
 from infra.runtime.task_spec import TaskReport, TaskSpec
 from infra.settings import EngineSettings
-from infra.shuffle.manifest import Manifest, commit_manifest
+from infra.shuffle.commit import commit_manifest
+from infra.shuffle.manifest import Manifest
 from infra.storage.object_store import ObjectStore
 from planner.row_states import passed_through
 from planner.sql.fragment import render_fragment

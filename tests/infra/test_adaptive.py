@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assets.stage_metadata import decisions
-from infra.catalog.catalog import FileCatalog, load_catalog
+from infra.catalog.catalog import load_catalog
 from infra.runtime.adaptive.empty import find_empty
 from infra.runtime.adaptive.skew import (
     HotPartition,
@@ -27,9 +25,7 @@ from infra.runtime.adaptive.skew import (
 )
 from infra.runtime.adaptive.tasks import divide_stage
 from infra.runtime.estimator import InputSizes, PartitionPiece, PartitionRange, assign_tasks
-from infra.runtime.stage import StageContext, read_result, run_stage
 from infra.settings import EngineSettings
-from infra.shuffle.manifest import Manifest
 from planner.expressions import TRUE, Column, SortKey
 from planner.operators import JoinKind
 from planner.options import PlannerOptions
@@ -46,8 +42,9 @@ from planner.physical import (
     WindowExec,
 )
 from planner.planning import plan_query
-from planner.stages import Branch, Stage, StageGraph, StageOutput
+from planner.stages import Branch, Stage, StageOutput
 from planner.types import BIGINT, Field
+from tests.infra.spark_runs import make_views, run, run_on_duckdb
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -321,33 +318,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(
-    graph: StageGraph, catalog: FileCatalog, settings: EngineSettings, spark: SparkSession
-) -> tuple[list[str], list[Manifest]]:
-    name = f"run{next(_NUMBERS)}"
-    context = StageContext(
-        graph=graph,
-        run_id=name,
-        root_run_id=name,
-        settings=settings,
-        store=settings.open_store(),
-        catalog=catalog,
-        spark=lambda: spark,
-    )
-    results = [run_stage(stage.stage_id, context) for stage in graph.stages]
-    manifests = [r.manifest for r in results if r.manifest is not None]
-    assert {m.engine for m in manifests} == {stage.engine for stage in graph.stages}
-    for stage, result, manifest in zip(graph.stages, results, manifests, strict=True):
-        lines = decisions(graph, stage, result, manifest).splitlines()
-        for told in manifest.metrics.get("adaptive", ()):
-            assert f"- **{told['kind']}** {told['text']}" in lines
-    return rows_of(read_result(context)), manifests
-
-
-def rows_of(table: pa.Table) -> list[str]:
-    return sorted(json.dumps(row) for row in table.to_pylist())
-
-
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", ["skew", "empty"])
 def test_rows_are_sparks_whatever_is_decided(
@@ -362,16 +332,13 @@ def test_rows_are_sparks_whatever_is_decided(
         skew_factor=2.0,
         late_broadcast_bytes=0,
     )
-    for name in ("hot", "facts", "none"):
-        spark.read.parquet(str(tables / name)).createOrReplaceTempView(name)
+    make_views(spark, tables, "hot", "facts", "none")
     kept = WHOLE if kind == "skew" else WHOLE_BESIDE_EMPTY
     # Where the keys of an empty input are known already, the other one is not even shuffled.
     wanted = {"skew"} if kind == "skew" else {"empty", "prune"}
     for sql in [*(SPLIT if kind == "skew" else EMPTY), *kept]:
         graph = plan_query(sql, catalog, OPTIONS, name="q")
-        found, manifests = run(graph, catalog, settings, spark)
-        assert found == rows_of(spark.sql(sql).toArrow()), sql
-        assert {m.engine for m in manifests} == {"duckdb"}
+        manifests = run_on_duckdb(sql, graph, catalog, settings, spark)
         decided = {d["kind"] for m in manifests for d in m.metrics.get("adaptive", ())}
         assert bool(wanted & decided) == (sql not in kept), (sql, decided)
 

@@ -14,9 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from infra.catalog.catalog import FileCatalog, load_catalog
-from infra.runtime import execution
 from infra.runtime.bloom_steps import bloom_step
-from infra.runtime.task import run_task
 from planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
 from planner.distribution import bloom
 from planner.options import PlannerOptions
@@ -26,7 +24,7 @@ from planner.serde import dump_graph, load_graph
 from planner.sql.fragment import render_fragment
 from planner.stages import StageGraph
 from planner.types import BIGINT, Field
-from tests.infra.test_adaptive import rows_of, run
+from tests.infra.spark_runs import make_views, rows_of, run, run_on_duckdb, run_tasks_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,10 +94,6 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bloom, "MAX_SHARE", 1.0)
 
 
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "run_tasks", lambda _, specs: [run_task(s) for s in specs])
-
-
 def probe_of(graph: StageGraph) -> int:
     """The number of the stage that a Bloom filter is applied to."""
     (found,) = (s.stage_id for s in graph.stages if isinstance(s.fragment, BloomProbeExec))
@@ -120,16 +114,13 @@ def test_rows_are_sparks_and_fewer_are_shuffled(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    in_this_process(monkeypatch)
+    run_tasks_here(monkeypatch)
     catalog = load_catalog(tables / "catalog.yaml")
     settings = dataclasses.replace(spark_settings, storage_root=str(tmp_path), min_task_bytes=0)
-    for name in ("fact", "keys"):
-        spark.read.parquet(str(tables / name)).createOrReplaceTempView(name)
+    make_views(spark, tables, "fact", "keys")
     for sql in CASES:
         graph = planned(sql, catalog)
-        found, manifests = run(graph, catalog, settings, spark)
-        assert found == rows_of(spark.sql(sql).toArrow()), sql
-        assert {m.engine for m in manifests} == {"duckdb"}, sql
+        manifests = run_on_duckdb(sql, graph, catalog, settings, spark)
         shuffled = manifests[probe_of(graph)].num_rows
         assert shuffled < NUM_ROWS / 6, (sql, shuffled)
 
@@ -146,7 +137,7 @@ def test_a_filter_may_be_made_on_spark_and_is_not_applied_there(
     monkeypatch: pytest.MonkeyPatch,
     on_spark: str,
 ) -> None:
-    in_this_process(monkeypatch)
+    run_tasks_here(monkeypatch)
     catalog = load_catalog(tables / "catalog.yaml")
     settings = dataclasses.replace(spark_settings, storage_root=str(tmp_path), min_task_bytes=0)
     graph = planned(CASES[0], catalog)
@@ -156,8 +147,7 @@ def test_a_filter_may_be_made_on_spark_and_is_not_applied_there(
         for s in graph.stages
     )
     found, manifests = run(dataclasses.replace(graph, stages=stages), catalog, settings, spark)
-    for name in ("fact", "keys"):
-        spark.read.parquet(str(tables / name)).createOrReplaceTempView(name)
+    make_views(spark, tables, "fact", "keys")
     assert found == rows_of(spark.sql(CASES[0]).toArrow())
     probe = manifests[probe_of(graph)]
     told = [d["text"] for d in probe.metrics.get("adaptive", ()) if d["kind"] == "bloom"]

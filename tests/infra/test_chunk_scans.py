@@ -18,8 +18,11 @@ from infra.engines.chunk_steps import run_in_steps
 from infra.engines.duckdb import DuckDbSettings
 from infra.engines.errors import InputLostError
 from infra.engines.inputs import LeafColumn, leaf_schema
+from infra.runtime.chunk_bounds import ChunkPruner
 from infra.runtime.chunk_scans import ChunkScan, plan_chunk_scan, pruned_chunks
 from infra.runtime.estimator import InputSizes, ScanSlice, assign_tasks
+from infra.runtime.file_predicates import column_bounds, may_hold, whole_range
+from infra.runtime.prune_files import bound
 from infra.storage.object_store import StorageOptions
 from planner.chunks import slices
 from planner.chunks.chunk import Chunk, DedupTable
@@ -31,15 +34,28 @@ from planner.expressions import (
     Column,
     Expression,
     Literal,
+    LiteralValue,
     SortKey,
     call,
     substitute,
 )
 from planner.physical import DedupScanExec, FilterExec, PhysicalPlan, SortExec
+from planner.scan_filters import conjuncts_above
 from planner.sql.fragment import render_fragment
 from planner.stages import Branch, Stage, StageOutput
 from planner.tree import walk
-from planner.types import BIGINT, BOOLEAN, DOUBLE, Field, arrow_schema
+from planner.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    Field,
+    arrow_schema,
+)
 from tests.planner.chunks.chunk_sets import FIELDS, GROUP_ROWS, ChunkSet, chunk_set
 from tests.planner.chunks.model import Model
 
@@ -192,6 +208,68 @@ def test_chunks_outside_a_time_filter_are_not_read(tmp_path: Path) -> None:
     found = pruned_chunks(fragment, leaf, snapshot, {}, "UTC")
     assert {c.chunk_id for c in found} == {c.chunk_id for c in chunks if c.time_min == low}
     assert len(found) < len(chunks)
+
+
+def test_times_rule_out_no_chunk_that_all_bounds_would_not() -> None:
+    pruned = kept = 0
+    for seed in range(300):
+        case = chunk_set(seed)
+        time = case.context.ref("time")
+        for function in ("lt", "le", "gt", "ge", "eq"):
+            for value in (seed % 40, 2 * seed):
+                one = call(function, BOOLEAN, time, _literal(value))
+                other = call(function, BOOLEAN, _literal(value + 9), time)
+                fragment, leaf, snapshot = scan_of(
+                    case, case.chunks, call("and", BOOLEAN, one, other)
+                )
+                parts = [bound(p, {}, "UTC") for p in conjuncts_above(fragment, leaf)]
+                pruner = ChunkPruner(leaf, case.context.table, parts)
+                found = pruner.matching(snapshot.chunks)
+                assert found == tuple(c for c in snapshot.chunks if pruner.may_match(c)), seed
+                kept += len(found)
+                pruned += len(snapshot.chunks) - len(found)
+    assert kept > 500
+    assert pruned > 500
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text", "number"),
+    [
+        (TIMESTAMP, "1969-12-31 23:59:59.999999", -1),
+        (TIMESTAMP_NTZ, "2024-06-15 00:00:00.000000", 1_718_409_600_000_000),
+        (DATE, "1970-02-01", 31),
+        (DATE, "1969-12-31", -1),
+        (INT, -7, -7),
+    ],
+)
+@pytest.mark.parametrize("function", ["lt", "le", "gt", "ge", "eq"])
+def test_the_times_of_a_comparison_are_those_that_bounds_rule_in(
+    dtype: DataType, text: LiteralValue, number: int, function: str
+) -> None:
+    time, constant = Column(1, "time", dtype).ref, Literal(dtype, text)
+    sides: tuple[tuple[Expression, Expression], ...] = ((time, constant), (constant, time))
+    for left, right in sides:
+        predicate = call(function, BOOLEAN, left, right)
+        found = whole_range(predicate)
+        assert found is not None
+        for low in range(number - 2, number + 3):
+            for high in range(low, number + 3):
+                known = {1: column_bounds(dtype, 9, (0, low, high))}
+                meets = high >= found[1] and low <= found[2]
+                assert meets == may_hold(predicate, known), (low, high)
+
+
+def test_other_predicates_tell_no_times() -> None:
+    time, null = Column(1, "time", TIMESTAMP).ref, Literal(TIMESTAMP, None)
+    odd = Literal(TIMESTAMP, "+12024-01-01 00:00:00.000000")
+    day = Literal(DATE, "2024-01-01")
+    for predicate in (
+        time,
+        call("is_null", BOOLEAN, time),
+        call("ne", BOOLEAN, time, Literal(TIMESTAMP, "2024-01-01 00:00:00.000000")),
+        *(call("lt", BOOLEAN, time, other) for other in (null, odd, day, time)),
+    ):
+        assert whole_range(predicate) is None
 
 
 def _is_by_time(case: ChunkSet) -> bool:

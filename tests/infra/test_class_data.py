@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.runtime import class_data
-from infra.runtime.class_data import SUBMIT_VARIABLE, share_classes
-from infra.runtime.java import find_java
+from infra.spark import class_data
+from infra.spark.class_data import SUBMIT_VARIABLE, share_classes
+from infra.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,6 +118,6 @@ def test_a_java_that_cannot_is_asked_once(home: Path, monkeypatch: pytest.Monkey
 def test_spark_maps_the_archive_of_this_machine(spark: SparkSession) -> None:
     archive = next((p for p in class_data._places(find_java()) if class_data._is_there(p)), None)
     if archive is None:
-        pytest.skip("`python -m infra.runtime.class_data` has made none here")
+        pytest.skip("`python -m infra.spark.class_data` has made none here")
     handle = spark._jvm.java.lang.ProcessHandle.current()  # type: ignore[union-attr]
     assert str(archive) in Path(f"/proc/{handle.pid()}/maps").read_text()

@@ -16,22 +16,21 @@ import pytest
 
 import infra
 from infra.errors import ConfigError
-from infra.runtime.connect_server import (
+from infra.settings import EngineSettings
+from infra.spark.connect_conf import (
     CODE_CONF,
     SLOTS_CONF,
     TOKEN_VARIABLE,
-    WarmServer,
-    await_server,
     code_digest,
     server_conf,
 )
-from infra.settings import EngineSettings
+from infra.spark.connect_server import WarmServer, await_server
 
 ROOT = Path(infra.__path__[0]).parent
 _PARENT = """
 import dataclasses, json, sys, time
 from pathlib import Path
-from infra.runtime.connect_server import launch
+from infra.spark.connect_server import launch
 from infra.settings import EngineSettings
 server = launch(EngineSettings(master="local[2]"), Path(sys.argv[1]), warm_up=False)
 print(json.dumps({**dataclasses.asdict(server), "log": str(server.log)}), flush=True)

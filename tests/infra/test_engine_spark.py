@@ -24,10 +24,10 @@ from infra.engines.inputs import FileRows, LeafColumn
 from infra.engines.spark import analyze, literal_column, run_sql, run_tasks
 from infra.errors import TaskFailedError
 from infra.runtime.jobs import cancel_stage, job_tag, tagged_job, was_canceled
-from infra.runtime.spark_session import code_zip, isolated_session
 from infra.runtime.task_spec import ScanInput, ShuffleInput, TaskSettings, TaskSpec
 from infra.shuffle.map_file import OutputPartitioning
-from infra.storage.object_store import open_store
+from infra.spark.session import code_zip, isolated_session
+from infra.storage.stores import open_store
 from planner.errors import ParameterError
 from planner.expressions import Literal, LiteralValue
 from planner.types import (
@@ -192,6 +192,28 @@ def test_views_of_one_session_are_not_those_of_another(spark: SparkSession) -> N
         assert other.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
 
 
+def test_many_tasks_report_in_order_and_their_workers_serve_spark_too(
+    spark: SparkSession, spec: TaskSpec
+) -> None:
+    specs = [
+        TaskSpec(**{**vars(spec), "task_index": i, "sql": f"SELECT {i} AS c0"}) for i in range(9)
+    ]
+    reports = run_tasks(spark, specs)
+    assert [report.task_index for report in reports] == list(range(9))
+    assert [report.file.num_rows if report.file else 0 for report in reports] == [1] * 9
+    with isolated_session(spark, "UTC") as session:
+        others = run_sql(session, spec, views={"in_0": spec.inputs[0]}, parameters={})
+    assert {report.pid for report in others} <= {report.pid for report in reports}
+
+
+def test_an_error_that_no_report_can_tell_is_a_failed_task(
+    spark: SparkSession, spec: TaskSpec
+) -> None:
+    unreadable = TaskSpec(**{**vars(spec), "types": ("nonsense",)})
+    with pytest.raises(TaskFailedError, match=r"stage_0.*Spark failed"):
+        run_tasks(spark, [unreadable])
+
+
 @pytest.mark.slow
 def test_a_long_duckdb_task_can_be_canceled(spark: SparkSession, spec: TaskSpec) -> None:
     sql = "SELECT count(*) AS c0 FROM range(100000) a(x), range(100000) b(y) WHERE x * y % 7 = 3"
@@ -251,7 +273,7 @@ _QUERY = """
             pids |= {report.pid for report in result.reports}
         assert read_result(context)["n"].to_pylist() == expected
         assert pids and __import__("os").getpid() not in pids
-    from infra.runtime.spark_session import stop_sessions
+    from infra.spark.session import stop_sessions
     stop_sessions()
     print("all is well")
 """

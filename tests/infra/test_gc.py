@@ -15,14 +15,16 @@ import pytest
 
 from infra.errors import ConfigError, StorageError
 from infra.runtime.run_marks import mark_begun, mark_ended
-from infra.shuffle.gc import collect_garbage, parse_age
-from infra.shuffle.manifest import Manifest, load_manifest
+from infra.shuffle.commit import load_manifest
+from infra.shuffle.manifest import Manifest
 from infra.shuffle.reader import read_table
-from infra.shuffle.usage import storage_usage
 from infra.storage import layout
 from infra.storage.fsspec_store import FsspecStore
 from infra.storage.local_store import LocalStore
-from infra.storage.object_store import ObjectStore, open_store
+from infra.storage.object_store import ObjectStore
+from infra.storage.stores import open_store
+from infra.upkeep.gc import collect_garbage, parse_age
+from infra.upkeep.usage import storage_usage
 from tests.stage_outputs import commit_files, write_map_file
 
 NOW = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)

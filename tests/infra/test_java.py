@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from infra.errors import ConfigError, ShuffleReadError, TaskFailedError
-from infra.runtime import java
+from infra.spark import java
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).parents[2]
 TOOLS = ("bash", "sh", "env", "dirname", "basename", "cat", "ls", "uname", "readlink", "nice", "ps")
 
 SPARK_JOB = """
-from infra.runtime.java import ensure_java
+from infra.spark.java import ensure_java
 
 home = ensure_java()
 from pyspark.sql import SparkSession

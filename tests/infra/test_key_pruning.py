@@ -15,15 +15,14 @@ import pytest
 
 from infra.catalog.catalog import load_catalog
 from infra.catalog.snapshot import take_snapshot
-from infra.runtime import execution, key_pruning
+from infra.runtime import key_pruning
 from infra.runtime.adaptive.prune import KeySet, key_domain
-from infra.runtime.task import run_task
 from infra.shuffle.manifest import Manifest
 from infra.storage.object_store import StorageOptions
 from planner.options import PlannerOptions
 from planner.planning import plan_query
 from planner.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, decimal
-from tests.infra.test_adaptive import rows_of, run
+from tests.infra.spark_runs import make_views, run, run_on_duckdb, run_tasks_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -174,17 +173,14 @@ def test_only_what_may_have_a_key_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(key_pruning, "_GROUPS_BYTES", 0)
-    monkeypatch.setattr(execution, "run_tasks", lambda _, specs: [run_task(s) for s in specs])
+    run_tasks_here(monkeypatch)
     catalog = load_catalog(tables / "catalog.yaml")
     settings = dataclasses.replace(spark_settings, storage_root=str(tmp_path), min_task_bytes=0)
-    for name in ("fact", "keys", "none"):
-        spark.read.parquet(str(tables / name)).createOrReplaceTempView(name)
+    make_views(spark, tables, "fact", "keys", "none")
     read = {}
     for sql in CASES:
         graph = plan(sql, catalog)
-        found, manifests = run(graph, catalog, settings, spark)
-        assert found == rows_of(spark.sql(sql).toArrow()), sql
-        assert {m.engine for m in manifests} == {"duckdb"}, sql
+        manifests = run_on_duckdb(sql, graph, catalog, settings, spark)
         read[sql] = fact_reads(manifests)
         told = [d for m in manifests for d in m.metrics.get("adaptive", ()) if d["kind"] == "prune"]
         assert bool(told) == (read[sql] != (8, 40)), sql

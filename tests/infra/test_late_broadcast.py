@@ -25,7 +25,8 @@ from infra.runtime.task_spec import ShuffleInput
 from infra.settings import EngineSettings
 from infra.shuffle import broadcast_cache
 from infra.shuffle.reader import read_table
-from infra.storage.object_store import ObjectStore, open_store
+from infra.storage.object_store import ObjectStore
+from infra.storage.stores import open_store
 from planner.options import PlannerOptions
 from planner.planning import plan_query
 from planner.stages import Stage

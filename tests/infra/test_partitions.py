@@ -18,7 +18,7 @@ from infra.engines.duckdb import parquet_select
 from infra.engines.inputs import ParquetInput
 from infra.engines.parquet import read_parquet_batches
 from infra.engines.spark import _parquet_frame
-from infra.runtime.plan_tasks import whole_tables
+from infra.runtime.leaf_inputs import whole_tables
 from infra.runtime.prune_files import pruned_files
 from infra.runtime.task_spec import ScanInput
 from infra.settings import EngineSettings

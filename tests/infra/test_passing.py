@@ -24,7 +24,7 @@ from infra.runtime.adaptive.passing import sample_files, streamed_leaf
 from infra.runtime.task_spec import TaskReport, TrialResult
 from infra.settings import EngineSettings
 from infra.shuffle.reader import read_table
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from planner.aggregates import AGGREGATES
 from planner.expressions import TRUE
 from planner.options import PlannerOptions

@@ -17,7 +17,8 @@ from infra.runtime.context import StageContext, StageResult
 from infra.runtime.pointers import read_pointer
 from infra.runtime.stage import read_result, run_stage
 from infra.settings import EngineSettings, load_settings
-from infra.shuffle.manifest import Manifest, ManifestError, is_lost, load_manifest
+from infra.shuffle.commit import is_lost, load_manifest
+from infra.shuffle.manifest import Manifest, ManifestError
 from infra.storage import layout
 
 

@@ -18,7 +18,7 @@ from infra.runtime.adaptive.requested import RequestedTasks, asks_for_tasks, req
 from infra.settings import EngineSettings
 from infra.shuffle.partitioner import partitions_in_turn
 from infra.shuffle.reader import read_table
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from infra.tables.publish import PublishTarget, publish
 from planner.options import PlannerOptions
 from planner.planning import plan_query

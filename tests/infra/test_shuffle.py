@@ -24,24 +24,23 @@ from hypothesis import strategies as st
 from infra.errors import ShuffleReadError, StorageError
 from infra.shuffle import index as index_file
 from infra.shuffle import reader
-from infra.shuffle.encoding import BatchSchemaError, Piece, coalesce
-from infra.shuffle.manifest import (
+from infra.shuffle.commit import (
     CommitError,
-    Manifest,
-    ManifestError,
-    ManifestVersionError,
     commit_manifest,
     is_lost,
     load_index,
     load_manifest,
     mark_lost,
 )
+from infra.shuffle.encoding import BatchSchemaError, Piece, coalesce
+from infra.shuffle.manifest import Manifest, ManifestError, ManifestVersionError
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
 from infra.shuffle.partitioner import PartitionKeyError, partition_ids
 from infra.shuffle.reader import ReadRequestError, read_partitions, read_table, verify_files
 from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout
-from infra.storage.object_store import ObjectStore, open_store
+from infra.storage.object_store import ObjectStore
+from infra.storage.stores import open_store
 from planner.errors import StagecoachError
 from tests.s3_server import S3Server, s3_server
 

@@ -17,11 +17,14 @@ from infra.catalog.snapshot import (
     TableSnapshot,
     load_or_take,
     take_snapshot,
-    verify_file,
 )
+from infra.engines.errors import InputLostError
+from infra.engines.inputs import FileRows
+from infra.engines.parquet import check_file
 from infra.errors import StorageError
 from infra.storage import layout
-from infra.storage.object_store import ObjectStore, StorageOptions, open_store
+from infra.storage.object_store import ObjectStore, StorageOptions
+from infra.storage.stores import open_store
 from planner.errors import CatalogError
 from tests.s3_server import S3Server, s3_server
 
@@ -132,21 +135,27 @@ def identity(uri: str) -> FileIdentity:
     )
 
 
-def test_verify_notices_what_changed(catalog: FileCatalog, tmp_path: Path):
+def rows_of_file(file: FileIdentity) -> FileRows:
+    return FileRows(file.uri, 0, file.num_rows, file.num_rows, file.num_bytes, file.version)
+
+
+def test_a_file_that_changed_is_noticed(catalog: FileCatalog, tmp_path: Path):
     file = take_snapshot(catalog, ["t"]).table("t").files[0]
-    verify_file(file)
+    there = rows_of_file(file)
+    check_file(there)
     status = os.stat(file.uri)
     os.utime(file.uri, ns=(0, status.st_mtime_ns + 1))
-    with pytest.raises(CatalogError, match=r"a\.parquet changed .*version .* start a new run"):
-        verify_file(file)
+    changed = r"a\.parquet of the run's snapshot .* it has changed since; start a new run"
+    with pytest.raises(InputLostError, match=changed):
+        check_file(there)
     write(Path(file.uri), [1, 2, 3, 4, 5, 6, 7])
-    with pytest.raises(CatalogError, match=r"a\.parquet changed .*bytes then, \d+ now"):
-        verify_file(file)
+    with pytest.raises(InputLostError, match=changed):
+        check_file(there)
     Path(file.uri).unlink()
-    with pytest.raises(CatalogError, match=r"a\.parquet vanished .*restore the file, or start"):
-        verify_file(file)
-    with pytest.raises(CatalogError, match="vanished"):
-        verify_file(identity(f"{tmp_path}/catalog.yaml/x"))
+    with pytest.raises(InputLostError, match=r"a\.parquet.*there is no such file"):
+        check_file(there)
+    with pytest.raises(InputLostError, match="there is no such file"):
+        check_file(rows_of_file(identity(f"{tmp_path}/catalog.yaml/x")))
 
 
 def parquet(values: list[int]) -> bytes:
@@ -177,7 +186,7 @@ def test_s3_tables(s3_server: S3Server, tmp_path: Path, pattern: str):
     assert [file.uri for file in files] == [f"{root}/t/a.parquet", f"{root}/t/b.parquet"]
     assert all(file.version and '"' not in file.version for file in files)
     assert snapshot.table("t").num_rows == 4
-    verify_file(files[0], s3_server.options)
+    check_file(rows_of_file(files[0]), s3_server.options)
 
 
 @pytest.mark.s3
@@ -187,12 +196,12 @@ def test_s3_single_file_and_changes(s3_server: S3Server, tmp_path: Path):
     file = take_snapshot(s3_catalog(s3_server, tmp_path, uri), ["t"]).table("t").files[0]
     assert file.uri == uri
     upload(s3_server, uri, parquet([1, 3, 5]))
-    with pytest.raises(CatalogError, match=r"a\.parquet changed"):
-        verify_file(file, s3_server.options)
+    with pytest.raises(InputLostError, match=r"a\.parquet .*has changed since"):
+        check_file(rows_of_file(file), s3_server.options)
     folder, name = uri.rsplit("/", 1)
     open_store(folder, s3_server.options).delete([name])
-    with pytest.raises(CatalogError, match=r"a\.parquet vanished"):
-        verify_file(file, s3_server.options)
+    with pytest.raises(InputLostError, match=r"a\.parquet .*there is no such file"):
+        check_file(rows_of_file(file), s3_server.options)
 
 
 @pytest.mark.s3

@@ -21,7 +21,7 @@ from infra.runtime.stage import StageContext, read_result, run_stage
 from infra.settings import EngineSettings
 from infra.shuffle.reader import read_table
 from infra.shuffle.row_order import RowOrder
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from planner.options import PlannerOptions
 from planner.planning import plan_query
 from planner.stages import Stage

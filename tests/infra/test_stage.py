@@ -17,7 +17,8 @@ from infra.errors import ShuffleReadError
 from infra.runtime import execution, stage
 from infra.runtime.stage import StageContext, StageResult, read_result, run_stage
 from infra.settings import EngineSettings
-from infra.shuffle.manifest import ManifestError, load_manifest
+from infra.shuffle.commit import load_manifest
+from infra.shuffle.manifest import ManifestError
 from infra.storage import layout
 from planner.errors import CatalogError
 from planner.expressions import Literal

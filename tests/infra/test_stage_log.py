@@ -14,7 +14,7 @@ from infra.runtime.task import log as task_logger
 from infra.runtime.task import run_task
 from infra.runtime.task_spec import TaskFailure, TaskReport, TaskSettings, TaskSpec
 from infra.shuffle.map_file import OutputPartitioning
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from planner.types import BIGINT
 
 

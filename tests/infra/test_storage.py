@@ -14,13 +14,8 @@ import pytest
 
 from infra.errors import StorageError
 from infra.storage import layout
-from infra.storage.object_store import (
-    ObjectMissingError,
-    ObjectStore,
-    StorageOptions,
-    open_store,
-    store_from_dict,
-)
+from infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
+from infra.storage.stores import open_store, store_from_dict
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
 
 __all__ = ["s3_server"]

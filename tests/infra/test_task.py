@@ -27,7 +27,8 @@ from infra.shuffle.manifest import Manifest, ManifestError
 from infra.shuffle.map_file import OutputPartitioning
 from infra.shuffle.reader import read_table
 from infra.storage import layout
-from infra.storage.object_store import ObjectStore, open_store
+from infra.storage.object_store import ObjectStore
+from infra.storage.stores import open_store
 from planner.types import BIGINT, INT, STRING, DataType
 from tests.stage_outputs import commit_files
 

@@ -18,7 +18,7 @@ from planner.options import PlannerOptions
 from planner.physical import ExchangeExec, PhysicalPlan, ScanExec
 from planner.planning import plan_phases, plan_query
 from planner.serde import _CLASSES as STORED
-from planner.serde import compiled_notes, dump_graph, load_graph
+from planner.serde import dump_graph, load_graph, parse_file
 from planner.stages import FORMAT_VERSION, Stage, StageGraph, StageOutput
 from planner.tree import walk
 from planner.types import BIGINT
@@ -307,8 +307,8 @@ def test_notes_of_a_compiled_plan_are_beside_the_graph() -> None:
     graph = tpch_graph("q06")
     text = dump_graph(graph, compiled={"options": {"engine": "auto"}})
     assert load_graph(text) == graph
-    assert compiled_notes(text) == {"options": {"engine": "auto"}}
-    assert compiled_notes(dump_graph(graph)) == {}
+    assert parse_file(text).compiled == {"options": {"engine": "auto"}}
+    assert parse_file(dump_graph(graph)).compiled == {}
 
 
 # ---------------------------------------------------------------- places of mistakes

@@ -12,9 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from infra.errors import ConfigError
-from infra.runtime import connect_server
-from infra.runtime.connect_server import TOKEN_VARIABLE, WarmServer
 from infra.settings import PAGES_VARIABLE, EngineSettings
+from infra.spark import connect_server
+from infra.spark.connect_conf import TOKEN_VARIABLE
+from infra.spark.connect_server import WarmServer
 from stagecoach import pages_server, run_host
 from stagecoach.cli import cli
 from stagecoach.commands.ui import start_spark

@@ -10,9 +10,8 @@ Source: dynamic partition pruning of Spark (`PartitionPruning`), there for parti
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from typing import Literal as OneOf
 
 import numpy as np
@@ -51,18 +50,26 @@ def key_domain(key: DataType, column: DataType) -> KeyDomain | None:
     return "decimal" if all(exact) else None
 
 
+class Sorted(Protocol):
+    """Values in ascending order: a list, or an array of numbers."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, position: int, /) -> Any: ...
+
+
 @dataclass(frozen=True)
 class KeySet:
     """The keys of a build side.
 
     Args:
-        values: In ascending order, in the units of `ColumnStats`.
+        values: All different, in the units of `ColumnStats`.
         has_null: Whether NULL is a key.
         slack: By how much of its size a bound may be off.
         exact: Whether these are all keys, else only the first and the last.
     """
 
-    values: Sequence[Any]
+    values: Sorted
     has_null: bool
     slack: float = 0.0
     exact: bool = True
@@ -87,10 +94,10 @@ class KeySet:
             return cls(sorted(array.to_pylist()), has_null)
         if domain == "decimal":
             doubles = array.cast(pa.float64(), safe=False)
-            return cls(np.unique(doubles.to_numpy()), has_null, slack=_SLACK)  # type: ignore[arg-type]  # an array is one
+            return cls(np.unique(doubles.to_numpy()), has_null, slack=_SLACK)
         if pa.types.is_date(array.type):
             array = array.cast(pa.int32())
-        return cls(np.unique(array.cast(pa.int64()).to_numpy()), has_null)  # type: ignore[arg-type]  # an array is one
+        return cls(np.unique(array.cast(pa.int64()).to_numpy()), has_null)
 
     def may_meet(self, bounds: StoredBounds, num_rows: int) -> bool:
         """Whether one of the keys may stand in a column.

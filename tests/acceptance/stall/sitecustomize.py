@@ -47,15 +47,15 @@ def stall_map_files() -> None:
 
 
 def stall_commits() -> None:
-    from infra.shuffle import manifest
+    from infra.shuffle import commit as commits
 
-    commit = manifest.commit_manifest
+    commit = commits.commit_manifest
 
     def commit_late(*args, **kwargs):
         stall_if_due()
         return commit(*args, **kwargs)
 
-    manifest.commit_manifest = commit_late
+    commits.commit_manifest = commit_late
 
 
 if SETTING is not None:

@@ -16,8 +16,8 @@ from infra.catalog.snapshot import load_or_take
 from infra.chunks.compaction import compact
 from infra.chunks.expiry import ExpiredChunks, collect_chunk_garbage, trim_versions
 from infra.chunks.table import ChunkTable
-from infra.shuffle.gc import collect_garbage
 from infra.storage.local_store import LocalStore
+from infra.upkeep.gc import collect_garbage
 from tests.infra.chunks.model import plain, visible
 from tests.infra.test_gc import OtherClock
 

@@ -227,7 +227,6 @@ class Search:
     may_crash: frozenset[str] = frozenset()
     look: Callable[[Objects], None] | None = None
     num_states: int = 0
-    num_histories: int = 0
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield every state in which nobody can go on, each at least once."""
@@ -236,7 +235,6 @@ class Search:
         while left:
             outcome = self._follow(left.pop(), seen, left)
             if outcome is not None:
-                self.num_histories += 1
                 yield outcome
         self.num_states = len(seen)
 

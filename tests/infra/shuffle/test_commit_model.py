@@ -20,11 +20,12 @@ from infra.runtime.commits import forget_if_damaged, usable_manifest
 from infra.runtime.context import StageContext
 from infra.runtime.pointers import StagePointer, read_pointer, write_pointer
 from infra.runtime.run_marks import mark_begun, mark_ended
-from infra.shuffle.gc import collect_garbage
-from infra.shuffle.manifest import Manifest, ManifestError, is_lost, load_manifest
+from infra.shuffle.commit import is_lost, load_manifest
+from infra.shuffle.manifest import Manifest, ManifestError
 from infra.shuffle.map_file import MapFile
 from infra.shuffle.reader import read_table
 from infra.storage import layout
+from infra.upkeep.gc import collect_garbage
 from planner.stages import Stage
 from tests.stage_outputs import commit_files, write_map_file
 

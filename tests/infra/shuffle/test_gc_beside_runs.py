@@ -14,13 +14,15 @@ import pyarrow as pa
 from infra.errors import ShuffleReadError
 from infra.runtime.pointers import StagePointer, write_pointer
 from infra.runtime.run_marks import mark_begun, mark_ended
-from infra.shuffle.gc import collect_garbage
-from infra.shuffle.manifest import Manifest, load_manifest
+from infra.shuffle.commit import load_manifest
+from infra.shuffle.manifest import Manifest
 from infra.shuffle.map_file import MapFile, OutputPartitioning
 from infra.shuffle.reader import read_table
-from infra.shuffle.usage import storage_usage
 from infra.storage import layout
-from infra.storage.object_store import ObjectMissingError, ObjectStore, open_store
+from infra.storage.object_store import ObjectMissingError, ObjectStore
+from infra.storage.stores import open_store
+from infra.upkeep.gc import collect_garbage
+from infra.upkeep.usage import storage_usage
 from tests.stage_outputs import commit_files, write_map_file
 
 SECONDS = 4.0

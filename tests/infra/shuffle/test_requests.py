@@ -14,7 +14,8 @@ from infra.runtime.task_spec import ShuffleInput, TaskSettings, TaskSpec
 from infra.shuffle import broadcast_cache
 from infra.shuffle.manifest import Manifest
 from infra.shuffle.map_file import OutputPartitioning
-from infra.storage.object_store import ObjectStore, open_store
+from infra.storage.object_store import ObjectStore
+from infra.storage.stores import open_store
 from planner.types import BIGINT, STRING
 from tests.fault_proxy import FaultProxy
 from tests.s3_server import S3Server, s3_server

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.runtime.adaptive.ranges import choose_cuts, sorted_ranges
-from infra.shuffle.manifest import Manifest, ManifestError, commit_manifest, load_blocks
+from infra.shuffle.commit import commit_manifest, load_blocks
+from infra.shuffle.manifest import Manifest, ManifestError
 from infra.shuffle.map_file import MapFile, OutputPartitioning
 from infra.shuffle.reader import read_blocks, read_table
 from infra.shuffle.row_order import TEXT_BYTES, RowOrder, has_ranks, ranks
@@ -28,7 +29,8 @@ from infra.shuffle.sorted_blocks import (
 )
 from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout
-from infra.storage.object_store import ObjectStore, open_store
+from infra.storage.object_store import ObjectStore
+from infra.storage.stores import open_store
 
 FINGERPRINT = "5a" * 32
 NAN, INF = float("nan"), float("inf")

@@ -16,7 +16,8 @@ from infra.shuffle.partitioner import partition_ids
 from infra.shuffle.reader import read_table, verify_files
 from infra.shuffle.writer import ShuffleWriter
 from infra.storage import layout
-from infra.storage.object_store import ObjectStore, open_store
+from infra.storage.object_store import ObjectStore
+from infra.storage.stores import open_store
 from tests.stage_outputs import commit_files, write_map_file
 
 FINGERPRINT = "5a" * 32

@@ -8,7 +8,8 @@ import pytest
 
 from infra.errors import StorageError, StorageRefusedError
 from infra.storage.fsspec_store import FsspecStore
-from infra.storage.object_store import ObjectStore, StorageOptions, open_store
+from infra.storage.object_store import ObjectStore, StorageOptions
+from infra.storage.stores import open_store
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
 
 __all__ = ["s3_server"]

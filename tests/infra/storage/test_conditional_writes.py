@@ -11,11 +11,13 @@ import pyarrow as pa
 import pytest
 
 from infra.runtime.claims import Claim
-from infra.shuffle.manifest import Manifest, load_manifest
+from infra.shuffle.commit import load_manifest
+from infra.shuffle.manifest import Manifest
 from infra.shuffle.reader import read_table
 from infra.storage import layout
 from infra.storage.fsspec_store import FsspecStore
-from infra.storage.object_store import ObjectStore, StorageOptions, open_store
+from infra.storage.object_store import ObjectStore, StorageOptions
+from infra.storage.stores import open_store
 from tests.fault_proxy import Fault, FaultProxy
 from tests.moto_server import BUCKET, moto_options
 from tests.s3_server import S3Server, s3_server

@@ -17,12 +17,8 @@ from infra.engines.inputs import FileRows, LeafColumn, ParquetInput
 from infra.engines.parquet import read_parquet_batches
 from infra.errors import StorageError, StorageRefusedError
 from infra.storage.fsspec_store import FsspecStore
-from infra.storage.object_store import (
-    ObjectMissingError,
-    ObjectStore,
-    StorageOptions,
-    open_store,
-)
+from infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
+from infra.storage.stores import open_store
 from planner.types import BIGINT
 from tests.fault_proxy import Fault, FaultProxy
 from tests.s3_server import S3Server, s3_server

@@ -13,12 +13,12 @@ import pytest
 from infra.catalog.catalog import FileCatalog
 from infra.catalog.snapshot import load_or_take
 from infra.errors import StorageError
-from infra.shuffle.gc import collect_garbage
 from infra.storage import layout
 from infra.storage.local_store import LocalStore
 from infra.tables.catalog import PlannedTable, PublishedCatalog
 from infra.tables.log import commit, read_current, read_version, version_numbers
 from infra.tables.version import TableVersion
+from infra.upkeep.gc import collect_garbage
 from tests.infra.tables.outputs import objects_in, publish_rows, read_rows
 from tests.infra.tables.test_log import change
 

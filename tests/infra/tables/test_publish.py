@@ -19,8 +19,7 @@ import pytest
 from infra.catalog.files import stat_file
 from infra.catalog.footers import read_footer
 from infra.errors import ShuffleReadError, StorageError
-from infra.shuffle.gc import collect_garbage
-from infra.shuffle.manifest import is_lost
+from infra.shuffle.commit import is_lost
 from infra.storage import layout
 from infra.storage.local_store import LocalStore
 from infra.storage.object_store import StorageOptions
@@ -29,6 +28,7 @@ from infra.tables import publish as module
 from infra.tables.log import read_current, read_version, version_numbers
 from infra.tables.publish import PartitionWindow, PublishError, PublishTarget, publish
 from infra.tables.version import TableVersion
+from infra.upkeep.gc import collect_garbage
 from planner.types import (
     BIGINT,
     DAY_TIME_INTERVAL,

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from infra.catalog.catalog import FileCatalog
-from infra.shuffle.gc import collect_garbage
 from infra.storage import layout
-from infra.storage.object_store import open_store
+from infra.storage.stores import open_store
 from infra.tables.catalog import PlannedTable, PublishedCatalog
 from infra.tables.log import read_current
+from infra.upkeep.gc import collect_garbage
 from tests.infra.tables.outputs import publish_rows
 from tests.s3_server import S3Server
 from tests.s3_server import s3_server as s3_server

@@ -29,7 +29,6 @@ from typing import Any
 
 from infra.errors import ConfigError, StorageError
 from infra.runtime.run_marks import BEGUN, ENDED
-from infra.shuffle.listing import list_objects, manifest_at, store_now
 from infra.shuffle.manifest import Manifest
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
@@ -40,6 +39,7 @@ from infra.tables.expiry import (
     snapshot_uris,
     without_pinned,
 )
+from infra.upkeep.listing import list_objects, manifest_at, store_now
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from infra.shuffle.listing import list_objects, manifest_at
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore
 from infra.tables.expiry import StoredObject
+from infra.upkeep.listing import list_objects, manifest_at
 
 _MANIFEST = "/manifest.json"
 _REQUESTS = 16

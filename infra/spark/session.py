@@ -27,17 +27,11 @@ from pyspark.sql import functions as sf
 import infra
 import planner
 from infra.errors import ConfigError
-from infra.runtime.class_data import java_options, share_classes
-from infra.runtime.connect_server import (
-    CODE_CONF,
-    SLOTS_CONF,
-    await_server,
-    code_digest,
-    code_files,
-    is_up,
-)
-from infra.runtime.java import ensure_java
 from infra.settings import EngineSettings
+from infra.spark.class_data import java_options, share_classes
+from infra.spark.connect_conf import CODE_CONF, SLOTS_CONF, code_digest, code_files
+from infra.spark.connect_server import await_server, is_up
+from infra.spark.java import ensure_java
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
@@ -241,6 +235,8 @@ def _configuration(settings: EngineSettings) -> dict[str, str]:
         "spark.sql.ansi.enabled": "true",
         "spark.sql.session.timeZone": settings.time_zone,
         "spark.python.unix.domain.socket.enabled": "true",
+        # It is a variable of workers: DataFrames and RDDs would not share them.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Errors reach the user as exceptions; Spark would log each with its stack as well.

@@ -14,11 +14,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
-import hashlib
 import json
 import os
-import random
 import secrets
 import signal
 import socket
@@ -38,19 +35,13 @@ import infra
 import planner
 from infra.errors import ConfigError
 from infra.settings import ENVIRONMENT_PREFIX, EngineSettings
+from infra.spark.class_data import share_classes
+from infra.spark.connect_conf import CODE_CONF, TOKEN_VARIABLE, free_port, server_conf, spark_home
+from infra.spark.java import ensure_java
 
-CODE_CONF = "spark.stagecoach.code"
-"""Digest of the code that the server's Python workers import; a session reads it as a conf."""
-
-SLOTS_CONF = "spark.stagecoach.slots"
-"""Tasks that the server runs at once, where that follows from its master."""
-
-TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 LOG_NAME = "connect-server.log"
 
 _DEFAULT_PORT = 15002
-# Below the ports that Linux gives to outgoing connections, so that none takes it before the JVM.
-_PORTS = (20_000, 32_000)
 _POLL_SECONDS = 0.3
 _END_SECONDS = 8.0
 # A server that ends sooner than this has not worked; so often in a row, and it never will.
@@ -58,8 +49,6 @@ _HEALTHY_SECONDS = 60.0
 _MAX_FAILED_STARTS = 3
 _PR_SET_PDEATHSIG = 1
 _CLIENT_VARIABLES = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
-_PLUGIN_CLASS = "org.apache.spark.sql.connect.SparkConnectPlugin"
-_ISOLATION_CONF = "spark.sql.artifact.isolation.enabled"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +102,7 @@ def launch(settings: EngineSettings, folder: Path, *, warm_up: bool = True) -> W
     }
     with open(log, "ab") as output:
         watcher = subprocess.Popen(
-            [sys.executable, "-P", "-m", "infra.runtime.connect_server"],
+            [sys.executable, "-P", "-m", "infra.spark.connect_server"],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -126,44 +115,6 @@ def launch(settings: EngineSettings, folder: Path, *, warm_up: bool = True) -> W
         stdin.write(json.dumps(order).encode())
     watcher.returncode = 0  # it outlives this object on purpose: no warning about that
     return WarmServer(port=port, token=token, log=log, watcher_pid=watcher.pid)
-
-
-def server_conf(settings: EngineSettings, port: int) -> dict[str, str]:
-    """The Spark configuration of a server for these settings; their `spark_conf` wins."""
-    conf = {
-        "spark.app.name": "stagecoach",
-        "spark.master": settings.master,
-        "spark.plugins": _PLUGIN_CLASS,
-        # For clients that ship their code; a session cannot change it.
-        _ISOLATION_CONF: "true",
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        # A run that was killed must not keep its job running for long.
-        "spark.connect.execute.manager.detachedTimeout": "30s",
-        "spark.connect.execute.manager.maintenanceInterval": "5s",
-        "spark.sql.ansi.enabled": "true",
-        "spark.sql.session.timeZone": settings.time_zone,
-        "spark.sql.warehouse.dir": os.path.join(settings.spill_folder, "warehouse"),
-        "spark.python.unix.domain.socket.enabled": "true",
-        # A cancelled task's Python worker is given this long before it is killed.
-        "spark.python.task.killTimeout": "1s",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "WARN",
-    }
-    if settings.master == "local" or settings.master.startswith(("local[", "local-cluster")):
-        conf |= {
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.sql.shuffle.partitions": str(max(2 * (os.cpu_count() or 1), 8)),
-            # Sessions share Python workers, and classes that Spark generates: clients have the code
-            # that the workers import, and nobody ships any.
-            _ISOLATION_CONF: "false",
-            CODE_CONF: code_digest(),
-        }
-    if (slots := _local_slots(settings.master)) is not None:
-        conf[SLOTS_CONF] = str(slots)
-    return conf | dict(settings.spark_conf)
 
 
 def await_server(url: str, seconds: float) -> None:
@@ -191,24 +142,6 @@ def await_server(url: str, seconds: float) -> None:
 def is_up(url: str) -> bool:
     """Whether somebody listens at a Spark Connect URL now."""
     return _listens(*_address(url))
-
-
-@functools.cache
-def code_files() -> tuple[tuple[str, bytes], ...]:
-    """Name and content of every file of the packages that executors import."""
-    found: list[tuple[str, bytes]] = []
-    for package in (planner, infra):
-        folder = Path(package.__path__[0])
-        for path in sorted(folder.rglob("*.py")):
-            found.append((f"{folder.name}/{path.relative_to(folder)}", path.read_bytes()))
-    return tuple(found)
-
-
-@functools.cache
-def code_digest() -> str:
-    """What tells this version of our packages from any other, 64 hex digits."""
-    content = b"".join(name.encode() + b"\0" + text for name, text in code_files())
-    return hashlib.sha256(content).hexdigest()
 
 
 # ------------------------------------------------------------------ the watcher, a process
@@ -264,9 +197,6 @@ class _Watcher:
 
     @contextlib.contextmanager
     def _server(self) -> Iterator[subprocess.Popen[bytes]]:
-        from infra.runtime.class_data import share_classes
-        from infra.runtime.java import ensure_java
-
         home, spark = ensure_java(), Path(spark_home())
         environment = self._environment()
         share_classes(environment, home)
@@ -319,7 +249,7 @@ class _Watcher:
         self._tell(f"warm-up ended with {code}")
         if self._is_here:
             # For the next start, and only if it is missing: nobody waits for it.
-            code = self._run("infra.runtime.class_data", self._environment(), nice=True)
+            code = self._run("infra.spark.class_data", self._environment(), nice=True)
             self._tell(f"class data ended with {code}")
 
     @staticmethod
@@ -357,48 +287,10 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def spark_home() -> str:
-    """The folder of the Spark that this process starts."""
-    if home := os.environ.get("SPARK_HOME"):
-        return home
-    # Without importing pyspark: its folder is all that is needed.
-    import importlib.util
-
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or not spec.submodule_search_locations:
-        raise ConfigError("the package pyspark is not installed, and SPARK_HOME is not set")
-    return spec.submodule_search_locations[0]
-
-
 def _code_path() -> str:
     folders = [str(Path(package.__path__[0]).parent) for package in (planner, infra)]
     present = [f for f in os.environ.get("PYTHONPATH", "").split(os.pathsep) if f]
     return os.pathsep.join(dict.fromkeys([*folders, *present]))
-
-
-def free_port() -> int:
-    """A loopback port that a server may have."""
-    for _ in range(100):
-        port = random.randrange(*_PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        return port
-    raise ConfigError(f"no free port between {_PORTS[0]} and {_PORTS[1]} for Spark Connect")
-
-
-def _local_slots(master: str) -> int | None:
-    """Tasks at once of a local master; None for another."""
-    if master == "local":
-        return 1
-    if not (master.startswith("local[") and master.endswith("]")):
-        return None
-    threads = master[len("local[") : -1].split(",")[0].strip()
-    if threads == "*":
-        return os.cpu_count() or 1
-    return int(threads) if threads.isdigit() else None
 
 
 def _address(url: str) -> tuple[str, int]:

@@ -6,7 +6,7 @@ class-data sharing"). The archive lies in this user's cache folder, under a name
 the Java and the jars, and local sessions use it if it is there; without it they start as ever.
 Java itself refuses an archive that does not fit, and then loads the classes from the jars.
 
-It is a program, too, which makes the archive if it is missing: `python -m infra.runtime.class_data`
+It is a program, too, which makes the archive if it is missing: `python -m infra.spark.class_data`
 (some 30 seconds, 200 MB). The warm Spark of `stagecoach ui` runs that once in the background; who
 builds an image of a container can run it there.
 """
@@ -27,9 +27,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infra.runtime.connect_server import TOKEN_VARIABLE, free_port, server_conf, spark_home
-from infra.runtime.java import cache_folders, ensure_java, is_private
 from infra.settings import ENVIRONMENT_PREFIX, EngineSettings
+from infra.spark.connect_conf import TOKEN_VARIABLE, free_port, server_conf, spark_home
+from infra.spark.java import cache_folders, ensure_java, is_private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,205 @@
+"""What a task reads: in, the inputs of its spec; out, what an engine takes, counted on the way.
+
+Worker code.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from infra.engines.chunk_inputs import ChunkInput
+from infra.engines.duckdb import DuckDbSettings, run_fragment
+from infra.engines.inputs import ArrowInput, EngineInput, ParquetInput, conform, leaf_schema
+from infra.engines.parquet import read_parquet_batches
+from infra.runtime.task_spec import (
+    EXPANSION,
+    InputSpec,
+    ScanInput,
+    ShuffleInput,
+    TaskSettings,
+    TaskSpec,
+    TrialResult,
+)
+from infra.shuffle import broadcast_cache
+from infra.shuffle.commit import load_manifest
+from infra.shuffle.manifest import Manifest, ManifestError
+from infra.shuffle.reader import read_blocks, read_partitions
+from infra.storage import layout
+from infra.storage.object_store import ObjectStore
+from infra.storage.stores import store_from_dict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass
+class TaskMeter:
+    """What one task counts while it runs.
+
+    Args:
+        rows_in: Rows of each input.
+        read_seconds: Time in which it waited for shuffle files.
+        write_seconds: Time in which it wrote its own.
+        started: When it began, by `time.perf_counter`.
+        started_at: The same, in seconds of the epoch.
+        trial: What came of its trial, if it made one.
+    """
+
+    rows_in: list[int]
+    read_seconds: float = 0.0
+    write_seconds: float = 0.0
+    started: float = field(default_factory=time.perf_counter)
+    started_at: float = field(default_factory=time.time)
+    trial: TrialResult | None = None
+
+    def read_first(self, num_rows: int) -> None:
+        """Note that only so many rows of the first input were needed."""
+        self.rows_in[0] = num_rows
+
+
+def known_rows(spec: InputSpec) -> int:
+    """Rows of an input as far as they are known before it is read."""
+    if isinstance(spec, ScanInput):
+        return sum(f.row_end - f.row_start for f in spec.files)
+    return spec.num_rows if isinstance(spec, ChunkInput) else 0
+
+
+def engine_input(
+    store: ObjectStore, spec: InputSpec, settings: TaskSettings, position: int, meter: TaskMeter
+) -> EngineInput | ChunkInput:
+    """What an engine reads of an input; reading a stage's output is counted.
+
+    Args:
+        store: Where upstream output is.
+        spec: The input.
+        settings: How it is read.
+        position: 0-based number of the input.
+        meter: What counts it.
+    """
+    if isinstance(spec, ScanInput):
+        options = settings.store.get("options", {})
+        return ParquetInput(spec.columns, spec.files, dict(options))
+    if isinstance(spec, ChunkInput):
+        return replace(spec, storage_options=dict(settings.store.get("options", {})))
+    if spec.low >= spec.high:
+        return ParquetInput(spec.columns, ())
+    read = functools.partial(read_shuffle, store, spec, spec.low, spec.high, settings)
+    metered = functools.partial(_metered, read, position, meter)
+    return ArrowInput(spec.columns, metered, spec.num_bytes * EXPANSION)
+
+
+def _metered(
+    read: Callable[[], Iterator[pa.RecordBatch]], position: int, meter: TaskMeter
+) -> Iterator[pa.RecordBatch]:
+    batches = read()
+    while True:
+        started = time.perf_counter()
+        batch = next(batches, None)
+        meter.read_seconds += time.perf_counter() - started
+        if batch is None:
+            return
+        meter.rows_in[position] += batch.num_rows
+        yield batch
+
+
+def read_input(spec: TaskSpec, part: int) -> Iterator[pa.RecordBatch]:
+    """A part of the spec's only input, for an engine that is fed with batches.
+
+    Args:
+        spec: Its first input is read.
+        part: 0-based number of the file of a scan, or of the partition of a stage input.
+
+    Raises:
+        StagecoachError: The input is lost or its storage failed.
+    """
+    store = store_from_dict(spec.settings.store)
+    leaf = spec.inputs[0]
+    if isinstance(leaf, ScanInput):
+        options = dict(spec.settings.store.get("options", {}))
+        return read_parquet_batches(
+            ParquetInput(leaf.columns, leaf.files[part : part + 1], options)
+        )
+    if isinstance(leaf, ChunkInput):
+        return _chunk_rows(leaf.part(part), spec.settings)
+    low = leaf.low + part
+    return read_shuffle(store, leaf, low, min(low + 1, leaf.high), spec.settings)
+
+
+def _chunk_rows(leaf: ChunkInput, settings: TaskSettings) -> Iterator[pa.RecordBatch]:
+    """Rows of a deduplicated table for another engine; DuckDB deduplicates them here, too."""
+    options = dict(settings.store.get("options", {}))
+    columns = ", ".join('"' + c.name.replace('"', '""') + '"' for c in leaf.columns)
+    sql = f"SELECT {columns or 'TRUE AS no_column'} FROM in_0"
+    inputs = [replace(leaf, storage_options=options)]
+    schema = leaf_schema(leaf.columns)
+    with run_fragment(sql, inputs, schema, database_settings(settings)) as batches:
+        yield from batches
+
+
+def read_shuffle(
+    store: ObjectStore, spec: ShuffleInput, low: int, high: int, settings: TaskSettings
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a range of partitions with the leaf's names and types.
+
+    A broadcast input, and one that other tasks read as well, is kept for the next tasks of this
+    process.
+
+    Raises:
+        ShuffleReadError: The upstream stage's output is lost.
+        StorageError: The store failed.
+    """
+    manifest = pinned_manifest(store, spec)
+    schema = leaf_schema(spec.columns)
+
+    def read() -> Iterator[pa.RecordBatch]:
+        memory = settings.reader_memory_bytes
+        if (part := spec.sorted_range) is not None:
+            for batch in read_blocks(store, manifest, part.blocks, memory_bytes=memory):
+                yield conform(part.rows_of(batch), schema)
+            return
+        files = None if spec.files is None else range(*spec.files)
+        _, batches = read_partitions(store, manifest, low, high, files=files, memory_bytes=memory)
+        for batch in batches:
+            yield conform(_share_of(batch, *spec.share), schema)
+
+    if manifest.partitioning.kind != "broadcast" and not spec.shared:
+        yield from read()
+        return
+    key = manifest.manifest_hash, low, high, spec.columns
+    yield from broadcast_cache.SHARED.batches(key, read, settings.broadcast_cache_bytes)
+
+
+def _share_of(batch: pa.RecordBatch, index: int, shares: int) -> pa.RecordBatch:
+    """Part `index` of `shares` of the rows; together the parts are the batch."""
+    start = batch.num_rows * index // shares
+    return batch.slice(start, batch.num_rows * (index + 1) // shares - start)
+
+
+def pinned_manifest(store: ObjectStore, spec: ShuffleInput) -> Manifest:
+    """The manifest that the run pinned for an input.
+
+    Raises:
+        ManifestError: It is gone, or another commit took its place.
+    """
+    uri = store.uri(layout.manifest(spec.fingerprint))
+    found = load_manifest(store, spec.fingerprint, stage=spec.stage)
+    if found is None:
+        raise ManifestError(spec.stage, uri, "not found")
+    if found.manifest_hash != spec.manifest_hash:
+        raise ManifestError(spec.stage, uri, "replaced by another commit since this run read it")
+    return found
+
+
+def database_settings(settings: TaskSettings) -> DuckDbSettings:
+    """What a database of the task is opened with."""
+    return DuckDbSettings(
+        time_zone=settings.time_zone,
+        memory_bytes=settings.memory_bytes,
+        spill_dir=settings.spill_dir,
+        max_spill_bytes=settings.max_spill_bytes,
+        directories=settings.directories,
+    )

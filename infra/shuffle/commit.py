@@ -1,0 +1,250 @@
+"""The commit of a stage: in, its map files; out, the manifest that makes them exist.
+
+The index is written first, the manifest last. Commits may race: every attempt's files and every
+index have names of their own, so whichever manifest is there is whole, and the later committer
+adopts it. Here both are read back, too.
+
+A commit that has lost a file is never removed, because what is there by the time of the removal
+may be another, made meanwhile. A mark beside it names the commit that is lost; the next one takes
+its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from infra.shuffle import index as index_file
+from infra.shuffle.encoding import plain_schema, schema_hash
+from infra.shuffle.manifest import Manifest, ManifestError, ManifestFile, ManifestVersionError
+from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
+from infra.shuffle.sorted_blocks import SortedBlocks, append_blocks
+from infra.storage import layout
+from infra.storage.object_store import ObjectMissingError, ObjectStore
+from planner.errors import StagecoachError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class CommitError(StagecoachError):
+    """The files handed to a commit are not one finished attempt of every task: our bug."""
+
+
+def commit_manifest(
+    store: ObjectStore,
+    fingerprint: str,
+    files: Sequence[MapFile],
+    *,
+    plan_hash: str,
+    query: str,
+    stage_id: int,
+    engine: str,
+    schema: pa.Schema,
+    partitioning: OutputPartitioning,
+    codec: Codec,
+    created_at: str,
+    metrics: Mapping[str, Any] | None = None,
+    lineage: Mapping[str, str] | None = None,
+) -> Manifest:
+    """Make the files of a stage exist and return its manifest, or the one committed before.
+
+    The index is written first and the manifest last. If another process committed the same
+    fingerprint in the meantime, its manifest is returned and ours is forgotten; one that is damaged
+    or marked as lost is replaced. Where the store ignores put-if-absent the later of two racing
+    commits wins; both are whole, and the manifest returned is the one that was there after the
+    write.
+
+    Raises:
+        CommitError: `files` are not exactly one file of each task `0 .. n-1`.
+        StorageError: The store refused a write.
+    """
+    schema = plain_schema(schema)
+    ordered = _check_files(files, partitioning.num_partitions, schema)
+    index = index_file.build_index([file.ranges for file in ordered])
+    content, blocks = append_blocks(index.content, [file.blocks for file in ordered])
+    manifest = Manifest(
+        fingerprint=fingerprint,
+        plan_hash=plan_hash,
+        query=query,
+        stage_id=stage_id,
+        engine=engine,
+        schema=schema,
+        partitioning=partitioning,
+        codec=codec,
+        files=tuple(
+            ManifestFile(
+                name=file.name,
+                task_index=file.task_index,
+                attempt=file.attempt,
+                num_bytes=file.num_bytes,
+                num_rows=file.num_rows,
+                checksum=file.checksum,
+            )
+            for file in ordered
+        ),
+        partition_rows=_totals([file.ranges.rows for file in ordered], partitioning),
+        partition_bytes=_totals([file.ranges.lengths for file in ordered], partitioning),
+        index_name=layout.index_name(_content_hash(content, ordered)),
+        index_bytes=len(content),
+        index_slices=index.slices,
+        blocks=blocks,
+        metrics=dict(metrics or {}),
+        lineage=dict(lineage or {}),
+        created_at=created_at,
+    )
+    return _commit(store, manifest, content)
+
+
+def _commit(store: ObjectStore, manifest: Manifest, index: bytes) -> Manifest:
+    """Write the index, then the manifest unless there is one, and return what is there then."""
+    store.write_bytes(layout.shuffle_file(manifest.fingerprint, manifest.index_name), index)
+    key, text = layout.manifest(manifest.fingerprint), manifest.to_json()
+    store.put_if_absent(key, text)
+    existing = _usable(store, manifest)
+    if existing is None:
+        store.write_bytes(key, text)
+        existing = _usable(store, manifest)
+    if existing is None:
+        raise ManifestError(manifest.stage_name, store.uri(key), "unreadable after its commit")
+    return existing
+
+
+def load_manifest(
+    store: ObjectStore, fingerprint: str, *, stage: str | None = None
+) -> Manifest | None:
+    """Return the committed manifest, or `None` if the stage is not committed.
+
+    Args:
+        store: Where to look.
+        fingerprint: The stage's fingerprint.
+        stage: Name of the stage for error messages; the fingerprint if left out.
+
+    Raises:
+        ManifestError: There is a manifest, but it is damaged.
+        ManifestVersionError: Another version wrote it.
+    """
+    key = layout.manifest(fingerprint)
+    try:
+        text = store.read_bytes(key)
+    except ObjectMissingError:
+        return None
+    name = stage or f"the stage with fingerprint {fingerprint}"
+    manifest = Manifest.from_json(text, stage=name, uri=store.uri(key))
+    if manifest.fingerprint != fingerprint:
+        problem = f"the manifest of another stage (fingerprint {manifest.fingerprint})"
+        raise ManifestError(name, store.uri(key), problem)
+    return manifest
+
+
+def mark_lost(store: ObjectStore, fingerprint: str, manifest_hash: str) -> bool:
+    """Say that a commit has lost files, so that the stage runs again; return whether it was there.
+
+    Args:
+        store: Where the manifest is.
+        fingerprint: The stage's fingerprint.
+        manifest_hash: The commit that was found to be broken. Another one, which a re-run made in
+            the meantime, is not touched; a manifest that is damaged itself needs no mark.
+    """
+    if not manifest_hash:
+        return False
+    # Before the manifest is looked at: whoever commits later must not adopt it.
+    store.put_if_absent(layout.lost_mark(fingerprint, manifest_hash), b"{}")
+    try:
+        found = load_manifest(store, fingerprint)
+    except (ManifestError, ManifestVersionError):
+        return False
+    return found is not None and found.manifest_hash == manifest_hash
+
+
+def is_lost(store: ObjectStore, manifest: Manifest) -> bool:
+    """Whether a commit is marked as one that has lost files."""
+    return store.exists(layout.lost_mark(manifest.fingerprint, manifest.manifest_hash))
+
+
+def _usable(store: ObjectStore, ours: Manifest) -> Manifest | None:
+    """What is committed in our place, or None where it is damaged or lost."""
+    try:
+        found = load_manifest(store, ours.fingerprint, stage=ours.stage_name)
+    except (ManifestError, ManifestVersionError):
+        return None
+    # Ours is new, so nobody can have found it lost.
+    if found is None or found.manifest_hash == ours.manifest_hash or not is_lost(store, found):
+        return found
+    return None
+
+
+def load_index(
+    store: ObjectStore, manifest: Manifest, lo: int = 0, hi: int | None = None
+) -> pa.RecordBatch:
+    """Return the index rows of partitions `lo .. hi-1`, partition-major, every file listed.
+
+    Columns: partition, file, offset, length, rows, checksum.
+
+    Raises:
+        ManifestError: The index is missing or damaged.
+        StorageError: The store failed.
+    """
+    hi = manifest.num_partitions if hi is None else hi
+    key = layout.shuffle_file(manifest.fingerprint, manifest.index_name)
+    try:
+        return index_file.read_index(
+            store, key, manifest.index_slices, num_files=len(manifest.files), lo=lo, hi=hi
+        )
+    except ObjectMissingError as error:
+        raise ManifestError(manifest.stage_name, store.uri(key), "index not found") from error
+    except index_file.IndexDamagedError as error:
+        raise ManifestError(manifest.stage_name, store.uri(key), str(error)) from error
+
+
+def load_blocks(store: ObjectStore, manifest: Manifest) -> SortedBlocks | None:
+    """Return the blocks of a stage's sorted map files; None where they are not known.
+
+    Raises:
+        ManifestError: The index is missing or damaged.
+        StorageError: The store failed.
+    """
+    if manifest.blocks is None:
+        return None
+    key = layout.shuffle_file(manifest.fingerprint, manifest.index_name)
+    try:
+        return manifest.blocks.read(store, key)
+    except ObjectMissingError as error:
+        raise ManifestError(manifest.stage_name, store.uri(key), "index not found") from error
+    except ValueError as error:
+        problem = f"the index of sorted rows is damaged ({error})"
+        raise ManifestError(manifest.stage_name, store.uri(key), problem) from error
+
+
+def _check_files(files: Sequence[MapFile], num_partitions: int, schema: pa.Schema) -> list[MapFile]:
+    expected_hash = schema_hash(schema)
+    ordered = sorted(files, key=lambda file: file.task_index)
+    tasks = [file.task_index for file in ordered]
+    if tasks != list(range(len(ordered))):
+        raise CommitError(f"a commit needs one file of each task, got files of tasks {tasks}")
+    for file in ordered:
+        if len(file.ranges) != num_partitions:
+            raise CommitError(
+                f"map file {file.name} has {len(file.ranges)} partitions, expected {num_partitions}"
+            )
+        if file.schema_hash != expected_hash:
+            raise CommitError(
+                f"map file {file.name} has other columns than the manifest: {schema.to_string()}"
+            )
+    return ordered
+
+
+def _totals(
+    columns: Sequence[tuple[int, ...]], partitioning: OutputPartitioning
+) -> tuple[int, ...]:
+    if not columns:
+        return (0,) * partitioning.num_partitions
+    return tuple(sum(values) for values in zip(*columns, strict=True))
+
+
+def _content_hash(content: bytes, files: Sequence[MapFile]) -> str:
+    digest = hashlib.sha256(content)
+    for file in files:
+        digest.update(f"{file.name}\n".encode())
+    return digest.hexdigest()

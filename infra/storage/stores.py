@@ -1,0 +1,48 @@
+"""Opens a storage: in, its root and options; out, an `ObjectStore` over the objects below it.
+
+A root is a local folder, `file://…`, `s3://…` or any other fsspec URL. Worker code.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from infra.errors import StorageError
+from infra.storage.object_store import ObjectStore, StorageOptions
+
+
+def open_store(
+    url: str | os.PathLike[str], options: StorageOptions | Mapping[str, Any] | None = None
+) -> ObjectStore:
+    """Return the store whose root is `url`.
+
+    Args:
+        url: A local folder (path or `file://`), `s3://bucket/prefix`, or another fsspec URL.
+        options: How to reach it.
+
+    Raises:
+        StorageError: The URL's scheme is unknown or its package is not installed.
+    """
+    # Imported late: settings open stores, and pyarrow and fsspec cost time to load.
+    from infra.storage.local_store import LocalStore
+
+    if not isinstance(options, StorageOptions):
+        options = StorageOptions.from_dict(options or {})
+    text = os.fspath(url)
+    if not text:
+        raise StorageError("the storage root is empty; give a local folder or an s3:// URL")
+    if text.startswith("file://"):
+        return LocalStore(unquote(text.removeprefix("file://")), options)
+    if "://" not in text:
+        return LocalStore(text, options)
+    from infra.storage.fsspec_store import FsspecStore
+
+    return FsspecStore(text, options)
+
+
+def store_from_dict(values: Mapping[str, Any]) -> ObjectStore:
+    """Return the store that `ObjectStore.to_dict` described."""
+    return open_store(values["url"], StorageOptions.from_dict(values.get("options", {})))
