@@ -130,6 +130,21 @@ class _UnaryExec(PhysicalPlan):
 
 
 @dataclass(frozen=True)
+class _BinaryExec(PhysicalPlan):
+    left: PhysicalPlan
+    right: PhysicalPlan
+
+    @property
+    def children(self) -> tuple[PhysicalPlan, ...]:
+        """Left, right."""
+        return (self.left, self.right)
+
+    def with_children(self, new: tuple[PhysicalPlan, ...]) -> PhysicalPlan:
+        """The same operator over other inputs."""
+        return self if same(self.children, new) else replace(self, left=new[0], right=new[1])
+
+
+@dataclass(frozen=True)
 class FilterExec(WithPredicate, _UnaryExec):
     """Rows for which the predicate is true."""
 
@@ -183,7 +198,7 @@ class LimitExec(_UnaryExec):
 
 
 @dataclass(frozen=True)
-class HashJoinExec(PhysicalPlan):
+class HashJoinExec(_BinaryExec):
     """Join on equal keys: `right` is the build side, `left` is streamed against it.
 
     Args:
@@ -195,8 +210,6 @@ class HashJoinExec(PhysicalPlan):
         null_safe: For each key whether NULL equals NULL (`<=>`); empty if that is so for none.
     """
 
-    left: PhysicalPlan
-    right: PhysicalPlan
     kind: JoinKind
     left_keys: tuple[Expression, ...]
     right_keys: tuple[Expression, ...]
@@ -216,15 +229,6 @@ class HashJoinExec(PhysicalPlan):
         """Left key, right key, and whether NULL equals NULL."""
         null_safe = self.null_safe or (False,) * len(self.left_keys)
         return tuple(zip(self.left_keys, self.right_keys, null_safe, strict=True))
-
-    @property
-    def children(self) -> tuple[PhysicalPlan, ...]:
-        """Left (probe), right (build)."""
-        return (self.left, self.right)
-
-    def with_children(self, new: tuple[PhysicalPlan, ...]) -> PhysicalPlan:
-        """The same join of other inputs."""
-        return self if same(self.children, new) else replace(self, left=new[0], right=new[1])
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -321,7 +325,7 @@ class BloomBuildExec(_UnaryExec):
 
 
 @dataclass(frozen=True)
-class BloomProbeExec(PhysicalPlan):
+class BloomProbeExec(_BinaryExec):
     """The rows whose key may be in a Bloom filter; the root of its fragment.
 
     It may let any row pass: what is above finds out by itself. So an engine need not apply it.
@@ -333,19 +337,8 @@ class BloomProbeExec(PhysicalPlan):
         num_words: 64-bit words of the filter.
     """
 
-    left: PhysicalPlan
-    right: PhysicalPlan
     keys: tuple[Expression, ...]
     num_words: int
-
-    @property
-    def children(self) -> tuple[PhysicalPlan, ...]:
-        """The rows, then the filter."""
-        return (self.left, self.right)
-
-    def with_children(self, new: tuple[PhysicalPlan, ...]) -> PhysicalPlan:
-        """The same look-up of other rows or in another filter."""
-        return self if same(self.children, new) else replace(self, left=new[0], right=new[1])
 
     @property
     def columns(self) -> tuple[Column, ...]:
