@@ -31,9 +31,7 @@ def publish_target(query: Query, window: RunWindow | None) -> PublishTarget:
     partitions = front_matter.partitions
     windows: tuple[PartitionWindow, ...] = ()
     if window is not None and isinstance(partitions, TimePartitions) and partitions.column:
-        windows = tuple(
-            _partition_window(key, own, partitions) for key, own in key_windows(partitions, window)
-        )
+        windows = tuple(_partition_window(key, own) for key, own in key_windows(partitions, window))
     return PublishTarget(
         table=query.table,
         mode=front_matter.output_mode,
@@ -45,7 +43,7 @@ def publish_target(query: Query, window: RunWindow | None) -> PublishTarget:
     )
 
 
-def _partition_window(key: str, window: RunWindow, partitions: TimePartitions) -> "PartitionWindow":
+def _partition_window(key: str, window: RunWindow) -> "PartitionWindow":
     from infra.tables.row_keys import PartitionWindow
 
     if window.start is None or window.end is None:

@@ -16,9 +16,9 @@ In: the text of a `.sql` file. Out: a `FrontMatter`, or every mistake with its l
 A line `---` may open and close it; then the comment must be front matter. Without it, a comment
 none of whose keys is known is an ordinary comment.
 
-`comment` finds it, `parse` reads it into the models of `model`, `partitions` and `checks`, whose
-single values are in `values`; `messages` and `places` say what is wrong and where; `columns`
-compares it with the planned result; `schema` publishes it.
+`comment` finds it, `parse` reads it into the models of `model`, `parameters`, `partitions` and
+`checks`, whose single values are in `values`; `messages` and `places` say what is wrong and where;
+`columns` compares it with the planned result; `schema` publishes it.
 """
 
 from assets.front_matter.columns import check_against as check_against
@@ -26,9 +26,9 @@ from assets.front_matter.model import KNOWN_KEYS as KNOWN_KEYS
 from assets.front_matter.model import Backfill as Backfill
 from assets.front_matter.model import FrontMatter as FrontMatter
 from assets.front_matter.model import Output as Output
-from assets.front_matter.model import Parameter as Parameter
 from assets.front_matter.model import Retries as Retries
 from assets.front_matter.model import Schedule as Schedule
+from assets.front_matter.parameters import Parameter as Parameter
 from assets.front_matter.parse import parse_front_matter as parse_front_matter
 from assets.front_matter.partitions import PARTITION_END as PARTITION_END
 from assets.front_matter.partitions import PARTITION_KEY as PARTITION_KEY

@@ -1,7 +1,7 @@
 """`stagecoach tables`: a catalog and a storage root in; their tables on standard output.
 
-`stagecoach tables [TABLE]…` is short for `stagecoach tables show`. The commands that write are in
-`stagecoach.commands.chunk_tables`.
+`stagecoach tables [TABLE]…` is short for `stagecoach tables show`. The commands for deduplicated
+tables are in `stagecoach.commands.chunk_tables`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _TablesGroup(click.Group):
 
 @click.group(cls=_TablesGroup)
 def tables() -> None:
-    """Show tables (`stagecoach tables [TABLE]…`); write and compact deduplicated ones."""
+    """Show tables (`stagecoach tables [TABLE]…`), clear published ones, write deduplicated ones."""
 
 
 @tables.command()
@@ -109,6 +109,30 @@ def show(
         for problem in problems:
             click.echo(f"error: {problem}", err=True)
         raise click.exceptions.Exit(2)
+
+
+@tables.command()
+@click.argument("name", metavar="TABLE")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@catalog_option
+@storage_option
+@debug_option
+def clear(name: str, yes: bool, catalog: str, storage: str | None, debug: bool) -> None:
+    """Let a published table begin anew, with whatever columns its query publishes next.
+
+    Its rows and columns are gone for readers; kept versions stay until gc removes them.
+    """
+    from infra.tables.log import clear_table, read_current
+
+    configure_logging(debug=debug)
+    session = open_session(catalog, storage, read_settings(()))
+    (name,) = _published(session, (name,))
+    current = read_current(session.store, name)
+    if not yes:
+        rows = current.num_rows if current else 0
+        click.confirm(f"clear table '{name}' of {rows:,} rows?", abort=True)
+    version = clear_table(session.store, name)
+    click.echo(f"cleared {name}, version {version.number}; publish all of it again")
 
 
 def _look_at(session: Session, name: str, is_published: bool) -> _Shown:
@@ -197,15 +221,10 @@ def _version_text(version: TableVersion) -> str:
 def _show_versions(session: Session, names: Sequence[str], output_format: str) -> None:
     """The versions that are kept, newest first."""
     from infra.tables.log import read_version, version_numbers
-    from planner.errors import CatalogError
 
-    published = {name.lower(): name for name in session.catalog.published_names()}
-    if unknown := [name for name in names if name.lower() not in published]:
-        known = ", ".join(published.values()) or "none"
-        raise CatalogError(f"no project has published a table '{unknown[0]}' (published: {known})")
     found = {
         name: [read_version(session.store, name, n) for n in numbers]
-        for name in (published[name.lower()] for name in names)
+        for name in _published(session, names)
         for numbers in [sorted(version_numbers(session.store, name), reverse=True)]
     }
     if output_format == "json":
@@ -221,6 +240,17 @@ def _show_versions(session: Session, names: Sequence[str], output_format: str) -
                 f"  {version.num_rows:>13,} rows  {size:>8}  {_files(len(version.files))}"
                 f"{f'  run {version.run_id}' if version.run_id else ''}"
             )
+
+
+def _published(session: Session, names: Sequence[str]) -> list[str]:
+    """Names of published tables as they are in the storage."""
+    from planner.errors import CatalogError
+
+    published = {name.lower(): name for name in session.catalog.published_names()}
+    if unknown := [name for name in names if name.lower() not in published]:
+        known = ", ".join(published.values()) or "none"
+        raise CatalogError(f"no project has published a table '{unknown[0]}' (published: {known})")
+    return [published[name.lower()] for name in names]
 
 
 def _wrapped(items: Sequence[str]) -> list[str]:

@@ -12,6 +12,8 @@ from click.testing import CliRunner, Result
 
 import stagecoach
 from infra.storage.local_store import LocalStore
+from infra.tables.changes import PublishError
+from infra.tables.log import read_current
 from infra.tables.publish import publish
 from infra.tables.target import PublishTarget
 from planner.errors import AnalysisError
@@ -33,11 +35,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def publish_rows(store: LocalStore, rows: pa.Table, table: str, run_id: str) -> None:
+def publish_rows(
+    store: LocalStore, rows: pa.Table, target: str | PublishTarget, run_id: str
+) -> None:
     publish(
         head_output(store, [rows]),
         fields_of(rows),
-        PublishTarget(table=table),
+        PublishTarget(table=target) if isinstance(target, str) else target,
         store=store,
         settings=SETTINGS,
         spark=no_spark,
@@ -45,8 +49,9 @@ def publish_rows(store: LocalStore, rows: pa.Table, table: str, run_id: str) -> 
     )
 
 
-def run(*args: str) -> Result:
-    return CliRunner().invoke(cli, [*args, "--catalog", "catalog.yaml", "--storage", "st"])
+def run(*args: str, stdin: str | None = None) -> Result:
+    command = [*args, "--catalog", "catalog.yaml", "--storage", "st"]
+    return CliRunner().invoke(cli, command, input=stdin)
 
 
 def test_a_session_reads_what_is_published(project: Path) -> None:
@@ -80,6 +85,24 @@ def test_tables_are_listed_with_their_versions(project: Path) -> None:
     shown = json.loads(run("tables", "daily", "--format", "json").stdout)["tables"]
     assert shown[0]["version"]["number"] == 2
     assert (shown[0]["rows"], shown[0]["version"]["run_id"]) == (2, "second")
+
+
+def test_a_table_is_cleared_when_asked_for(project: Path) -> None:
+    store = LocalStore(str(project / "st"))
+    other = PublishTarget(table="Daily", mode="append")
+    with pytest.raises(PublishError, match=r"with `stagecoach tables clear Daily` and publish all"):
+        publish_rows(store, pa.table({"other": [1]}), other, "third")
+    asked = run("tables", "clear", "daily", stdin="n\n")
+    assert "clear table 'Daily' of 2 rows? [y/N]" in asked.output
+    assert (asked.exit_code, read_current(store, "Daily").num_rows) == (1, 2)
+    cleared = run("tables", "clear", "daily", "--yes")
+    assert cleared.stdout == "cleared Daily, version 3; publish all of it again\n"
+    assert "no data yet" in run("tables", "daily").stderr
+    publish_rows(store, pa.table({"other": [1]}), other, "third")
+    assert read_current(store, "Daily").num_rows == 1
+    missing = run("tables", "clear", "pets")
+    assert missing.exit_code == 2
+    assert "no project has published a table 'pets' (published: Daily)" in missing.stderr
 
 
 def test_versions_of_a_table(project: Path) -> None:
