@@ -34,7 +34,8 @@ from tests.planner.tpch import sf10_catalog
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"!?\[[^\]]*\]\(([^)#]+)(?:#[^)]*)?\)")
+_LINK = re.compile(r"\[[^\]]*\]\(([^)#]*)(?:#([^)]*))?\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,12 @@ def blocks(language: str) -> list[Block]:
         for number, (tag, text) in enumerate(_FENCE.findall(page.read_text(encoding="utf-8")))
         if tag == language
     ]
+
+
+def anchors(page: Path) -> set[str]:
+    """Names of a page's headings in links, as GitHub makes them."""
+    headings = _HEADING.findall(_FENCE.sub("", page.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
 
 
 def option_names(page: str, heading: str) -> set[str]:
@@ -99,9 +106,13 @@ def test_yaml_is_of_a_known_kind(block: Block, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    targets = [t for t in _LINK.findall(page.read_text(encoding="utf-8")) if "://" not in t]
-    missing = [t for t in targets if not (page.parent / t).exists()]
-    assert not missing
+    links = [
+        (page.parent / target if target else page, anchor)
+        for target, anchor in _LINK.findall(page.read_text(encoding="utf-8"))
+        if "://" not in target
+    ]
+    assert [str(target) for target, _ in links if not target.exists()] == []
+    assert [link for link in links if link[1] and link[1] not in anchors(link[0])] == []
 
 
 def test_every_planner_option_is_documented() -> None:
