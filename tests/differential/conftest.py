@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +10,7 @@ from tests.differential.edge_tables import EdgeTables, write_edge_tables
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.relation_tables import write_relation_tables
 from tests.differential.shop_tables import write_shop_tables
+from tests.differential.spark_answers import plain_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,17 +30,9 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> EdgeTables:
 
 
 @pytest.fixture(scope="session")
-def oracle(spark: SparkSession, tables: EdgeTables) -> Iterator[SparkSession]:
-    """Plain Spark over the edge tables, with views of its own."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.ansi.enabled", "true")
-    session.conf.set("spark.sql.session.timeZone", "UTC")
-    # A query of hundreds of expressions runs once: compiling it costs more than running it.
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    for name, paths in tables.files.items():
-        session.read.parquet(*paths).createOrReplaceTempView(f"`{name}`")
-    yield session
+def oracle(spark: SparkSession, tables: EdgeTables) -> SparkSession:
+    """Plain Spark over the edge tables."""
+    return plain_session(spark, tables)
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,31 @@
-"""Spark's answers to many queries: in, queries; out, what plain Spark says of each."""
+"""Spark's answers to many queries: in, queries; out, what plain Spark says, and how ours differ."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from tests.differential.query_check import Expected, ask_spark
+from planner.options import PlannerOptions
+from tests.differential.edge_tables import EdgeTables
+from tests.differential.inprocess import InProcessRunner
+from tests.differential.query_check import Expected, ask_spark, differences
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def plain_session(spark: SparkSession, tables: EdgeTables) -> SparkSession:
+    """Plain Spark over tables, with views of its own."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    # A query of hundreds of expressions runs once: compiling it costs more than running it.
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    for name, paths in tables.files.items():
+        session.read.parquet(*paths).createOrReplaceTempView(f"`{name}`")
+    return session
 
 
 def ask_spark_all(spark: SparkSession, queries: list[str]) -> dict[str, Expected]:
@@ -16,3 +33,21 @@ def ask_spark_all(spark: SparkSession, queries: list[str]) -> dict[str, Expected
     with ThreadPoolExecutor(max_workers=4) as pool:
         answers = pool.map(lambda sql: ask_spark(spark, sql), queries)
         return dict(zip(queries, answers, strict=True))
+
+
+def all_differences(
+    answers: Mapping[str, Expected],
+    tables: EdgeTables,
+    runner: InProcessRunner,
+    options: Mapping[str, PlannerOptions],
+) -> list[str]:
+    """What is wrong with queries, each planned with each of the options; every one is looked at."""
+    wrong = []
+    for sql, expected in answers.items():
+        for name, chosen in options.items():
+            try:
+                found = differences(sql, tables.catalog, runner, expected, chosen)
+            except Exception as error:  # noqa: BLE001  # report all, not the first
+                found = [f"{type(error).__name__}: {str(error)[:300]}"]
+            wrong += [f"{sql} [{name}]: {line}" for line in found]
+    return wrong

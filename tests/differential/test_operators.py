@@ -11,6 +11,7 @@ from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.operator_cases import FAMILIES, NOT_STAGED, ON_SPARK
 from tests.differential.query_check import ALL_OPTIONS, ask_spark, differences
+from tests.differential.spark_answers import all_differences, ask_spark_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,15 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 def test_queries_equal_spark(
     oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner, family: str
 ) -> None:
-    wrong = []
-    for sql in FAMILIES[family]:
-        expected = ask_spark(oracle, sql)
-        for name, options in ALL_OPTIONS.items():
-            try:
-                found = differences(sql, tables.catalog, runner, expected, options)
-            except Exception as error:  # noqa: BLE001  # report all, not the first
-                found = [f"{type(error).__name__}: {str(error)[:300]}"]
-            wrong += [f"{sql} [{name}]: {line}" for line in found]
+    wrong = all_differences(ask_spark_all(oracle, FAMILIES[family]), tables, runner, ALL_OPTIONS)
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
 
 

@@ -5,7 +5,6 @@ Each query runs in one task, and with forced distribution over 1 and 3 partition
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,9 +14,10 @@ from planner.errors import AnalysisError, SqlError
 from planner.serde import dump_graph, load_graph
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
-from tests.differential.query_check import SHUFFLED, SINGLE, ask_spark, differences
+from tests.differential.query_check import SHUFFLED, SINGLE, ask_spark
 from tests.differential.relation_cases import ERRORS, FALLBACKS, FAMILIES, PARTLY_ON_SPARK
 from tests.differential.relation_tables import write_relation_tables
+from tests.differential.spark_answers import all_differences, ask_spark_all, plain_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,17 +34,11 @@ def relations(tmp_path_factory: pytest.TempPathFactory) -> EdgeTables:
 
 
 @pytest.fixture(scope="module")
-def oracle(spark: SparkSession, relations: EdgeTables) -> Iterator[SparkSession]:
+def oracle(spark: SparkSession, relations: EdgeTables) -> SparkSession:
     """Plain Spark over them."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.ansi.enabled", "true")
-    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session = plain_session(spark, relations)
     session.conf.set("spark.sql.shuffle.partitions", "1")
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    for name, paths in relations.files.items():
-        session.read.parquet(*paths).createOrReplaceTempView(f"`{name}`")
-    yield session
+    return session
 
 
 @pytest.fixture(scope="module")
@@ -57,18 +51,10 @@ def runner(oracle: SparkSession, relations: EdgeTables) -> InProcessRunner:
 def test_relational_forms_equal_spark(
     oracle: SparkSession, relations: EdgeTables, runner: InProcessRunner, family: str
 ) -> None:
-    wrong = []
-    for sql in FAMILIES[family]:
-        expected = ask_spark(oracle, sql)
-        if expected.rows is None:
-            wrong.append(f"{sql}: Spark refuses it: {expected.error}")
-            continue
-        for name, options in OPTIONS.items():
-            try:
-                found = differences(sql, relations.catalog, runner, expected, options)
-            except Exception as error:  # noqa: BLE001  # report all, not the first
-                found = [f"{type(error).__name__}: {str(error)[:300]}"]
-            wrong += [f"{sql} [{name}]: {line}" for line in found]
+    answers = ask_spark_all(oracle, FAMILIES[family])
+    refused = [f"{sql}: {answer.error}" for sql, answer in answers.items() if answer.rows is None]
+    assert not refused, "Spark refuses them"
+    wrong = all_differences(answers, relations, runner, OPTIONS)
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
 
 

@@ -12,8 +12,8 @@ from planner import plan_query
 from tests.differential.case_files import read_families
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner, multiset
-from tests.differential.query_check import SHUFFLED, SINGLE, differences
-from tests.differential.spark_answers import ask_spark_all
+from tests.differential.query_check import SHUFFLED, SINGLE
+from tests.differential.spark_answers import all_differences, ask_spark_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,12 +33,7 @@ def test_there_are_many_queries() -> None:
 def test_subqueries_equal_spark(
     oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner, family: str
 ) -> None:
-    wrong = []
-    answers = ask_spark_all(oracle, FAMILIES[family])
-    for sql, expected in answers.items():
-        for name, options in OPTIONS.items():
-            found = differences(sql, tables.catalog, runner, expected, options)
-            wrong += [f"{sql} [{name}]: {line}" for line in found]
+    wrong = all_differences(ask_spark_all(oracle, FAMILIES[family]), tables, runner, OPTIONS)
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
 
 
