@@ -1,14 +1,14 @@
 """Every interleaving of a few actors over one store: in, actors; out, each state looked at once.
 
-An actor is a plain function that is handed a store and calls real code. Its thread stops before
-each operation on the store until the search lets it go on, or crashes it there. Two histories in
+An actor is a plain function that is handed a store and calls real code. It is a coroutine of its
+own (a greenlet, so that the code it calls knows nothing of it), which stops before each operation on
+the store until the search lets it go on, or crashes it there. Two histories in
 which the store holds the same and every actor has seen the same are one state, so the search is
 exhaustive without walking all histories.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+from greenlet import getcurrent, greenlet
 
 from infra.storage.fsspec_store import FsspecStore
 from infra.storage.object_store import ByteSink, ObjectMissingError
@@ -46,18 +47,11 @@ class Outcome:
     history: Sequence[str]
 
 
-def _held() -> threading.Lock:
-    """A lock that somebody else is to release: a semaphore for two, without a condition's locks."""
-    lock = threading.Lock()
-    lock.acquire()
-    return lock
-
-
 @dataclass
 class _Actor:
     name: str
+    coroutine: greenlet
     trace: list[str] = field(default_factory=list)
-    go: threading.Lock = field(default_factory=_held)
     pending: str | None = None
     crash: bool = False
     ended: bool = False
@@ -85,20 +79,20 @@ class World(FsspecStore):
         self.history: list[str] = []
         self.look: Callable[[Objects], None] | None = None
         self.violation: AssertionError | None = None
-        self._actors: dict[int, _Actor] = {}
-        self._stopped = _held()
+        self._actors: dict[greenlet, _Actor] = {}
 
     @contextmanager
     def _step(self, what: str) -> Iterator[list[Any]]:
         """Wait for one's turn; what is put into the list is what the actor sees of the world."""
-        actor = self._actors.get(threading.get_ident())
+        actor = self._actors.get(getcurrent())
         seen: list[Any] = []
         if actor is None:  # the search itself
             yield seen
             return
         actor.pending = what
-        self._stopped.release()
-        actor.go.acquire()
+        search = actor.coroutine.parent
+        assert search is not None
+        search.switch()
         actor.pending = None
         if actor.crash:
             raise Crashed
@@ -244,13 +238,10 @@ class Search:
         """Go on from a history until nobody can, or until a state that was looked at."""
         world = World(self.objects, conditional=self.conditional)
         world.look = self.look
-        actors = [_Actor(name) for name in self.actors]
-        threads = [
-            threading.Thread(target=self._act, args=(world, actor), daemon=True) for actor in actors
-        ]
-        for thread in threads:
-            thread.start()
-            world._stopped.acquire()
+        actors = [_Actor(name, greenlet(self._act)) for name in self.actors]
+        for actor in actors:
+            world._actors[actor.coroutine] = actor
+            actor.coroutine.switch(world, actor)
         path = list(prefix)
         try:
             for choice in prefix:
@@ -275,13 +266,9 @@ class Search:
             for actor in actors:
                 if not actor.ended:
                     actor.crash = True
-                    actor.go.release()
-                    world._stopped.acquire()
-            for thread in threads:
-                thread.join()
+                    actor.coroutine.switch()
 
     def _act(self, world: World, actor: _Actor) -> None:
-        world._actors[threading.get_ident()] = actor
         try:
             actor.result = self.actors[actor.name](world)
         except Crashed:
@@ -290,15 +277,13 @@ class Search:
             actor.result = error
         finally:
             actor.ended = True
-            world._stopped.release()
 
     def _take(self, world: World, actors: Sequence[_Actor], choice: Choice) -> None:
         actor = next(a for a in actors if a.name == choice[0])
         actor.crash = choice[1]
         if choice[1]:
             world.history.append(f"{actor.name}: crashes before {actor.pending}")
-        actor.go.release()
-        world._stopped.acquire()
+        actor.coroutine.switch()
         if world.violation is not None:
             history = "\n".join(world.history)
             raise AssertionError(f"{world.violation}\n{history}")
