@@ -87,7 +87,7 @@ def run_graph(
         and gives an outcome that is `cancelled`.
     """
     record = _Record(listener or SilentListener())
-    job = _build_job(graph, ListeningRunner(runner, record))
+    job = _build_job(graph, ListeningRunner(runner, record), is_shown=instance is not None)
     values = with_zone(graph, parameters or {})
     run_id = str(uuid.uuid4())
     config: dict[str, object] = {"execution": {"config": {"max_concurrent": max_concurrent}}}
@@ -145,17 +145,28 @@ class _Record:
         self._listener.stage_failed(stage, error)
 
 
-def _build_job(graph: StageGraph, runner: StageRunner) -> dg.JobDefinition:
+def _build_job(graph: StageGraph, runner: StageRunner, *, is_shown: bool) -> dg.JobDefinition:
     # The assets of a query of the project keep their keys, so that its history is one.
     name = graph.query if name_problem(graph.query) is None else AD_HOC_NAME
     planned = PlannedQuery(query=Query(name=name, sql=graph.sql), graph=graph)
-    assets = build_assets(planned, build_stage_specs(planned, StageTranslator()))
+    specs = build_stage_specs(planned, StageTranslator()) if is_shown else _bare_specs(planned)
+    assets = build_assets(planned, specs)
     definitions = dg.Definitions(
         assets=assets,
         jobs=[build_job(planned, assets)],
         resources={ENGINE_RESOURCE: dg.ResourceDefinition.hardcoded_resource(runner)},
     )
     return definitions.resolve_job_def(planned.query.job_name)
+
+
+def _bare_specs(planned: PlannedQuery) -> Sequence[tuple[Stage, dg.AssetSpec]]:
+    """Specs that say only what runs after what: nobody looks at the assets of such a run."""
+    translator = StageTranslator()
+    keys = [translator.get_asset_key(planned.props(stage)) for stage in planned.graph.stages]
+    return [
+        (stage, dg.AssetSpec(key=key, deps=[keys[i] for i in stage.inputs]))
+        for stage, key in zip(planned.graph.stages, keys, strict=True)
+    ]
 
 
 _instance_lock = threading.Lock()
@@ -169,7 +180,9 @@ def _ephemeral_instance() -> dg.DagsterInstance:
 
 @cache
 def _make_instance() -> dg.DagsterInstance:
-    return dg.DagsterInstance.ephemeral()
+    from assets.ephemeral import ephemeral_instance
+
+    return ephemeral_instance()
 
 
 def _outcome(result: dg.ExecuteInProcessResult, record: _Record) -> RunOutcome:
