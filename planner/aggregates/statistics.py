@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from planner.aggregates.function import AggregateFunction, Args
 from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import AggregateCall, Call, Expression, Literal, cast
+from planner.expressions import AggregateCall, Call, Cast, Expression, Literal, cast
 from planner.functions.constant_arguments import require_accuracy, require_shares
 from planner.types import BIGINT, DOUBLE, NULL, STRING, DataType, array_of
 
@@ -27,19 +27,62 @@ def _doubles(args: Args) -> Args:
     return tuple(cast(arg, DOUBLE) for arg in args)
 
 
-def _statistic(name: str, template: str, arity: int = 1) -> AggregateFunction:
+def _statistic(
+    name: str, template: str, arity: int = 1, *, guard: Callable[[str, AggregateCall], str]
+) -> AggregateFunction:
     return AggregateFunction(
         name,
         (arity, arity),
         _fixed(DOUBLE),
-        template=lambda _: template,
+        template=lambda node: guard(template, node),
         coerce=_doubles,
         proof="aggregates",
     )
 
 
-def _plain(name: str, arity: int = 1) -> AggregateFunction:
-    return _statistic(name, f"{name}({{distinct}}{{args}}){{filter}}", arity)
+def _plain(
+    name: str, arity: int = 1, *, guard: Callable[[str, AggregateCall], str]
+) -> AggregateFunction:
+    return _statistic(name, f"{name}({{distinct}}{{args}}){{filter}}", arity, guard=guard)
+
+
+# ---------------------------------------------------------------- NaN and infinity
+
+_MAX_POWERED = "CAST(1e75 AS DOUBLE)"
+"""Up to which fourth powers, and sums of very many of them, are finite."""
+
+
+def _any(template: str, node: AggregateCall) -> str:
+    """Of whatever values: DuckDB's result is Spark's with NaN and infinity among them, too."""
+    del node
+    return template
+
+
+def _finite_only(template: str, node: AggregateCall) -> str:
+    """NaN, infinity and what becomes it give other results in DuckDB: such a stage runs on Spark."""
+    # NOTE: NaN is less than nothing, to DuckDB, too.
+    odd = [f"bool_or(NOT abs({{{i}}}) < {_MAX_POWERED}){{filter}}" for i in _inexact(node)]
+    if not odd:
+        return template
+    error = "CAST(error('not finite') AS {type})"
+    return f"CASE WHEN {' OR '.join(odd)} THEN {error} ELSE {template} END"
+
+
+def _single_too(template: str, node: AggregateCall) -> str:
+    """Of one value DuckDB says 0, which for NaN and infinity is NaN in Spark."""
+    if not _inexact(node):
+        return template
+    itself = "max({0}){filter} - max({0}){filter}"
+    return f"{template} + CASE WHEN count({{distinct}}{{0}}){{filter}} = 1 THEN {itself} ELSE 0 END"
+
+
+def _inexact(node: AggregateCall) -> list[int]:
+    """The arguments that are not made of whole numbers or decimals, which are all finite."""
+    return [
+        i
+        for i, arg in enumerate(node.args)
+        if not isinstance(arg, Cast) or not (arg.arg.dtype.is_integral or arg.arg.dtype.is_decimal)
+    ]
 
 
 def _average(name: str, averaged: int) -> AggregateFunction:
@@ -50,7 +93,7 @@ def _average(name: str, averaged: int) -> AggregateFunction:
             raise UnsupportedSqlError(f"{name} of {args[averaged].dtype}")
         return _doubles(args)
 
-    return replace(_plain(name, 2), coerce=coerce)
+    return replace(_plain(name, 2, guard=_any), coerce=coerce)
 
 
 # ---------------------------------------------------------------- percentiles
@@ -190,14 +233,15 @@ _NO_CORRELATION = (
 )
 
 AGGREGATES: tuple[AggregateFunction, ...] = (
-    _plain("stddev_samp"), _plain("stddev_pop"), _plain("var_samp"), _plain("var_pop"),
-    _statistic("skewness", _SKEWNESS),
-    _statistic("kurtosis", "kurtosis_pop({distinct}{0}){filter}"),
-    _statistic("corr", _NO_CORRELATION + "corr({0}, {1}){filter} END", 2),
-    _plain("covar_samp", 2), _plain("covar_pop", 2),
-    _average("regr_avgx", 1), _average("regr_avgy", 0), _plain("regr_sxx", 2), _plain("regr_sxy", 2), _plain("regr_syy", 2),
-    _plain("regr_intercept", 2), _plain("regr_r2", 2),
-    _statistic("regr_slope", _NO_SLOPE + "regr_slope({0}, {1}){filter} END", 2),
+    _plain("stddev_samp", guard=_any), _plain("stddev_pop", guard=_single_too), _plain("var_samp", guard=_any), _plain("var_pop", guard=_single_too),
+    _statistic("skewness", _SKEWNESS, guard=_finite_only),
+    _statistic("kurtosis", "kurtosis_pop({distinct}{0}){filter}", guard=_finite_only),
+    _statistic("corr", _NO_CORRELATION + "corr({0}, {1}){filter} END", 2, guard=_any),
+    _plain("covar_samp", 2, guard=_finite_only), _plain("covar_pop", 2, guard=_finite_only),
+    _average("regr_avgx", 1), _average("regr_avgy", 0),
+    _plain("regr_sxx", 2, guard=_finite_only), _plain("regr_sxy", 2, guard=_finite_only), _plain("regr_syy", 2, guard=_finite_only),
+    _plain("regr_intercept", 2, guard=_finite_only), _plain("regr_r2", 2, guard=_finite_only),
+    _statistic("regr_slope", _NO_SLOPE + "regr_slope({0}, {1}){filter} END", 2, guard=_finite_only),
     AggregateFunction("regr_count", (2, 2), _fixed(BIGINT), template=lambda _: "regr_count({0}, {1}){filter}", coerce=_doubles, proof="aggregates"),
     AggregateFunction("percentile", (2, 3), _percentile_type, template=_percentile, coerce=_shared, proof="aggregates"),
     AggregateFunction("median", (1, 1), _fixed(DOUBLE), template=_median, coerce=_doubles, proof="aggregates"),

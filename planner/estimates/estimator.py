@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from planner.catalog import StatValue, TableInfo
@@ -178,7 +179,8 @@ def _made(rows: float, outputs: tuple[Column, ...]) -> Estimate:
 
 
 def _number(value: StatValue | None) -> float | None:
-    return float(value) if isinstance(value, int | float) and value == value else None
+    """A bound to reckon with; infinity, which a column of doubles may hold, is none."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def _distinct(rows: float, low: float | None, high: float | None, dtype: DataType) -> float:

@@ -97,10 +97,10 @@ def _range_share(part: Expression, below: Estimate) -> tuple[int, float, float] 
     known = below.columns.get(bounds[0]) if bounds is not None else None
     if bounds is None or known is None or known.low is None or known.high is None:
         return None
-    if known.high <= known.low:
-        return None
     column, low, high = bounds
-    width = known.high - known.low
+    width = known.high - known.low  # infinite where the bounds are the largest doubles
+    if width <= 0 or math.isinf(width) or math.isnan(low) or math.isnan(high):
+        return None
     low, high = (min(max((value - known.low) / width, 0.0), 1.0) for value in (low, high))
     return column, low, high
 
