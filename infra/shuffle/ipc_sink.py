@@ -22,6 +22,8 @@ import pyarrow as pa
 
 from infra.shuffle.encoding import Piece
 from infra.shuffle.map_file import Codec
+from infra.shuffle.message_format import MessageFormat
+from infra.shuffle.row_streams import RowSlices, whole
 from infra.storage.object_store import ByteSink
 from planner.errors import StagecoachError
 
@@ -35,10 +37,12 @@ _MARKER = 0xFFFF_FFFF
 _PREFIX_BYTES = 8  # of a message: a marker and the length of its metadata
 _WRITE_BYTES = 512 << 10
 """What is smaller is collected before it is written."""
-_SCRATCH_BYTES = 1 << 20
-"""Where messages are made: it stays in the processor's cache."""
-_COLUMN_BYTES = 512
-"""About what a column adds to a message: its metadata and the frames of its buffers."""
+_LEAST_SAVING = 0.05
+_LEAST_SAVING_LZ4 = 0.1
+_LEAST_SAVING_LZ4_LOCAL = 1 / 3
+"""Part of a buffer that compression must save, or it is stored as it is. LZ4 is there for speed: a
+byte that it saves on random numbers takes it four times as long as one of texts, and much longer
+than to write it to a local disk and to read it."""
 
 
 class MessageFormatError(StagecoachError):
@@ -46,63 +50,62 @@ class MessageFormatError(StagecoachError):
 
 
 class MessageEncoder:
-    """Makes IPC messages of record batches of one schema, one after the other in one buffer."""
+    """Makes sealed IPC messages of rows of one schema."""
 
-    def __init__(self, schema: pa.Schema, codec: Codec) -> None:
-        self._schema = schema
-        self._options = write_options(codec)
-        self._schema_bytes = schema.serialize().size
-        self._scratch = pa.allocate_buffer(0)
-        self._position = 0
-        self._stream: tuple[pa.ipc.RecordBatchStreamWriter, pa.FixedSizeBufferWriter] | None = None
+    def __init__(self, schema: pa.Schema, codec: Codec, *, is_local: bool = True) -> None:
+        """Prepare to encode.
 
-    def encode(self, piece: Piece, partition: int) -> pa.Buffer:
-        """Return the sealed message of a batch; it stands until the next one is made."""
-        metadata = {METADATA_KEY: f"partition={partition:05d};crc32c={PLACEHOLDER.decode()}"}
-        expected = piece.num_bytes + piece.num_bytes // 128
-        try:
-            return self._write(piece.batch, metadata, expected)
-        except OSError:  # the buffer is full: how much a codec adds to a buffer is a guess
-            most = 2 * max(expected, pa.ipc.get_record_batch_size(piece.batch))
-            self._stream = None
-            return self._write(piece.batch, metadata, most + len(self._schema.names) * 4096)
+        Args:
+            schema: Columns of the rows.
+            codec: Compression of the messages.
+            is_local: Whether they stay on this machine.
+        """
+        least_saving = _LEAST_SAVING
+        if codec == "lz4":
+            least_saving = _LEAST_SAVING_LZ4_LOCAL if is_local else _LEAST_SAVING_LZ4
+        metadata = {METADATA_KEY: f"partition={0:05d};crc32c={PLACEHOLDER.decode()}"}
+        self._format = MessageFormat(schema, write_options(codec), metadata, least_saving)
+        self._scratch = bytearray()
+        start = self._format.template.find(b"partition=")
+        self._partition = slice(start + 10, start + 15)
+        place = self._format.template.find(_MARK + PLACEHOLDER) + len(_MARK)
+        self._checksum = slice(place, place + len(PLACEHOLDER))
 
-    def _write(
-        self, batch: pa.RecordBatch, metadata: dict[str, str], expected_bytes: int
-    ) -> pa.Buffer:
-        expected_bytes += (len(self._schema) + 4) * _COLUMN_BYTES
-        if self._stream is None or self._position + expected_bytes > self._scratch.size:
-            self._stream = self._begin(expected_bytes)
-        writer, sink = self._stream
-        start = self._position
-        writer.write_batch(batch, custom_metadata=metadata)
-        self._position = sink.tell()
-        message = self._scratch.slice(start, self._position - start)
-        place, checksum = _checksum_place(message), google_crc32c.value(message)
-        digits = slice(start + place, start + place + len(PLACEHOLDER))
-        memoryview(self._scratch).cast("B")[digits] = b"%08x" % checksum
+    def encode(self, rows: RowSlices, partition: int) -> pa.Buffer:
+        """Return the sealed message of some rows; it stands until the next one is made."""
+        pieces, size = self._format.message(rows)
+        pieces[0][self._partition] = b"%05d" % partition
+        if size > len(self._scratch):
+            self._scratch = bytearray(size + size // 4)
+        start = 0
+        with memoryview(self._scratch) as scratch:
+            for piece in pieces:
+                end = start + len(piece)
+                scratch[start:end] = piece
+                start = end
+        # The checksum's library takes nothing that it could change.
+        message = pa.py_buffer(self._scratch).slice(0, size)
+        self._scratch[self._checksum] = b"%08x" % google_crc32c.value(message)
         return message
-
-    def _begin(
-        self, expected_bytes: int
-    ) -> tuple[pa.ipc.RecordBatchStreamWriter, pa.FixedSizeBufferWriter]:
-        """Start again at the beginning of the buffer, of a larger one if need be."""
-        # Arrow writes the schema together with the first batch.
-        least = self._schema_bytes + expected_bytes
-        if self._scratch.size < least:
-            self._scratch = pa.allocate_buffer(max(least, _SCRATCH_BYTES))
-        self._position = self._schema_bytes
-        sink = pa.FixedSizeBufferWriter(self._scratch)
-        return pa.ipc.new_stream(sink, self._schema, options=self._options), sink
 
 
 class MapFileSink:
     """An Arrow IPC file under construction that knows the byte range of every message."""
 
-    def __init__(self, target: ByteSink, schema: pa.Schema, codec: Codec) -> None:
+    def __init__(
+        self, target: ByteSink, schema: pa.Schema, codec: Codec, *, is_local: bool = True
+    ) -> None:
+        """Begin the file.
+
+        Args:
+            target: Where its bytes go.
+            schema: Its columns.
+            codec: Compression of its messages.
+            is_local: Whether it stays on this machine.
+        """
         self._target = target
         self._schema = schema
-        self._encoder = MessageEncoder(schema, codec)
+        self._encoder = MessageEncoder(schema, codec, is_local=is_local)
         self._position = 0
         self._checksum = 0
         self._unwritten = bytearray()
@@ -122,11 +125,11 @@ class MapFileSink:
 
     def write(self, piece: Piece, partition: int, range_checksum: int) -> tuple[int, int]:
         """Append a batch; return its length in bytes and the partition's CRC-32C with it."""
-        return self.write_message(self.encode(piece, partition), range_checksum)
+        return self.write_message(self.encode(whole(piece), partition), range_checksum)
 
-    def encode(self, piece: Piece, partition: int) -> pa.Buffer:
-        """Return the message of a batch, for `write_message`; it stands until the next one."""
-        return self._encoder.encode(piece, partition)
+    def encode(self, rows: RowSlices, partition: int) -> pa.Buffer:
+        """Return the message of some rows, for `write_message`."""
+        return self._encoder.encode(rows, partition)
 
     def write_message(self, message: bytes | pa.Buffer, range_checksum: int) -> tuple[int, int]:
         """Append a sealed message of this file's schema and codec, as `write` does a batch."""
@@ -189,16 +192,6 @@ def unseal(metadata: bytes) -> tuple[bytes, int]:
     except ValueError as error:
         raise MessageFormatError("a message carries no checksum") from error
     return metadata[:start] + PLACEHOLDER + metadata[start + len(PLACEHOLDER) :], checksum
-
-
-def _checksum_place(message: pa.Buffer) -> int:
-    """Where the placeholder of the checksum is in a message."""
-    # The metadata comes before the body, so the mark is not user data.
-    metadata = message.slice(0, _metadata_bytes(message)).to_pybytes()
-    found = metadata.find(_MARK + PLACEHOLDER)
-    if found < 0:
-        raise MessageFormatError("Arrow wrote a message without its custom metadata")
-    return found + len(_MARK)
 
 
 def _metadata_bytes(message: bytes | pa.Buffer) -> int:

@@ -32,7 +32,7 @@ PARTITIONER_VERSION = 1
 MAX_PARTITIONS = 1 << 16
 """Partition ids are `uint16`, which numpy sorts by radix."""
 
-_BLOCK_ROWS = 1 << 15
+_BLOCK_ROWS = 1 << 14
 """Rows hashed at once: the dozen temporary arrays of a block stay in the processor's cache."""
 
 _SEED = 0x5354_4147_4543_4F41

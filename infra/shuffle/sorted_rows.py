@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from arro3.compute import take as take_texts
 
 from infra.shuffle import encoding
 from infra.shuffle.encoding import Piece
+from infra.shuffle.row_streams import GroupedStreams, Part, RowSlices, take_apart
 
 _JOIN_PARTITIONS = 16
 _JOIN_BYTES = 2 << 20
@@ -32,13 +34,17 @@ class SortedChunk:
         bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         # A radix sort: the ids are 16 bits wide, and 8 bits take one pass less.
         order = np.argsort(ids.astype(np.uint8) if num_partitions <= 256 else ids, kind="stable")
-        indices = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)])
-        self.batch = pc.take(rows, indices, boundscheck=False)
+        self.batch = _take(rows, pa.array(order.astype(np.uint32)))
         self.row_counts = counts
-        sizes = encoding.sizes(self.batch, bounds)
-        self.num_bytes = int(sizes.sum())
-        self.sizes: list[int] = sizes.tolist()
+        self.sizes = encoding.sizes(self.batch, bounds)
         self.bounds: list[int] = bounds.tolist()
+        self.streams = take_apart(self.batch, bounds)
+        lengths = sum(
+            len(stream.content)
+            for stream in self.streams
+            if stream.content is not None and isinstance(stream.content.obj, np.ndarray)
+        )
+        self.num_bytes = int(self.sizes.sum()) + lengths
 
 
 class HeldRows:
@@ -60,47 +66,65 @@ class HeldRows:
         """Drop all rows."""
         self.num_bytes = 0
         self._chunks: list[SortedChunk] = []
-        self._joined: dict[int, Piece | None] = {}
+        self._streams: GroupedStreams | None = None
+        self._joined: dict[int, tuple[Part, ...]] = {}
         self._row_counts = np.zeros(self._num_partitions, dtype=np.int64)
         self._sizes = np.zeros(self._num_partitions, dtype=np.int64)
 
     def add(self, chunk: SortedChunk) -> None:
         """Take a chunk."""
         self._chunks.append(chunk)
+        self._streams = None
         self._row_counts += chunk.row_counts
-        self._sizes += np.array(chunk.sizes, dtype=np.int64)
+        self._sizes += chunk.sizes
         self.num_bytes += chunk.num_bytes
 
-    def pieces(self, partition: int) -> Iterator[Piece]:
+    def pieces(self, partition: int) -> Iterator[Piece | RowSlices]:
         """Yield the rows of a partition in pieces near the target size, small slices joined."""
-        if self._row_counts[partition] > self._targets[0] or (
-            self._sizes[partition] > self._targets[1]
-        ):
+        num_rows, num_bytes = int(self._row_counts[partition]), int(self._sizes[partition])
+        if num_rows > self._targets[0] or num_bytes > self._targets[1]:
             yield from encoding.coalesce(self._slices(partition), *self._targets)
-            return
-        if partition not in self._joined:
-            self._join_from(partition)
-        if (piece := self._joined.pop(partition)) is not None:
-            yield piece
+        elif num_rows:
+            if partition not in self._joined:
+                self._join_from(partition)
+            yield RowSlices(num_rows, num_bytes, self._joined.pop(partition))
 
     def _join_from(self, first: int) -> None:
         """Join the slices of this partition and of some that follow.
 
-        To do so between two calls of the encoder would find the slices' many small objects
-        outside the processor's cache.
+        Each chunk is then read a few kilobytes at a time, which the processor foresees.
         """
-        self._joined.clear()
-        num_bytes = 0
-        for partition in range(first, min(first + _JOIN_PARTITIONS, self._num_partitions)):
-            size, num_rows = int(self._sizes[partition]), int(self._row_counts[partition])
-            num_bytes += size
-            if partition > first and (num_bytes > _JOIN_BYTES or num_rows > self._targets[0]):
-                return
-            slices = [piece.batch for piece in self._slices(partition)]
-            self._joined[partition] = Piece(encoding.concat(slices), size) if slices else None
+        if self._streams is None:
+            self._streams = GroupedStreams([chunk.streams for chunk in self._chunks])
+        end = first + 1
+        num_bytes = int(self._sizes[first])
+        while end < min(first + _JOIN_PARTITIONS, self._num_partitions):
+            num_bytes += int(self._sizes[end])
+            if num_bytes > _JOIN_BYTES or self._row_counts[end] > self._targets[0]:
+                break
+            end += 1
+        self._joined = dict(zip(range(first, end), self._streams.join(first, end), strict=True))
 
     def _slices(self, partition: int) -> Iterator[Piece]:
         for chunk in self._chunks:
             start, end = chunk.bounds[partition], chunk.bounds[partition + 1]
             if start != end:
-                yield Piece(chunk.batch.slice(start, end - start), chunk.sizes[partition])
+                yield Piece(chunk.batch.slice(start, end - start), int(chunk.sizes[partition]))
+
+
+def _take(rows: pa.RecordBatch, indices: pa.Array) -> pa.RecordBatch:
+    """Return the rows at some positions."""
+    columns = [
+        # Half the time of Arrow's own kernel, which is the fastest for everything else.
+        pa.array(take_texts(column, indices))
+        if _is_text(column.type)
+        else pc.take(column, indices, boundscheck=False)
+        for column in rows.columns
+    ]
+    if not columns:
+        return pc.take(rows, indices, boundscheck=False)
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())

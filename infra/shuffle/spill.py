@@ -1,6 +1,6 @@
 """Spilled rows of a shuffle writer: in, runs of rows by partition; out, the same rows, from disk.
 
-All runs of a writer are one file of Arrow IPC messages in a private folder that `close` removes:
+All runs of a writer are one file in a private folder that `close` removes:
 
     run 0: partition 0 | partition 1 | …    run 1: partition 0 | partition 1 | …    …
 
@@ -8,26 +8,29 @@ So a writer needs two open files however much it spills, and reading a partition
 memory of one message. It is read, not mapped: pages of a map count as this process's memory.
 
 Rows enough for a batch of their own are written as the message that the map file will have, so that
-they are copied there and not encoded twice; fewer are joined with those of other runs first.
+they are copied there and not encoded twice. Fewer are joined with those of other runs first: they
+are spilled as streams of bytes, uncompressed.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import struct
 import tempfile
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-import pyarrow as pa
-
-from infra.shuffle import encoding
 from infra.shuffle.encoding import Piece
 from infra.shuffle.ipc_sink import MessageEncoder
 from infra.shuffle.map_file import Codec
+from infra.shuffle.row_streams import Part, RowSlices, whole
 from infra.storage.object_store import explain_os_error
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _LEAST_BYTES = 128 << 10
 """Pieces of this size are batches of the map file: to join them would mean to compress them twice,
@@ -54,6 +57,7 @@ class SpillRuns:
         codec: Codec,
         batch_rows: int,
         batch_bytes: int,
+        is_local: bool = True,
     ) -> None:
         """Prepare to spill; nothing is opened before the first run.
 
@@ -64,15 +68,17 @@ class SpillRuns:
             codec: Of the map file.
             batch_rows: Target rows of a batch in the map file.
             batch_bytes: Target size of a batch there before compression.
+            is_local: Whether the map file stays on this machine.
         """
         self._schema = schema
         self._num_partitions = num_partitions
         self._parent = spill_dir or tempfile.gettempdir()
         self._codec = codec
+        self._is_local = is_local
         self._targets = batch_rows, batch_bytes
         self._folder: str | None = None
         self._file: IO[bytes] | None = None
-        self._encoders: tuple[MessageEncoder, MessageEncoder] | None = None
+        self._encoder: MessageEncoder | None = None
         self._num_runs = 0
         # Of each message: where it ends, its rows, their size; 0 if it is copied as it is.
         self._ends, self._rows, self._sizes = array("q"), array("q"), array("q")
@@ -84,32 +90,31 @@ class SpillRuns:
         """Bytes on disk."""
         return self._ends[-1] if self._ends else 0
 
-    def add(self, pieces: Callable[[int], Iterator[Piece]]) -> None:
+    def add(self, pieces: Callable[[int], Iterator[Piece | RowSlices]]) -> None:
         """Write one run: for each partition the pieces, near the target size, that are yielded.
 
         Raises:
             StorageError: The folder cannot be written, or the disk is full.
         """
         try:
-            file, to_copy, to_join = self._open()
+            file, encoder = self._open()
             position = self.num_bytes
             for partition in range(self._num_partitions):
                 self._first_messages.append(len(self._ends))
                 for piece in pieces(partition):
-                    is_final = piece.num_bytes >= _LEAST_BYTES or encoding.is_batch(
-                        piece, *self._targets
-                    )
-                    encoder = to_copy if is_final else to_join
-                    position += file.write(encoder.encode(piece, partition))
+                    rows = whole(piece) if isinstance(piece, Piece) else piece
+                    is_final = self._is_final(rows)
+                    content = encoder.encode(rows, partition) if is_final else _pack(rows)
+                    position += file.write(content)
                     self._ends.append(position)
-                    self._rows.append(piece.batch.num_rows)
-                    self._sizes.append(0 if is_final else piece.num_bytes)
+                    self._rows.append(rows.num_rows)
+                    self._sizes.append(0 if is_final else rows.num_bytes)
             file.flush()
         except OSError as error:
             raise explain_os_error("spill to", self._folder or self._parent, error) from error
         self._num_runs += 1
 
-    def read(self, partition: int) -> Iterator[Piece | SpilledMessage]:
+    def read(self, partition: int) -> Iterator[RowSlices | SpilledMessage]:
         """Yield the rows of one partition, run by run; no run can be added afterwards.
 
         Raises:
@@ -124,9 +129,14 @@ class SpillRuns:
                 if not self._sizes[message]:
                     yield SpilledMessage(content, self._rows[message])
                     continue
-                found = pa.ipc.read_message(pa.py_buffer(content))
-                batch = pa.ipc.read_record_batch(found, self._schema)
-                yield Piece(batch, self._sizes[message])
+                yield _unpack(content, self._rows[message], self._sizes[message])
+
+    def _is_final(self, rows: RowSlices) -> bool:
+        return (
+            rows.num_bytes >= _LEAST_BYTES
+            or rows.num_rows * 8 >= self._targets[0]
+            or rows.num_bytes * 8 >= self._targets[1]
+        )
 
     def close(self) -> None:
         """Remove the runs."""
@@ -152,15 +162,30 @@ class SpillRuns:
             raise explain_os_error("read spilled rows from", folder, error) from error
         return content
 
-    def _open(self) -> tuple[IO[bytes], MessageEncoder, MessageEncoder]:
-        """The file, and the encoders of messages that are copied and that are joined."""
-        if self._file is None or self._encoders is None:
+    def _open(self) -> tuple[IO[bytes], MessageEncoder]:
+        if self._file is None or self._encoder is None:
             os.makedirs(self._parent, exist_ok=True)
             self._folder = tempfile.mkdtemp(prefix="stagecoach-spill-", dir=self._parent)
             # Without a buffer: messages are large, and each is read once.
             self._file = open(os.path.join(self._folder, "runs"), "w+b", buffering=0)  # noqa: SIM115
-            to_copy = MessageEncoder(self._schema, self._codec)
-            # Compressed: disk space and page cache are scarcer here than time.
-            to_join = to_copy if self._codec == "lz4" else MessageEncoder(self._schema, "lz4")
-            self._encoders = to_copy, to_join
-        return self._file, *self._encoders
+            self._encoder = MessageEncoder(self._schema, self._codec, is_local=self._is_local)
+        return self._file, self._encoder
+
+
+def _pack(rows: RowSlices) -> bytes:
+    """Return the streams of rows one after the other, their lengths before them."""
+    numbers = [~part if isinstance(part, int) else len(part) for part in rows.parts]
+    content = [part for part in rows.parts if not isinstance(part, int)]
+    return b"".join([struct.pack(f"<{1 + len(numbers)}q", len(numbers), *numbers), *content])
+
+
+def _unpack(content: bytes, num_rows: int, num_bytes: int) -> RowSlices:
+    """Return the rows that `_pack` packed."""
+    view = memoryview(content)
+    (count,) = struct.unpack_from("<q", view)
+    parts: list[Part] = []
+    start = 8 + 8 * count
+    for number in struct.unpack_from(f"<{count}q", view, 8):
+        parts.append(~number if number < 0 else view[start : start + number])
+        start += max(0, number)
+    return RowSlices(num_rows, num_bytes, parts)

@@ -27,6 +27,7 @@ from infra.shuffle.ipc_sink import MapFileSink, message_checksum
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning, PartitionRanges
 from infra.shuffle.partitioner import check_key_type, partition_ids, partitions_in_turn
 from infra.shuffle.row_order import RowOrder
+from infra.shuffle.row_streams import RowSlices, joined, whole
 from infra.shuffle.sorted_blocks import BLOCK_BYTES, BlockSampler
 from infra.shuffle.sorted_rows import HeldRows, SortedChunk
 from infra.shuffle.spill import SpilledMessage, SpillRuns
@@ -113,6 +114,7 @@ class ShuffleWriter:
             codec=codec,
             batch_rows=batch_rows,
             batch_bytes=self._batch_bytes,
+            is_local=store.is_local,
         )
         self._stack.callback(self._spill.close)
         self._sink: MapFileSink | None = None
@@ -218,7 +220,9 @@ class ShuffleWriter:
     def _open_sink(self) -> MapFileSink:
         if self._sink is None:
             target = self._stack.enter_context(self._store.open_output(self._key))
-            self._sink = MapFileSink(target, self._schema, self._codec)
+            self._sink = MapFileSink(
+                target, self._schema, self._codec, is_local=self._store.is_local
+            )
         return self._sink
 
     def _stream(self, *, final: bool) -> None:
@@ -256,7 +260,9 @@ class ShuffleWriter:
                 itertools.chain(self._spill.read(partition), self._held.pieces(partition)),
             )
 
-    def _write_partition(self, partition: int, rows: Iterator[Piece | SpilledMessage]) -> None:
+    def _write_partition(
+        self, partition: int, rows: Iterator[Piece | RowSlices | SpilledMessage]
+    ) -> None:
         sink = self._open_sink()
         if not self._rows[partition]:
             self._offsets[partition] = sink.num_bytes
@@ -266,7 +272,7 @@ class ShuffleWriter:
             self._rows[partition] += num_rows
 
     def _messages(
-        self, sink: MapFileSink, partition: int, rows: Iterator[Piece | SpilledMessage]
+        self, sink: MapFileSink, partition: int, rows: Iterator[Piece | RowSlices | SpilledMessage]
     ) -> Iterator[tuple[tuple[int, int], int]]:
         """Write messages; yield what the sink says of each, and its rows."""
         for kind, group in itertools.groupby(rows, type):
@@ -275,14 +281,21 @@ class ShuffleWriter:
                     if isinstance(item, SpilledMessage):
                         written = sink.write_message(item.content, self._checksums[partition])
                         yield written, item.num_rows
-                continue
-            pieces = (item for item in group if isinstance(item, Piece))
-            for piece in encoding.coalesce(pieces, self._batch_rows, self._batch_bytes):
-                offset, message = sink.num_bytes, sink.encode(piece, partition)
-                written = sink.write_message(message, self._checksums[partition])
-                if self._sampler is not None:
-                    self._sampler.add(piece.batch, offset, written[0], message_checksum([message]))
-                yield written, piece.batch.num_rows
+            elif kind is RowSlices:
+                small = (item for item in group if isinstance(item, RowSlices))
+                for slices in joined(small, self._batch_rows, self._batch_bytes):
+                    message = sink.encode(slices, partition)
+                    written = sink.write_message(message, self._checksums[partition])
+                    yield written, slices.num_rows
+            else:
+                pieces = (item for item in group if isinstance(item, Piece))
+                for piece in encoding.coalesce(pieces, self._batch_rows, self._batch_bytes):
+                    offset, message = sink.num_bytes, sink.encode(whole(piece), partition)
+                    written = sink.write_message(message, self._checksums[partition])
+                    if self._sampler is not None:
+                        checksum = message_checksum([message])
+                        self._sampler.add(piece.batch, offset, written[0], checksum)
+                    yield written, piece.batch.num_rows
 
     def _report(self, sink: MapFileSink) -> MapFile:
         return MapFile(
