@@ -18,6 +18,7 @@ from planner.coercion import cast_literal
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import (
     AggregateCall,
+    Cast,
     Column,
     ColumnRef,
     Expression,
@@ -40,7 +41,7 @@ from planner.names import column_name
 from planner.scalars import build_scalar
 from planner.scope import Relation, Scope
 from planner.tree import transform_up, walk
-from planner.types import BIGINT, BOOLEAN, NULL, STRING, DataType, common_type
+from planner.types import BIGINT, BINARY, BOOLEAN, NULL, STRING, DataType, common_type
 
 Rows = tuple[LogicalPlan, Scope]
 
@@ -121,10 +122,14 @@ def _pivoted(
     read = frozenset().union(*(e.column_ids for e in (*columns, *(e for _, e in aggregates))))
     kept = tuple(c for c in _shown(scope) if c.id not in read)
     outputs: list[NamedExpression] = []
-    rows_of = _where if all(_fits_pivot_first(e.dtype) for _, e in aggregates) else _only_filtered
+    spread = all(_fits_pivot_first(e.dtype) for _, e in aggregates)
+    rows_of = _where if spread else _only_filtered
     for item in field.expressions:
         with located(item):
-            label, condition = _value(item, columns, scope)
+            label, values = _value(item, columns, scope)
+            if spread and len(columns) == 1:
+                _refuse_unfindable(columns[0].dtype, values[0])
+            condition = _equal(columns, values)
         for name, expr in aggregates:
             full = label if len(aggregates) == 1 else f"{label}_{name}"
             outputs.append((context.column(full, expr.dtype), rows_of(expr, condition)))
@@ -163,8 +168,8 @@ def _checked_aggregate(item: exp.Expr, scope: Scope) -> tuple[str, Expression]:
     return column_name(item), expr
 
 
-def _value(item: exp.Expr, columns: list[Expression], scope: Scope) -> tuple[str, Expression]:
-    """The name of a value of the list, and the condition of its rows."""
+def _value(item: exp.Expr, columns: list[Expression], scope: Scope) -> tuple[str, list[Expression]]:
+    """The name of a value of the list, and its parts."""
     alias = item.alias if isinstance(item, exp.PivotAlias | exp.Alias) else ""
     inner = item.this if isinstance(item, exp.PivotAlias | exp.Alias) else item
     parts = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
@@ -173,16 +178,35 @@ def _value(item: exp.Expr, columns: list[Expression], scope: Scope) -> tuple[str
     values = [build_scalar(part, scope) for part in parts]
     if any(value.column_ids for value in values):
         raise AnalysisError(f"'{inner.sql()}' in PIVOT is no constant")
-    condition = conjoin(
+    if alias:
+        return str(alias), values
+    texts = [_text(value) for value in values]
+    return (f"{{{', '.join(texts)}}}" if len(columns) > 1 else texts[0]), values
+
+
+def _equal(columns: list[Expression], values: list[Expression]) -> Expression:
+    """The condition of a value's rows."""
+    return conjoin(
         [
             make_call("eq_null_safe", column, cast_literal(value, column.dtype))
             for column, value in zip(columns, values, strict=True)
         ]
     )
-    if alias:
-        return str(alias), condition
-    texts = [_text(value) for value in values]
-    return (f"{{{', '.join(texts)}}}" if len(columns) > 1 else texts[0]), condition
+
+
+def _refuse_unfindable(column: DataType, value: Expression) -> None:
+    """Spark finds the place of a value by Java's equality: it finds NaN nowhere, nor bytes.
+
+    Raises:
+        UnsupportedSqlError: For bytes, and for what may be NaN.
+    """
+    if column == BINARY:
+        raise UnsupportedSqlError("PIVOT by bytes")
+    while isinstance(value, Cast):
+        value = value.arg
+    known = isinstance(value, Literal) and (value.value is None or value.dtype.is_numeric)
+    if column.is_floating and not known:
+        raise UnsupportedSqlError(f"a value of PIVOT by {column} that is no number as written")
 
 
 def _text(value: Expression) -> str:

@@ -84,6 +84,8 @@ FAMILIES: dict[str, list[str]] = {
         "SELECT online, sum(units) FILTER (WHERE paid), grouping(online) FROM sales GROUP BY ROLLUP(online)",
         "SELECT online, count(*), bool_or(online) FROM sales GROUP BY ROLLUP(online) HAVING count(*) > 1",
         "SELECT count(*) FROM t GROUP BY (a, b)",
+        "SELECT a IS NULL AS x, b > '1' AS y, count(*), sum(v) FROM t GROUP BY ROLLUP(a IS NULL, b > '1')",
+        "SELECT a > 1 AS x, count(*) FROM t GROUP BY GROUPING SETS (a > 1, (b IS NULL, a > 1), ())",
         "SELECT a, count(*) FROM t GROUP BY a, (b, c)",
         "SELECT b, a, count(*) FROM t GROUP BY ALL",
         "SELECT 1, count(*) FROM t GROUP BY ROLLUP(1)",
@@ -229,6 +231,8 @@ ERRORS: list[tuple[str, int]] = [
 FALLBACKS: list[tuple[str, str]] = [
     ("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r", "recursive"),
     ("SELECT * FROM t TABLESAMPLE (10 PERCENT)", "SAMPLE"),
+    ("SELECT * FROM VALUES (1, 2D), (3, double('NaN')) AS v(n, x) PIVOT (sum(n) FOR x IN (2D AS two, double('NaN') AS nan))", "no number as written"),
+    ("SELECT * FROM VALUES (1, X'00') AS v(n, x) PIVOT (sum(n) FOR x IN (X'00' AS zero))", "PIVOT by bytes"),
 ]  # fmt: skip
 
 PARTLY_ON_SPARK: list[str] = [
