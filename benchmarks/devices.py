@@ -200,8 +200,10 @@ class Timing:
         return statistics.median(self.seconds)
 
 
-def measure(folder: Path, repeats: int, contenders: Sequence[str], master: str) -> list[Timing]:
-    """Run the queries over a table that `make` made.
+def measure(
+    folder: Path, repeats: int, contenders: Sequence[str], master: str, queries: Sequence[str]
+) -> list[Timing]:
+    """Run some of the queries over a table that `make` made.
 
     Each first run is not counted.
     """
@@ -234,7 +236,8 @@ def measure(folder: Path, repeats: int, contenders: Sequence[str], master: str) 
             return sample.table
 
         runs["stagecoach"] = run_own
-        for query, sql in QUERIES.items():
+        for query in queries:
+            sql = QUERIES[query]
             expected: pa.Table | None = None
             for contender, run in runs.items():
                 seconds: list[float] = []
@@ -294,6 +297,7 @@ def _growth(reports: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
 @click.option("--chunks", default=400, show_default=True)
 @click.option("--late", default=0.05, show_default=True, help="Share of rows that come late.")
 @click.option("--overlap", default="", help="Shares of the year with late rows: 0,0.01,0.05,0.2,1")
+@click.option("--queries", default=",".join(QUERIES), show_default=True, help="Which are run.")
 @click.option("--repeats", default=3, show_default=True)
 @click.option("--contenders", default="spark,duckdb,stagecoach", show_default=True)
 @click.option("--master", default="local[*]", show_default=True)
@@ -304,6 +308,7 @@ def main(
     chunks: int,
     late: float,
     overlap: str,
+    queries: str,
     repeats: int,
     contenders: str,
     master: str,
@@ -319,7 +324,7 @@ def main(
         started = time.perf_counter()
         make(place, made)
         click.echo(f"overlap {share:g}: made in {time.perf_counter() - started:.1f} s", err=True)
-        timings = measure(place, repeats, contenders.split(","), master)
+        timings = measure(place, repeats, contenders.split(","), master, queries.split(","))
         reports.append(_report(place, made, timings))
     growth = {"over the first": _growth(reports)} if len(reports) > 1 else {}
     text = json.dumps(document("devices", reports=reports, **growth), indent=2)

@@ -194,6 +194,20 @@ class SparkSyntax(SparkParser):
         _placed(found, start)
         return found
 
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        """With conditions as keys, too, such as `ROLLUP(x IS NULL)`."""
+        word = self._curr.token_type if self._curr else None
+        if with_prefix or word not in (TokenType.CUBE, TokenType.ROLLUP):
+            return super()._parse_cube_or_rollup(with_prefix)
+        self._advance()
+        keys = self._parse_wrapped_csv(self._parse_disjunction)
+        kind = exp.Cube if word == TokenType.CUBE else exp.Rollup
+        return self.expression(kind(expressions=keys))
+
+    def _parse_grouping_set(self) -> exp.Expr | None:
+        found = self._parse_grouping_sets() or self._parse_cube_or_rollup()
+        return found or self._parse_disjunction()
+
     def _parse_value(self, values: bool = True) -> exp.Tuple | None:
         start = self._curr
         row = super()._parse_value(values)

@@ -6,6 +6,7 @@ How a single value is read is in `stagecoach.parameters`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from planner.errors import ParameterError
@@ -90,6 +91,7 @@ def specs_of(values: Mapping[str, ParameterValue]) -> tuple[ParameterSpec, ...]:
     return tuple(ParameterSpec(name, value.dtype) for name, value in values.items())
 
 
+@lru_cache(maxsize=256)
 def used_parameters(sql: str) -> Sequence[str] | None:
     """Names of the parameters in the SQL, in order; None where it is no query that we can parse."""
     from sqlglot import exp

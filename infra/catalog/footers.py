@@ -42,6 +42,7 @@ _PAGE_HEADER_BYTES = 14  # a dictionary page's header, roughly
 _CHUNK_HEADER_BYTES = 60  # the headers of a dictionary page and a data page, roughly
 _PLAIN_WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 _MICROS = {"milliseconds": 1000, "microseconds": 1}
+_LAST = {"date": (1 << 31) - 1, "timestamp": (1 << 63) - 1, "timestamp_ntz": (1 << 63) - 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +83,7 @@ def read_footer(entry: FileEntry, options: StorageOptions | None = None) -> File
         metadata = pq.read_metadata(pa.BufferReader(_MAGIC + raw + _trailer(raw)))
         columns = stored_columns(metadata)
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        summaries = tuple(_summarize(metadata.schema, groups, column) for column in columns)
         return FileFooter(
             entry=entry,
             checksum=hashlib.sha256(raw).hexdigest()[:32],
@@ -89,8 +91,8 @@ def read_footer(entry: FileEntry, options: StorageOptions | None = None) -> File
             row_groups=tuple(group.num_rows for group in groups),
             columns=tuple(column.field for column in columns),
             storage=tuple(column.storage for column in columns),
-            summaries=tuple(_summarize(metadata.schema, groups, column) for column in columns),
-            native_reason=file_native_reason(metadata, columns),
+            summaries=summaries,
+            native_reason=file_native_reason(metadata, columns) or _endless(columns, summaries),
         )
     except FileNotFoundError:
         raise CatalogError(f"{entry.uri}: the file vanished; run again, or restore it") from None
@@ -157,6 +159,16 @@ def _footer_bytes(entry: FileEntry, options: StorageOptions | None) -> tuple[Fil
 
 def _trailer(raw: bytes) -> bytes:
     return len(raw).to_bytes(4, "little") + _MAGIC
+
+
+def _endless(columns: Sequence[StoredColumn], summaries: Sequence[ColumnSummary]) -> str | None:
+    """Why DuckDB must not read a file with the first or last dates: they are infinity to it."""
+    for column, summary in zip(columns, summaries, strict=True):
+        last = _LAST.get(column.field.dtype.kind)
+        bounds = (summary.min_value, summary.max_value)
+        if last and any(isinstance(bound, int) and abs(bound) >= last for bound in bounds):
+            return f"the first or last {column.field.dtype} that there is, infinity to DuckDB"
+    return None
 
 
 def _summarize(schema: Any, groups: list[Any], column: StoredColumn) -> ColumnSummary:

@@ -122,6 +122,13 @@ class TableSnapshot:
         return sum(file.num_bytes for file in self.files)
 
     @cached_property
+    def folders(self) -> frozenset[str]:
+        """The folders of local files, without those of partitions: what is above them."""
+        found = {(file.uri.rpartition("/")[0], len(file.partition)) for file in self.files}
+        local = ((folder, depth) for folder, depth in found if "://" not in folder)
+        return frozenset(folder.rsplit("/", depth)[0] or "/" for folder, depth in local)
+
+    @cached_property
     def json_text(self) -> str:
         """JSON of the table, as `Snapshot.to_json` has it."""
         return _dump(_table_to_json(self))

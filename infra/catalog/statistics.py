@@ -36,7 +36,7 @@ from planner.types import Field
 
 log = logging.getLogger(__name__)
 
-_CACHE_VERSION = 2
+_CACHE_VERSION = 3
 _NUM_THREADS = 16
 DEFAULT_CACHE_ENTRIES = 20_000
 

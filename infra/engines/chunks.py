@@ -296,10 +296,11 @@ def _arrow_batches(
     """
     folder, _, name = file.uri.removeprefix("file://").rpartition("/")
     with open_store(folder, options).open_input(name) as source:
-        schema = pa.ipc.open_file(source).schema
-        # Only what is needed is fetched and decompressed.
-        needed = sorted(schema.get_field_index(column) for column in columns)
-        reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=needed))
+        reader = pa.ipc.open_file(source)
+        if file.local_path is not None:
+            # Only what is needed is decompressed; elsewhere each column would be a request.
+            needed = sorted(reader.schema.get_field_index(column) for column in columns)
+            reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=needed))
         start = 0
         for index in range(reader.num_record_batches):
             batch = reader.get_batch(index)

@@ -88,6 +88,8 @@ def _task_function(payload: list[dict[str, Any]]) -> Callable[[int], str]:
     # A nested function is pickled by value, so executors do not import this module (and pyspark's
     # driver side with it).
     def run(index: int) -> str:
+        import json  # pickling a function that refers to a module looks through all that are loaded
+
         from pyspark import TaskContext
 
         from infra.runtime.task import run_task

@@ -10,7 +10,7 @@ from infra.runtime.file_predicates import Bounds, column_bounds, may_hold, whole
 from planner.chunks.chunk import Chunk, DedupTable
 from planner.expressions import Expression
 from planner.physical import DedupScanExec
-from planner.types import DataType
+from planner.types import DataType, Field
 
 _BOUNDED = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz", "string")
 _NOTHING: StoredBounds = (None, None, None)
@@ -32,6 +32,8 @@ class ChunkPruner:
         pairs = zip(leaf.outputs, leaf.source, strict=True)
         self._columns = [(c.id, source, c.dtype) for c, source in pairs if c.id in read]
         self._first, self._last, self._time_type = self._times()
+        # Whether the times of chunks with these columns (most have the same) are those compared.
+        self._has_times: dict[int, tuple[tuple[Field, ...], bool]] = {}
 
     def _times(self) -> tuple[float, float, DataType | None]:
         """The first time and the last that the conjuncts let through, and their type."""
@@ -57,8 +59,12 @@ class ChunkPruner:
             return True
         if chunk.time_max >= self._first and chunk.time_min <= self._last:
             return True
-        stored = chunk.type_of(self._table.time_column or "")
-        return stored is None or not _same_values(stored, self._time_type)
+        found = self._has_times.get(id(chunk.columns))
+        if found is None:
+            stored = chunk.type_of(self._table.time_column or "")
+            found = chunk.columns, stored is not None and _same_values(stored, self._time_type)
+            self._has_times[id(chunk.columns)] = found
+        return not found[1]
 
     def may_match(self, chunk: Chunk) -> bool:
         """Whether a row of the chunk may pass all conjuncts."""

@@ -5,7 +5,6 @@ leaves of the stage ─▶ sizes ─▶ decisions, estimator ─▶ TaskSpec for
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -289,12 +288,7 @@ def task_settings(
 
     The folders are those of all tables of the run, so that all its stages share a database.
     """
-    folders = {
-        _table_folder(file)
-        for table in snapshot.tables.values()
-        for file in table.files
-        if "://" not in file.uri
-    }
+    folders = {folder for table in snapshot.tables.values() for folder in table.folders}
     return TaskSettings(
         store=store.to_dict(),
         time_zone=time_zone,
@@ -307,14 +301,6 @@ def task_settings(
         codec=settings.codec,
         directories=tuple(sorted(folders)),
     )
-
-
-def _table_folder(file: FileIdentity) -> str:
-    """The folder of a local file, or the one above its partition folders."""
-    folder = os.path.dirname(file.uri)
-    for _ in file.partition:
-        folder = os.path.dirname(folder)
-    return folder
 
 
 def _source(file: FileIdentity) -> SourceFile:

@@ -35,7 +35,7 @@ _HEADER = _MAGIC + bytes(2)
 _END_OF_STREAM = b"\xff\xff\xff\xff" + bytes(4)
 _MARKER = 0xFFFF_FFFF
 _PREFIX_BYTES = 8  # of a message: a marker and the length of its metadata
-_WRITE_BYTES = 512 << 10
+_WRITE_BYTES = 128 << 10
 """What is smaller is collected before it is written."""
 _LEAST_SAVING = 0.05
 _LEAST_SAVING_LZ4 = 0.1

@@ -98,9 +98,11 @@ def run_passes(plan: ChunkPlan, context: ChunkContext) -> ChunkPlan:
     """
     for _ in range(_MAX_ROUNDS):
         before = plan
+        tidied = plan = _tidy(plan, context)
         for rule in RULES:
-            plan = rule(_tidy(plan, context), context)
-        plan = _tidy(plan, context)
+            plan = rule(plan, context)
+            if plan is not tidied:
+                tidied = plan = _tidy(plan, context)
         if plan == before:
             return plan
     raise InternalPlanError(f"the plan of table '{context.table.name}' does not settle")

@@ -180,6 +180,18 @@ def test_dates_beyond_python_s_calendar(tmp_path: Path):
     assert (stats.min_value, stats.max_value) == (-1_000_000, 3_000_000)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_last_moments_are_read_by_spark(tmp_path: Path, sign: int):
+    # DuckDB takes them for infinity, which has no year.
+    days = pa.array([0, None, sign * (2**31 - 1)], pa.int32()).cast(pa.date32())
+    moments = pa.array([0, None, sign * (2**63 - 1)], pa.int64()).cast(pa.timestamp("us"))
+    for array in (days, moments, moments.cast(pa.timestamp("us", "UTC"))):
+        reason = written(tmp_path, pa.table({"i": [1, 2, 3], "x": array})).native_reason
+        assert reason is not None and "infinity to DuckDB" in reason
+        near = pa.table({"x": array[:2]})
+        assert written(tmp_path, near).native_reason is None
+
+
 def test_row_groups_and_files_add_up(tmp_path: Path):
     first = pa.table({"x": pa.array(range(10)), "s": ["a"] * 10})
     second = pa.table({"x": pa.array([100, None]), "s": ["b", None]})
