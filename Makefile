@@ -11,6 +11,9 @@ BENCH_ARGS ?=
 FAULT_ARGS ?=
 PYTEST_ARGS ?=
 
+# Slow tests start many a JVM and wait for it: three at a time keep two cores busy.
+SLOW_ARGS := -n 3 --dist loadfile
+
 # pytest ends with 5 when no test was selected: right for `PYTEST_ARGS="-k one_test"`, wrong otherwise.
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
@@ -36,17 +39,18 @@ ui: install ## Open the Dagster UI over pipelines/
 
 ##@ Work
 
-test: install check class-data ## Checks, quick tests, then slow tests: what CI runs
+test: install check class-data ## Checks, quick tests, slow tests, operations: what CI runs
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS) $(SELECTED)
-	$(PYTEST) -m "slow and not operations" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m "slow and not operations" $(SLOW_ARGS) $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
 
 test-fast: install ## Quick tests only
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS)
 
 test-slow: install class-data ## Slow tests, without operations
-	$(PYTEST) -m "slow and not operations" -n 2 --dist loadfile $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m "slow and not operations" $(SLOW_ARGS) $(PYTEST_ARGS) $(SELECTED)
 
-test-operations: install class-data ## Acceptance of a running UI, one for all tests; 5 minutes, not in CI
+test-operations: install class-data ## Acceptance of a running UI, one for all tests; 5 minutes
 	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
 
 class-data: install ## Let Spark start faster on this machine; once, 200 MB in your cache folder
