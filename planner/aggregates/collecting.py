@@ -49,14 +49,23 @@ def _collect_set(node: AggregateCall) -> str | None:
     return "coalesce(list(DISTINCT {0}) FILTER ({where} AND {0} IS NOT NULL), [])"
 
 
+def _loses_zeros(dtype: DataType) -> bool:
+    """Whether DuckDB keeps one value of many as a sort key, in which -0.0 is 0.0."""
+    return not dtype.is_atomic and has_kind(dtype, "float", "double")
+
+
 def _at(function: str) -> AggregateFunction:
     def template(node: AggregateCall) -> str | None:
         if len(node.args) != 2 or node.distinct or not node.args[1].dtype.is_atomic:
             return None
         if node.args[1].dtype.is_floating:
             return None
+        if _loses_zeros(node.args[0].dtype):
+            return None
         name = {"max_by": "arg_max_null", "min_by": "arg_min_null"}[function]
-        return f"{name}({{0}}, {{1}}){{filter}}"
+        # NOTE: of FLOAT, DuckDB keeps a sort key, which has no sign of zero; of DOUBLE the value.
+        value = "CAST({0} AS DOUBLE)" if node.args[0].dtype.kind == "float" else "{0}"
+        return f"{name}({value}, {{1}}){{filter}}"
 
     return AggregateFunction(
         function, (2, 3), _by, coerce=_counted, template=template, proof="aggregates"
@@ -65,7 +74,7 @@ def _at(function: str) -> AggregateFunction:
 
 def _positional(function: str, duckdb: str) -> AggregateFunction:
     def template(node: AggregateCall) -> str | None:
-        if node.distinct:
+        if node.distinct or _loses_zeros(node.args[0].dtype):
             return None
         if node.ignore_nulls:
             return f"{duckdb}({{0}}) FILTER ({{where}} AND {{0}} IS NOT NULL)"

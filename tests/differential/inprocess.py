@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from infra.engines.duckdb import DuckDbSettings, run_fragment
 from infra.engines.inputs import ArrowInput, EngineInput, FileRows, LeafColumn, ParquetInput
+from infra.runtime.fixed_times import with_fixed_times
 from infra.runtime.task import output_schema
 from infra.shuffle.partitioner import partition_ids
 from planner.expressions import Literal
@@ -86,7 +87,10 @@ class InProcessRunner:
         """
         done: dict[int, StageResult] = {}
         for stage in graph.stages:
-            done[stage.stage_id] = self._stage(stage, done)
+            rendered = (
+                with_fixed_times(stage, graph.time_zone) if stage.engine == "duckdb" else stage
+            )
+            done[stage.stage_id] = self._stage(rendered, done)
         schema = output_schema(tuple(f.dtype for f in graph.head.schema))
         batches = [b for part in done[graph.head.stage_id].partitions for b in part]
         return pa.Table.from_batches(batches, schema=schema)

@@ -79,6 +79,18 @@ def test_statistics_of_odd_floats_are_sparks(oracle: SparkSession, groups: EdgeT
                 runner.run(plan_query(sql, groups.catalog, SINGLE))
 
 
+def test_one_value_of_many_keeps_the_sign_of_zero(groups: EdgeTables) -> None:
+    names = ["max_by(f, g)", "min_by(x, g)", "first(f)", "any_value(x)", "max_by(x, g)"]
+    items = ", ".join(f"{call} AS c{i}" for i, call in enumerate(names))
+    graph = plan_query(f"SELECT {items} FROM t WHERE g = 6", groups.catalog, SINGLE)
+    assert {stage.engine for stage in graph.stages} == {"duckdb"}
+    (row,) = InProcessRunner(groups).run(graph).to_pylist()
+    assert [str(value) for value in row.values()] == ["-0.0"] * len(names)
+    for call in ("max_by(array(x), g)", "first(array(x))", "any_value(struct(f))"):
+        graph = plan_query(f"SELECT {call} AS v FROM t", groups.catalog, SINGLE)
+        assert {stage.engine for stage in graph.stages} == {"spark"}, call
+
+
 def same(theirs: float | None, ours: float | None) -> bool:
     if theirs is None or ours is None:
         return theirs is ours
