@@ -20,7 +20,7 @@ import google_crc32c
 import pyarrow as pa
 
 from infra.errors import ShuffleReadError
-from infra.shuffle.commit import load_index
+from infra.shuffle.commit import load_blocks, load_index
 from infra.shuffle.fetch import (
     DEFAULT_MEMORY_BYTES,
     RangeLostError,
@@ -136,12 +136,13 @@ def read_table(
 
 
 def verify_files(store: ObjectStore, manifest: Manifest) -> None:
-    """Check size and checksum of every map file whole, and the index.
+    """Check size and checksum of every map file whole, and all of the index.
 
     Raises:
         ShuffleReadError: A file is missing, short or corrupt.
     """
     load_index(store, manifest)
+    load_blocks(store, manifest)
     for position, file in enumerate(manifest.files):
         key = layout.shuffle_file(manifest.fingerprint, file.name)
         checksum, offset = 0, 0

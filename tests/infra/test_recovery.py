@@ -110,6 +110,27 @@ def test_what_is_lost_is_computed_again_in_the_same_run(damage: str, runs: Local
         assert read_result(context).equals(expected)
 
 
+def test_damaged_places_of_sorted_blocks_are_a_lost_output(runs: LocalRuns) -> None:
+    """All partitions of the stage can be read; what is damaged is where its sorted blocks lie."""
+    graph = runs.plan("shared")
+    expected, _ = runs.run(graph, fresh=True)
+    context = runs.context(graph, fresh=True)
+    run(context, 0, 1, 2, 3)
+    manifest = load_manifest(runs.store, context.fingerprints[3])
+    assert manifest is not None
+    assert manifest.blocks is not None
+    flip(
+        path_of(context, manifest, manifest.index_name),
+        manifest.blocks.offset + manifest.blocks.length // 2,
+    )
+    (head,) = run(context, 4)
+    assert len(head.recovered) == 1
+    assert "shared/stage_3 was lost" in head.recovered[0]
+    assert "sorted rows is damaged" in head.recovered[0]
+    with tasks_here():
+        assert read_result(context).equals(expected)
+
+
 @pytest.mark.parametrize("damage", ["file missing", "file flipped", "manifest missing"])
 def test_without_recovery_the_error_names_what_to_do(damage: str, runs: LocalRuns) -> None:
     graph = runs.plan("totals")
