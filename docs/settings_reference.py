@@ -18,7 +18,7 @@ def page() -> str:
         "*Made by `make settings` from the models in the code; do not edit.*",
         "",
         "How to set them: [options and settings](../user-guide/options.md).",
-        "`stagecoach config` shows the value of each setting and where it came from.",
+        "`stagecoach config` shows the value of each and where it came from.",
         "",
         "## Settings of a run",
         "",

@@ -29,6 +29,8 @@ def list_objects(store: ObjectStore, prefix: str) -> Iterator[StoredObject]:
     """
     if isinstance(store, FsspecStore):
         for key, details in store.list_details(prefix):
+            if details.get("type") == "directory":
+                continue  # what s3fs finds where a server keeps an empty folder
             yield StoredObject(key, int(details["size"]), _remote_time(store, key, details))
         return
     for key in store.list(prefix):
@@ -76,8 +78,16 @@ def manifest_at(store: ObjectStore, key: str) -> Manifest | None:
         StorageError: The store failed.
     """
     try:
-        return Manifest.from_json(store.read_bytes(key), stage=key, uri=store.uri(key))
-    except (ObjectMissingError, ManifestError, ManifestVersionError):
+        return parse_manifest(store.read_bytes(key), uri=store.uri(key))
+    except ObjectMissingError:
+        return None
+
+
+def parse_manifest(text: bytes, *, uri: str) -> Manifest | None:
+    """Return the manifest with this text; None where it is damaged or of another version."""
+    try:
+        return Manifest.from_json(text, stage=uri, uri=uri)
+    except (ManifestError, ManifestVersionError):
         return None
 
 

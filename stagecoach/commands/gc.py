@@ -14,7 +14,10 @@ from stagecoach.session import DEFAULT_CATALOG
 from stagecoach.terminal import configure_logging
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from infra.chunks.table import ChunkTable
+    from infra.upkeep.gc import GcReport
 
 
 class AgeType(click.ParamType[datetime.timedelta]):
@@ -22,9 +25,10 @@ class AgeType(click.ParamType[datetime.timedelta]):
 
     name = "age"
 
-    def convert(  # noqa: D102 - click's
+    def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime.timedelta:
+        """The age that a text tells; click shows what is wrong with it."""
         if isinstance(value, datetime.timedelta):
             return value
         from infra.errors import ConfigError
@@ -74,34 +78,41 @@ def gc(
     tables = _chunk_tables(catalog)
     report = collect_garbage(store, older_than=older_than, dry_run=dry_run)
     verb = "would remove" if dry_run else "removed"
-    for shuffle in report.expired:
-        click.echo(
-            f"{verb} shuffle {shuffle.fingerprint[:16]} ({shuffle.stage}): "
-            f"{len(shuffle.keys)} files, {format_bytes(shuffle.num_bytes)}"
-        )
-    for run in report.runs:
-        size = format_bytes(run.num_bytes)
-        click.echo(f"{verb} the folder of run {run.run_id}: {len(run.keys)} files, {size}")
-    for table in report.versions:
-        size = format_bytes(table.num_bytes)
-        click.echo(
-            f"{verb} {len(table.numbers)} versions of table {table.table}: "
-            f"{len(table.keys)} files, {size}"
-        )
-    if report.orphans:
-        size = format_bytes(report.orphan_bytes)
-        click.echo(f"{verb} {len(report.orphans)} files that were never committed: {size}")
-    click.echo(
-        f"{verb} {format_bytes(report.num_bytes)} in {report.num_objects} files; "
-        f"{report.num_kept} shuffles kept ({format_bytes(report.kept_bytes)}), "
-        f"{report.num_kept_runs} runs"
-    )
+    for line in _lines(report):
+        click.echo(f"{verb} {line}")
     for chunks in collect_chunk_garbage(store, tables, older_than=older_than, dry_run=dry_run):
         click.echo(
             f"{verb} {format_bytes(chunks.num_bytes)} of table {chunks.table.name}: "
             f"{len(chunks.replaced)} replaced chunks, {len(chunks.orphans)} files that were never "
             f"committed, {len(chunks.records)} old versions"
         )
+
+
+def _lines(report: GcReport) -> Iterator[str]:
+    """What was removed, the sum last."""
+    for shuffle in report.expired:
+        stage = f"{shuffle.stage}, lost" if shuffle.is_lost else shuffle.stage
+        yield (
+            f"shuffle {shuffle.fingerprint[:16]} ({stage}): "
+            f"{len(shuffle.keys)} files, {format_bytes(shuffle.num_bytes)}"
+        )
+    for run in report.runs:
+        size = format_bytes(run.num_bytes)
+        yield f"the folder of run {run.run_id}: {len(run.keys)} files, {size}"
+    for table in report.versions:
+        size = format_bytes(table.num_bytes)
+        count = len(table.numbers)
+        yield f"{count} versions of table {table.table}: {len(table.keys)} files, {size}"
+    if report.orphans:
+        size = format_bytes(report.orphan_bytes)
+        yield f"{len(report.orphans)} files that were never committed: {size}"
+    if report.uploads:
+        yield f"the parts of {len(report.uploads)} uploads that were never ended"
+    yield (
+        f"{format_bytes(report.num_bytes)} in {report.num_objects} files; "
+        f"{report.num_kept} shuffles kept ({format_bytes(report.kept_bytes)}), "
+        f"{report.num_kept_runs} runs"
+    )
 
 
 def _chunk_tables(catalog: str | None) -> list[ChunkTable]:

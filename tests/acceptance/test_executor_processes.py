@@ -32,7 +32,8 @@ from infra.shuffle.commit import load_manifest
 from infra.shuffle.reader import read_table
 from infra.spark.connect_server import await_server
 from infra.storage.stores import open_store
-from infra.upkeep.gc import LIVE_RUN, collect_garbage
+from infra.upkeep.gc import collect_garbage
+from infra.upkeep.run_needs import LIVE_RUN
 from planner import plan_query
 from planner.errors import AnalysisError
 from planner.serde import dump_graph

@@ -10,21 +10,26 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import botocore.exceptions
 import pyarrow as pa
 import pytest
 
 from infra.errors import ConfigError, StorageError
 from infra.runtime.run_marks import mark_begun, mark_ended
-from infra.shuffle.commit import load_manifest
+from infra.shuffle.commit import is_lost, load_manifest, mark_lost
 from infra.shuffle.manifest import Manifest
 from infra.shuffle.reader import read_table
 from infra.storage import layout
 from infra.storage.fsspec_store import FsspecStore
 from infra.storage.local_store import LocalStore
-from infra.storage.object_store import ObjectStore
+from infra.storage.object_store import ObjectStore, StorageOptions
 from infra.storage.stores import open_store
 from infra.upkeep.gc import collect_garbage, parse_age
+from infra.upkeep.run_needs import RunNeeds, Runs
+from infra.upkeep.uploads import find_uploads
 from infra.upkeep.usage import storage_usage
+from tests.s3_server import S3Server
+from tests.s3_server import s3_server as s3_server
 from tests.stage_outputs import commit_files, write_map_file
 
 NOW = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
@@ -292,6 +297,126 @@ def test_what_is_pinned_while_it_goes_is_put_back(
     assert report.num_kept == 1
     assert load_manifest(store, fingerprint(1)) == manifest
     assert read_table(store, manifest).num_rows == 2
+
+
+def lose(store: ObjectStore, manifest: Manifest, age: datetime.timedelta) -> None:
+    """Mark a commit as lost, `age` before NOW."""
+    mark_lost(store, manifest.fingerprint, manifest.manifest_hash)
+    set_age(store, layout.shuffle_prefix(manifest.fingerprint), age)
+
+
+def test_a_lost_commit_goes_even_if_a_run_has_pinned_it(store: LocalStore) -> None:
+    lose(store, commit(store, 1, 8 * WEEK), 8 * WEEK)
+    add_run(store, "late", [1], HOUR, ended=True)
+    report = collect_garbage(store, older_than=WEEK, now=NOW)
+    assert [(s.fingerprint, s.is_lost) for s in report.expired] == [(fingerprint(1), True)]
+    assert shuffles(store) == set()
+
+
+def test_the_mark_of_a_lost_commit_stays_as_long_as_the_commit(store: LocalStore) -> None:
+    manifest = commit(store, 1, 8 * WEEK)
+    lose(store, manifest, 8 * WEEK)
+    store.write_bytes(layout.claim(fingerprint(1)), b"{}")  # a run computes it just now
+    report = collect_garbage(store, older_than=WEEK, now=NOW)
+    assert report.num_objects == 0
+    assert is_lost(store, manifest)
+
+
+@pytest.mark.parametrize("damage", ["marked", "missing", "manifest"])
+def test_what_is_computed_again_while_it_goes_stays(
+    damage: str, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = commit(store, 1, 8 * WEEK)
+    if damage == "marked":
+        lose(store, old, 8 * WEEK)
+    elif damage == "manifest":
+        store.write_bytes(layout.manifest(fingerprint(1)), b"{")
+        set_age(store, layout.shuffle_prefix(fingerprint(1)), 8 * WEEK)
+    made: list[Manifest] = []
+    looks: list[RunNeeds] = []
+    needs = Runs.needs
+
+    def recover_first(self: Runs) -> RunNeeds:
+        # After the listing a run finds the loss, and has yet to pin what it makes.
+        if looks and not made:
+            mark_lost(store, fingerprint(1), old.manifest_hash)
+            made.append(commit(store, 1, HOUR))
+        looks.append(needs(self))
+        return looks[-1]
+
+    monkeypatch.setattr(Runs, "needs", recover_first)
+    report = collect_garbage(store, older_than=WEEK, now=NOW)
+    (found,) = made
+    assert found.manifest_hash != old.manifest_hash
+    assert load_manifest(store, fingerprint(1)) == found
+    assert read_table(store, found).num_rows == 2
+    assert (report.expired, report.num_kept) == ((), 1)
+
+
+def begin_upload(root: str, store: FsspecStore, key: str) -> str:
+    """Upload a part, as a worker that is killed then; return the server's name for the upload."""
+    bucket, _, prefix = root.removeprefix("s3://").partition("/")
+    target = {"Bucket": bucket, "Key": f"{prefix}/{key}"}
+    begun: str = store.filesystem.call_s3("create_multipart_upload", **target)["UploadId"]
+    part = {"UploadId": begun, "PartNumber": 1, "Body": b"x" * (5 << 20)}
+    store.filesystem.call_s3("upload_part", **target, **part)
+    return begun
+
+
+def unfinished(root: str, store: FsspecStore) -> list[str]:
+    bucket, _, prefix = root.removeprefix("s3://").partition("/")
+    answer = store.filesystem.call_s3("list_multipart_uploads", Bucket=bucket, Prefix=f"{prefix}/")
+    return [item["UploadId"] for item in answer.get("Uploads", ())]
+
+
+@pytest.mark.s3
+def test_uploads_of_killed_workers_are_aborted(s3_server: S3Server) -> None:
+    root, other = s3_server.new_root(), s3_server.new_root()
+    store, neighbour = (FsspecStore(url, s3_server.options) for url in (root, other))
+    key = layout.map_file(fingerprint(1), 0, layout.new_attempt())
+    begin_upload(root, store, key)
+    kept = begin_upload(other, neighbour, key)
+    assert collect_garbage(store, older_than=HOUR).uploads == ()
+    later = datetime.datetime.now(datetime.UTC) + 2 * HOUR
+    planned = collect_garbage(store, older_than=HOUR, now=later, dry_run=True)
+    assert [upload.key for upload in planned.uploads] == [key]
+    assert len(unfinished(root, store)) == 1
+    assert collect_garbage(store, older_than=HOUR, now=later) == planned
+    assert unfinished(root, store) == []
+    assert unfinished(other, neighbour) == [kept]
+
+
+@pytest.mark.s3
+def test_uploads_of_a_run_in_progress_go_on(s3_server: S3Server) -> None:
+    root = s3_server.new_root()
+    store = FsspecStore(root, s3_server.options)
+    mark_begun(store, "run", "run")
+    begun = begin_upload(root, store, layout.map_file(fingerprint(1), 0, layout.new_attempt()))
+    later = datetime.datetime.now(datetime.UTC) + 2 * HOUR
+    assert collect_garbage(store, older_than=HOUR, now=later).uploads == ()
+    assert unfinished(root, store) == [begun]
+
+
+class Refusing(FsspecStore):
+    """A store on S3 whose server refuses to list uploads, or cannot."""
+
+    def __init__(self, code: str, status: int) -> None:
+        super().__init__("s3://bucket/root", StorageOptions(region="us-east-1"))
+        self._fs = self
+        self.answer = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+
+    def call_s3(self, method: str, **_: str) -> None:
+        raise botocore.exceptions.ClientError(self.answer, method)
+
+
+def test_a_server_without_a_list_of_uploads_has_none(caplog: pytest.LogCaptureFixture) -> None:
+    assert find_uploads(Refusing("NotImplemented", 501), before=NOW) == ()
+    assert not caplog.records
+    assert find_uploads(Refusing("AccessDenied", 403), before=NOW) == ()
+    assert "parts of unfinished uploads stay" in caplog.text
+    assert "access denied" in caplog.text
+    with pytest.raises(StorageError, match="cannot list multipart uploads s3://bucket/root/"):
+        find_uploads(Refusing("InternalError", 500), before=NOW)
 
 
 def test_usage_is_told_by_query_and_stage(store: LocalStore) -> None:

@@ -53,6 +53,24 @@ def test_every_setting_says_where_it_came_from(settings_file: Path) -> None:
     assert set(found) == names
 
 
+def test_every_planner_option_says_where_it_came_from() -> None:
+    arguments = ("config", "--set", "planner.broadcast_bytes=0", "--set", "planner.engine=spark")
+    result = run(*arguments, "--format", "json", STAGECOACH_TIME_ZONE="Europe/Berlin")
+    found = {o["name"]: (o["value"], o["source"]) for o in json.loads(result.stdout)["options"]}
+    assert set(found) == {f"planner.{field.name}" for field in described_fields(PlannerOptions)}
+    assert found["planner.broadcast_bytes"] == (0, "argument")
+    assert found["planner.engine"] == ("spark", "argument")
+    assert found["planner.time_zone"] == ("Europe/Berlin", "variable STAGECOACH_TIME_ZONE")
+    assert found["planner.num_partitions"] == (0, "default")
+
+
+def test_an_option_that_there_is_not_is_an_error() -> None:
+    for assignment, said in (("bogus=1", "planner.bogus"), ("bloom_bytes=-1", "not be negative")):
+        result = run("config", "--set", f"planner.{assignment}")
+        assert result.exit_code == 2
+        assert said in result.stderr
+
+
 def test_the_file_is_the_one_that_the_environment_names(settings_file: Path) -> None:
     found = shown(run("config", "--format", "json", STAGECOACH_SETTINGS=str(settings_file)))
     assert found["memory_bytes"] == (2 << 30, f"file {settings_file}")
@@ -64,9 +82,10 @@ def test_the_file_is_the_one_that_the_environment_names(settings_file: Path) -> 
 def test_text_has_a_line_each_and_what_it_means() -> None:
     result = run("config", "-v")
     assert result.exit_code == 0, result.output
-    for field in described_fields(EngineSettings):
-        assert f"\n{field.name} " in f"\n{result.stdout}"
-        assert field.meaning in result.stdout
+    for prefix, model in (("", EngineSettings), ("planner.", PlannerOptions)):
+        for field in described_fields(model):
+            assert f"\n{prefix}{field.name} " in f"\n{result.stdout}"
+            assert field.meaning in result.stdout
     assert "256 MiB" in result.stdout
 
 
