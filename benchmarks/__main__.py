@@ -14,8 +14,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from benchmarks.report import (
     write,
 )
 from infra.spark.java import ensure_java
+from stagecoach.options import Settings, read_settings
 from stagecoach.session import Session, connect
 from stagecoach.terminal import configure_logging, discard_log, divert_noise
 from stagecoach.tpch import TABLES, generate, write_catalog
@@ -88,8 +89,6 @@ def main(
     json_path: Path | None,
 ) -> None:
     """Run TPC-H on Stagecoach, plain Spark SQL and DuckDB alone, and compare times and results."""
-    from stagecoach.options import read_settings
-
     queries = _queries(names)
     contenders = _contenders(chosen)
     folder = (data or Path(f"data/tpch-sf{scale_factor:g}")).resolve()
@@ -104,45 +103,56 @@ def main(
     ensure_java()
     configure_logging(debug=False)
     divert_noise()
+    with _session(folder, storage, settings, s3=s3) as (session, spill):
+        measurements = run_all(_build(contenders, session, folder, spill), queries, repeat)
+        document = to_json(
+            measurements,
+            scale_factor=scale_factor,
+            settings={
+                "repeat": repeat,
+                "s3": s3,
+                "set": list(assignments),
+                "spark_conf": settings.engine["spark_conf"],
+                "shuffle_codec": session.settings.codec,
+                "duckdb_task_memory_bytes": session.settings.task_memory_bytes,
+            },
+        )
+    path = json_path or HERE / "results" / f"tpch-sf{scale_factor:g}{'-s3' if s3 else ''}.json"
+    write(path, document)
+    click.echo(f"{render(measurements)}\n\nWritten to {path}")
+    if any(m.problems for m in measurements):
+        for m in measurements:
+            for problem in m.problems:
+                click.echo(f"error: {m.query}: {problem}", err=True)
+        sys.exit(1)
+    discard_log()
+
+
+@contextmanager
+def _session(
+    folder: Path, storage: Path, settings: Settings, *, s3: bool
+) -> Iterator[tuple[Session, Path]]:
+    """Yield a session over the tables, and a folder in which DuckDB alone may spill.
+
+    Args:
+        folder: The tables.
+        storage: Folder under which everything is kept until the end.
+        settings: Of the session; with `s3` it is added how to reach the server.
+        s3: Whether tables and storage are on an S3 server of this machine.
+    """
     storage.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
         root = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=storage)))
-        catalog = root / "catalog.yaml"
+        tables: Path | str = folder
+        stored: Path | str = root / "storage"
         if s3:
             server = held.enter_context(_served(folder, root / "served"))
-            tables: Path | str = f"s3://{server.bucket}/tables"
-            stored: Path | str = f"s3://{server.bucket}/storage"
+            tables, stored = (f"s3://{server.bucket}/{name}" for name in ("tables", "storage"))
             settings.engine["storage_options"] = server.options()
-        else:
-            tables, stored = folder, root / "storage"
+        catalog = root / "catalog.yaml"
         write_catalog(catalog, tables)
-        with connect(
-            catalog, stored, settings=settings.engine, options=settings.planner
-        ) as session:
-            field = _build(contenders, session, folder, root / "spill")
-            measurements = run_all(field, queries, repeat)
-            document = to_json(
-                measurements,
-                scale_factor=scale_factor,
-                settings={
-                    "repeat": repeat,
-                    "s3": s3,
-                    "set": list(assignments),
-                    "spark_conf": settings.engine["spark_conf"],
-                    "shuffle_codec": session.settings.codec,
-                    "duckdb_task_memory_bytes": session.settings.task_memory_bytes,
-                },
-            )
-    click.echo(render(measurements))
-    path = json_path or HERE / "results" / f"tpch-sf{scale_factor:g}{'-s3' if s3 else ''}.json"
-    write(path, document)
-    click.echo(f"\nWritten to {path}")
-    problems = [f"{m.query}: {problem}" for m in measurements for problem in m.problems]
-    for problem in problems:
-        click.echo(f"error: {problem}", err=True)
-    if problems:
-        sys.exit(1)
-    discard_log()
+        session = connect(catalog, stored, settings=settings.engine, options=settings.planner)
+        yield held.enter_context(session), root / "spill"
 
 
 def run_all(

@@ -9,7 +9,6 @@ filter the other side anyway.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -21,7 +20,7 @@ import click
 
 from benchmarks.compare import difference
 from benchmarks.contenders import Sample, Stagecoach
-from benchmarks.report import machine, write
+from benchmarks.report import document, json_option, storage_option, write_document
 from planner.stages import StageGraph
 from stagecoach.session import Session, connect
 from stagecoach.terminal import configure_logging, discard_log, divert_noise
@@ -138,26 +137,15 @@ def _fastest(runner: Stagecoach, name: str, sql: str, repeat: int) -> Sample:
     default=Path("data/tpch-sf1"),
     help="Folder with a folder of Parquet files per table.",
 )
-@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path))
-@click.option(
-    "--storage",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".stagecoach"),
-    help="Local folder under which shuffles are written and removed.",
-)
+@json_option
+@storage_option
 @click.option("--repeat", type=click.IntRange(min=1), default=1, help="Runs of each plan.")
 def main(names: str, data: Path, json_path: Path | None, storage: Path, repeat: int) -> None:
     """Print the bytes that queries shuffle with runtime filters and without."""
     configure_logging(debug=False)
     divert_noise()
     storage.mkdir(parents=True, exist_ok=True)
-    document: dict[str, Any] = {
-        "benchmark": "runtime_filters",
-        "machine": machine(),
-        "load": os.getloadavg()[0],
-        "data": data.name,
-        "plans": {},
-    }
+    plans: dict[str, Any] = {}
     problems: list[str] = []
     with tempfile.TemporaryDirectory(prefix="bench-", dir=storage) as root, ExitStack() as stack:
         catalog = Path(root) / "catalog.yaml"
@@ -173,11 +161,10 @@ def main(names: str, data: Path, json_path: Path | None, storage: Path, repeat: 
                 rows.append(row)
                 click.echo(_line(row))
                 problems += [f"{plan}, {problem}" for problem in wrong]
-            document["plans"][plan] = {"options": options, "queries": rows}
+            plans[plan] = {"options": options, "queries": rows}
             click.echo()
-    path = json_path or HERE / "results" / "runtime_filters.json"
-    write(path, json.dumps(document, indent=2) + "\n")
-    click.echo(f"Written to {path}")
+    found = document("runtime_filters", data=data.name, plans=plans)
+    click.echo(f"Written to {write_document(found, json_path)}")
     for problem in problems:
         click.echo(f"error: {problem}", err=True)
     discard_log()

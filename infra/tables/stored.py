@@ -33,7 +33,7 @@ class StoredCatalog(PublishedCatalog):
         self._listed: Mapping[str, PlannedTable] | None = None
 
     def __repr__(self) -> str:
-        return f"StoredCatalog({self._base!r}, {self._store.uri('')!r})"
+        return f"StoredCatalog({self._base!r}, {self._store!r})"
 
     def table_names(self) -> Sequence[str]:
         """Return all names, the base tables first; these alone where the storage has no answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,9 +41,9 @@ def base(tmp_path: Path) -> FileCatalog:
 
 
 def catalog(
-    base: FileCatalog, store: ObjectStore, use_statistics: bool = True, **planned: object
+    base: FileCatalog, store: ObjectStore, use_statistics: bool = True, **planned: Any
 ) -> PublishedCatalog:
-    table = PlannedTable(**{"name": "Daily", "columns": COLUMNS, **planned})  # type: ignore[arg-type]
+    table = PlannedTable(**{"name": "Daily", "columns": COLUMNS, **planned})
     return PublishedCatalog(base, store, [table], use_statistics=use_statistics)
 
 
@@ -200,6 +201,7 @@ def test_names_that_clash(base: FileCatalog, store: LocalStore) -> None:
 
 def test_a_stored_catalog_has_whatever_is_published(base: FileCatalog, store: LocalStore) -> None:
     stored = StoredCatalog(base, store)
+    assert repr(stored) == f"StoredCatalog({base!r}, {store!r})"
     assert (list(stored.table_names()), stored.published_names()) == (["base"], [])
     publish_rows(store, rows(1, 2), table="Daily")
     publish_rows(store, rows(3), table="BASE")
