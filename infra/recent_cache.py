@@ -48,20 +48,37 @@ class RecentCache(Generic[V]):
             make: Makes it, if it is not kept; what it raises is passed on, and nothing is kept.
             cost: What a new value costs; one that is too much for all is not kept.
         """
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key][0]
+        if (found := self.find(key)) is not None:
+            return found
         value = make()
-        size = cost(value)
-        if size > self._max_cost:
+        return self.keep(key, value, cost(value))
+
+    def find(self, key: Hashable) -> V | None:
+        """Return the value of a key, if it is kept."""
+        with self._lock:
+            if key not in self._kept:
+                return None
+            self._kept.move_to_end(key)
+            return self._kept[key][0]
+
+    def keep(self, key: Hashable, value: V, cost: int, max_cost: int | None = None) -> V:
+        """Keep a value that was made, and return it, or that of a thread that was quicker.
+
+        Args:
+            key: Names what the value is made of, for good.
+            value: Not None, which `find` returns for what is not kept.
+            cost: What it costs; one that is too much for all is not kept.
+            max_cost: Most that all may cost when it is kept; the cache's own bound by default.
+        """
+        most = self._max_cost if max_cost is None else max_cost
+        if cost > most:
             return value
         with self._lock:
-            if key in self._kept:  # another thread was quicker: all get the same one
+            if key in self._kept:  # all get the same one
                 return self._kept[key][0]
-            self._kept[key] = value, size
-            self._cost += size
-            while len(self._kept) > self._max_entries or self._cost > self._max_cost:
+            self._kept[key] = value, cost
+            self._cost += cost
+            while len(self._kept) > self._max_entries or self._cost > most:
                 _, (_, freed) = self._kept.popitem(last=False)
                 self._cost -= freed
         return value

@@ -7,31 +7,33 @@ its manifest, so what is kept can never be out of date. Bounded by bytes; the ol
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
+
+from infra.recent_cache import RecentCache
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# Inputs without rows cost no bytes, and a worker process may live for days.
+_MAX_INPUTS = 1000
 
 
 class BroadcastCache:
     """Batches of whole inputs, by what names them."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, tuple[Sequence[pa.RecordBatch], int]] = OrderedDict()
-        self._lock = threading.Lock()
+        # The bound in bytes comes with each input that is kept: it is a setting of its task.
+        self._kept: RecentCache[Sequence[pa.RecordBatch]] = RecentCache(_MAX_INPUTS, max_cost=0)
 
     @property
     def num_bytes(self) -> int:
         """Memory of all that is kept."""
-        with self._lock:
-            return sum(size for _, size in self._kept.values())
+        return self._kept.cost
 
     def batches(
         self, key: Hashable, read: Callable[[], Iterator[pa.RecordBatch]], max_bytes: int
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch, None, None]:
         """Yield the batches of an input: those that are kept, else those that `read` yields.
 
         Args:
@@ -39,12 +41,8 @@ class BroadcastCache:
             read: Reads it; what it yields is kept once it has come to its end.
             max_bytes: Bound of all that is kept from now on; 0 keeps nothing.
         """
-        with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-        if found is not None:
-            yield from found[0]
+        if (found := self._kept.find(key)) is not None:
+            yield from found
             return
         batches: list[pa.RecordBatch] | None = []
         size = 0
@@ -56,20 +54,11 @@ class BroadcastCache:
                     batches = None
             yield batch
         if batches is not None:
-            self._keep(key, batches, size, max_bytes)
+            self._kept.keep(key, batches, size, max_bytes)
 
     def clear(self) -> None:
         """Forget everything."""
-        with self._lock:
-            self._kept.clear()
-
-    def _keep(
-        self, key: Hashable, batches: Sequence[pa.RecordBatch], size: int, max_bytes: int
-    ) -> None:
-        with self._lock:
-            self._kept[key] = batches, size
-            while sum(kept for _, kept in self._kept.values()) > max_bytes:
-                self._kept.popitem(last=False)
+        self._kept.clear()
 
 
 SHARED = BroadcastCache()

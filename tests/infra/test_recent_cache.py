@@ -22,7 +22,11 @@ def test_the_last_values_are_kept_within_both_bounds() -> None:
     made: list[str] = []
 
     def get(key: str) -> str:
-        return cache.get(key, lambda: made.append(key) or key * 2, len)  # type: ignore[func-returns-value]  # for its effect
+        def make() -> str:
+            made.append(key)
+            return key * 2
+
+        return cache.get(key, make, len)
 
     assert [get(k) for k in ("a", "b", "a", "c", "a", "b")] == ["aa", "bb", "aa", "cc", "aa", "bb"]
     assert made == ["a", "b", "c", "b"]  # b was asked for longest ago when c came
@@ -33,6 +37,19 @@ def test_the_last_values_are_kept_within_both_bounds() -> None:
     assert (len(cache), cache.cost) == (2, 10)
     cache.clear()
     assert (len(cache), cache.cost) == (0, 0)
+
+
+def test_what_is_kept_later_has_a_bound_of_its_own() -> None:
+    cache: RecentCache[str] = RecentCache(max_entries=4, max_cost=10)
+    assert cache.find("a") is None
+    assert cache.keep("a", "aa", 2) == "aa"
+    assert cache.keep("a", "other", 5) == "aa"  # of a thread that was slower
+    assert cache.keep("b", "bb", 20, max_cost=22) == "bb"
+    assert (cache.find("a"), cache.find("b"), cache.cost) == ("aa", "bb", 22)
+    assert cache.keep("c", "cc", 2, max_cost=1) == "cc"
+    assert cache.find("c") is None
+    cache.keep("d", "dd", 1)
+    assert (cache.find("a"), cache.find("b"), cache.cost) == (None, None, 1)
 
 
 def test_an_error_is_passed_on_and_nothing_is_kept() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -58,6 +59,18 @@ def test_what_is_left_half_read_is_not_kept() -> None:
     cache, source = BroadcastCache(), Source()
     batches = cache.batches("a", source, 1 << 20)
     next(batches)
-    batches.close()  # type: ignore[attr-defined]
+    batches.close()
     assert cache.num_bytes == 0
     assert list(cache.batches("a", source, 1 << 20)) == [BATCH, BATCH]
+
+
+def test_inputs_without_rows_are_bounded_too() -> None:
+    cache, reads = BroadcastCache(), []
+
+    def nothing(key: int) -> Iterator[pa.RecordBatch]:
+        reads.append(key)
+        yield from ()
+
+    for key in [*range(1001), 1000, 0]:
+        assert list(cache.batches(key, partial(nothing, key), 1 << 20)) == []
+    assert reads == [*range(1001), 0]
