@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from infra.spark.session import forget_session, is_connect
@@ -43,9 +43,15 @@ ProgressListener = Callable[[JobProgress], None]
 
 @dataclass(frozen=True, eq=False)
 class _Running:
-    """A block of `tagged_job`; another run of the same stage is another one."""
+    """A block of `tagged_job`; another run of the same stage is another one.
+
+    Args:
+        spark: The session that runs its jobs.
+        done: Set when the block is left.
+    """
 
     spark: SparkSession
+    done: threading.Event = field(default_factory=threading.Event)
 
 
 _lock = threading.Lock()
@@ -144,7 +150,6 @@ def tagged_job(
     with _lock:
         _running[tag] = job
         _canceled.discard(tag)
-    done = threading.Event()
     watcher: threading.Thread | None = None
     try:
         if is_connect(spark):
@@ -152,7 +157,7 @@ def tagged_job(
         else:
             spark.sparkContext.setJobGroup(tag, description, interruptOnCancel=True)
             if listener is not None:
-                arguments = (spark, tag, listener, interval_seconds, done)
+                arguments = (spark, tag, listener, interval_seconds, job.done)
                 watcher = threading.Thread(target=_watch, args=arguments, daemon=True)
                 watcher.start()
         yield
@@ -161,12 +166,12 @@ def tagged_job(
             _abandon(spark, tag, error)
         raise
     finally:
-        done.set()
+        job.done.set()
         if watcher is not None:
             watcher.join()
-        _untag(spark, tag)
         with _lock:
             _running.pop(tag, None)
+        _untag(spark, tag)
 
 
 def _interrupt(spark: SparkSession, tag: str) -> bool:
@@ -177,14 +182,21 @@ def _interrupt(spark: SparkSession, tag: str) -> bool:
     return False  # classic Spark does not say
 
 
+@contextmanager
+def _giving_up(tag: str) -> Iterator[None]:
+    """Log what Spark raises in the block, and go on: where it is gone, so is the job."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 -- whatever the client of a lost server raises
+        reason = str(error).partition("\n")[0]
+        log.warning("%s: no more interrupts: %s: %s", tag, type(error).__name__, reason)
+
+
 def _interrupt_until_ended(job: _Running, tag: str) -> None:
     """Interrupt again until the block of the job is left: Spark may get the job only now."""
-    while True:
-        time.sleep(_INTERRUPT_SECONDS)
-        with _lock:
-            if _running.get(tag) is not job:
-                return
-        _interrupt(job.spark, tag)
+    with _giving_up(tag):
+        while not job.done.wait(_INTERRUPT_SECONDS):
+            _interrupt(job.spark, tag)
 
 
 def _abandon(spark: SparkSession, tag: str, error: BaseException) -> None:
@@ -197,8 +209,9 @@ def _abandon(spark: SparkSession, tag: str, error: BaseException) -> None:
         # A signal in this thread (an interrupted step of Dagster's multiprocess executor); other
         # errors come from the job, which has ended. The server may not have begun it yet.
         deadline = time.monotonic() + _ABANDON_SECONDS
-        while not _interrupt(spark, tag) and time.monotonic() < deadline:
-            time.sleep(_INTERRUPT_SECONDS)
+        with _giving_up(tag):
+            while not _interrupt(spark, tag) and time.monotonic() < deadline:
+                time.sleep(_INTERRUPT_SECONDS)
 
 
 def _untag(spark: SparkSession, tag: str) -> None:

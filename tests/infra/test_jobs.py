@@ -1,23 +1,88 @@
-"""Jobs by tag: an interrupt reaches a job that Spark gets only after it."""
+"""Jobs by tag: an interrupt reaches a job that Spark gets only after it, unless Spark is gone."""
 
 from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from infra.runtime.jobs import cancel_stage, job_tag, tagged_job, was_canceled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
 SLEEP_SECONDS = 60.0
 
 
+class LostContext:
+    """What classic Spark does whose JVM is gone, from the second interrupt on."""
+
+    def __init__(self) -> None:
+        self.interrupts = 0
+
+    def cancelJobGroup(self, group: str) -> None:
+        self.interrupts += 1
+        self._answer()
+
+    def setJobGroup(self, *_: object, **__: object) -> None:
+        self._answer()
+
+    def setLocalProperty(self, *_: object) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        if self.interrupts > 1:
+            raise ConnectionRefusedError(111, "Connection refused\nby nobody")
+
+
+class LostConnectSession:
+    """What Spark Connect's session does whose server is gone."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def interruptTag(self, tag: str) -> list[str]:
+        raise PySparkException(f"[UNAVAILABLE] {tag}")
+
+    def addTag(self, tag: str) -> None: ...
+
+    def removeTag(self, tag: str) -> None: ...
+
+
+def test_interrupts_end_quietly_where_spark_is_gone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    spark: Any = SimpleNamespace(sparkContext=LostContext())
+    tag = job_tag("lost", 0)
+    raised: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    before = set(threading.enumerate())
+    with pytest.raises(ConnectionRefusedError), tagged_job(spark, tag, "lost"):
+        assert cancel_stage("lost", 0)
+        (again,) = set(threading.enumerate()) - before
+        again.join(30)
+        assert not again.is_alive()
+    assert raised == []
+    assert spark.sparkContext.interrupts == 2
+    (line,) = caplog.messages
+    assert tag in line
+    assert line.endswith("Connection refused")
+    assert not cancel_stage("lost", 0)  # nothing is left of it
+
+
+def test_a_signal_is_raised_where_the_server_is_gone(caplog: pytest.LogCaptureFixture) -> None:
+    spark: Any = LostConnectSession()
+    with pytest.raises(KeyboardInterrupt), tagged_job(spark, job_tag("signal", 0), "signal"):
+        raise KeyboardInterrupt
+    assert "UNAVAILABLE" in caplog.text
+
+
+@pytest.mark.slow
+@pytest.mark.spark
 def test_a_job_that_begins_after_its_cancellation_ends(spark: SparkSession) -> None:
     tag = job_tag("begins_late", 0)
     is_tagged, is_canceled = threading.Event(), threading.Event()
@@ -45,6 +110,8 @@ def test_a_job_that_begins_after_its_cancellation_ends(spark: SparkSession) -> N
     assert was_canceled(tag)
 
 
+@pytest.mark.slow
+@pytest.mark.spark
 def test_the_next_run_of_a_stage_is_not_interrupted(spark: SparkSession) -> None:
     with tagged_job(spark, job_tag("again", 0), "cancelled"):
         assert cancel_stage("again", 0)
