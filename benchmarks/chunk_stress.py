@@ -59,6 +59,15 @@ _SCHEMA = pa.schema(
 _SQL = "SELECT writer, kind, t, value FROM events"
 # Long enough for a reader between the manifest and its own snapshot, short enough to matter.
 _GC_AGE = timedelta(seconds=15)
+# So that processes begin at once. Not this module: where it is __main__, each child runs it anew.
+# And pandas, which pyarrow imports with the first rows that it makes of objects.
+_PRELOADED = [
+    "infra.catalog.catalog",
+    "infra.catalog.snapshot",
+    "infra.chunks.compaction",
+    "infra.storage.local_store",
+    "pandas",
+]
 
 
 @dataclass
@@ -254,7 +263,7 @@ def stress(
             catalog.chunk_table("events").append(rows_of(writer, 1))
         session = _warm_session(place) if queries else None
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["benchmarks.chunk_stress"])
+        context.set_forkserver_preload(_PRELOADED)
         clock = _Clock(
             context.Barrier(writers + compactors + readers + 2),
             context.Event(),

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -39,3 +42,12 @@ def test_every_snapshot_is_consistent() -> None:
     assert report.counts["append"] > 0
     assert report.counts["read"] > 0
     assert report.counts["compact"] > 0
+
+
+@pytest.mark.slow
+def test_its_processes_say_nothing() -> None:
+    command = [sys.executable, "-m", "benchmarks.chunk_stress", "--seconds", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["problems"] == []
+    assert done.returncode == 0
