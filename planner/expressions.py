@@ -193,7 +193,7 @@ class AggregateCall(Expression):
         filter_ = () if self.where is None else (self.where,)
         return (*self.args, *filter_, *(k.expr for k in self.order))
 
-    def with_children(self, new: tuple[Expression, ...]) -> Expression:
+    def with_children(self, new: tuple[Expression, ...]) -> AggregateCall:
         """The same aggregate over other operands."""
         if same(self.children, new):
             return self
@@ -350,6 +350,11 @@ def substitute(expr: Expression, mapping: Mapping[int, Expression]) -> Expressio
         return mapping.get(node.id, node) if isinstance(node, ColumnRef) else node
 
     return transform_up(expr, visit)
+
+
+def substitute_operands(call: AggregateCall, mapping: Mapping[int, Expression]) -> AggregateCall:
+    """The same aggregate, with the columns in `mapping` replaced in its operands."""
+    return call.with_children(tuple(substitute(c, mapping) for c in call.children))
 
 
 def contains(expr: Expression, kind: type[Expression]) -> bool:

@@ -225,8 +225,8 @@ def _split_condition(
             residual.append(part)
         else:
             keys.append((*pair, isinstance(part, Call) and part.function == "eq_null_safe"))
-    left, right, null_safe = (tuple(k[i] for k in keys) for i in range(3))
-    return left, right, null_safe, conjoin(residual)  # type: ignore[return-value]  # by position
+    left, right = tuple(k[0] for k in keys), tuple(k[1] for k in keys)
+    return left, right, tuple(k[2] for k in keys), conjoin(residual)
 
 
 def _key_pair(part: Expression, plan: Join) -> tuple[Expression, Expression] | None:

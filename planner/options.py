@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from typing import Literal as OneOf
 
 from planner.errors import OptionError
@@ -86,12 +87,12 @@ class PlannerOptions:
             OptionError: For an unknown name or a value that does not fit.
         """
         known = {f.name: f for f in dataclasses.fields(self)}
-        changes: dict[str, object] = {}
+        changes: dict[str, Any] = {}
         for name, text in settings.items():
             if name not in known:
                 raise OptionError(f"unknown option planner.{name}; there are {', '.join(known)}")
             changes[name] = _parse(name, text, getattr(self, name))
-        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # parsed by field
+        return dataclasses.replace(self, **changes)
 
     def texts(self) -> dict[str, str]:
         """The value of each option by its name, as `updated` reads it."""

@@ -120,10 +120,12 @@ _MAX_DEVIATION = 0.39
 
 def _estimated(args: Args) -> Args:
     for deviation in args[1:]:
-        is_share = isinstance(deviation, Literal) and (
+        share = None
+        if isinstance(deviation, Literal) and (
             deviation.dtype.is_floating or deviation.dtype.is_decimal
-        )
-        if not is_share or not 0 < float(str(deviation.value)) <= _MAX_DEVIATION:  # type: ignore[attr-defined]  # a literal
+        ):
+            share = deviation.value
+        if share is None or not 0 < float(share) <= _MAX_DEVIATION:
             raise AnalysisError(
                 f"the deviation of approx_count_distinct is a constant such as 0.05, up to {_MAX_DEVIATION}"
             )

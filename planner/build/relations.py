@@ -6,6 +6,7 @@ In: the FROM clause. Out: a plan of its rows and the scope of its names.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -328,12 +329,15 @@ def _using(
     return condition, right if kind == "right" else left
 
 
+_SIDES: Mapping[str, JoinKind] = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
+
+
 def _join_kind(node: exp.Join) -> JoinKind:
     side, kind = str(node.side or "").upper(), str(node.kind or "").upper()
     if kind in ("SEMI", "ANTI"):
         return "semi" if kind == "SEMI" else "anti"
-    if side in ("LEFT", "RIGHT", "FULL"):
-        return {"LEFT": "left", "RIGHT": "right", "FULL": "full"}[side]  # type: ignore[return-value]
+    if side in _SIDES:
+        return _SIDES[side]
     if node.args.get("on") is None and not node.args.get("using") and not node.args.get("method"):
         return "cross"
     if kind in ("", "INNER", "CROSS", "OUTER"):

@@ -10,7 +10,7 @@ repeated until nothing changes, so it is idempotent by construction; each rule i
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
 from planner.chunks.context import ChunkContext
 from planner.chunks.plan import ChunkPlan
@@ -41,14 +41,8 @@ from planner.chunks.rules.unnest_unions import unnest_unions
 from planner.chunks.rules.unwrap_unions import unwrap_unions
 from planner.errors import InternalPlanError
 
-
-class ChunkRule(Protocol):
-    """A rewrite that keeps the rows of a plan."""
-
-    def __call__(self, plan: ChunkPlan, context: ChunkContext) -> ChunkPlan:
-        """The plan, rewritten; the same object where nothing changed."""
-        ...
-
+ChunkRule = Callable[[ChunkPlan, ChunkContext], ChunkPlan]
+"""A rewrite that keeps the rows of a plan; the same object where nothing changed."""
 
 UNION_RULES: tuple[ChunkRule, ...] = (unnest_unions, unwrap_unions)
 """Tidy up after the others: run before each of them and at the end."""

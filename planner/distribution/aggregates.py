@@ -125,7 +125,7 @@ class AggregateDistributor:
                     known[operand] = self._exchanges.context.column("value", operand.dtype)
                     items.append((known[operand], operand))
                 operands.append(known[operand].ref)
-            aggregates.append((column, call.with_children(tuple(operands))))  # type: ignore[arg-type]  # same class
+            aggregates.append((column, call.with_children(tuple(operands))))
         below: PhysicalPlan
         if not items:  # aggregates of constants: only the number of rows counts
             items.append((self._exchanges.context.column("row", BOOLEAN), TRUE))

@@ -17,7 +17,7 @@ from planner.expressions import (
     ColumnRef,
     Expression,
     Literal,
-    substitute,
+    substitute_operands,
 )
 from planner.physical import AggregateExec, ExpandExec, PhysicalPlan
 
@@ -111,10 +111,7 @@ def _finest(
     groups = tuple((column, values[i]) for i, column in finest.items())
     calls = []
     for column, call in partial.aggregates:
-        operands = tuple(substitute(c, copies.shared) for c in call.children)
-        moved = call.with_children(operands)
-        assert isinstance(moved, AggregateCall)
-        calls.append((new_column(column), moved))
+        calls.append((new_column(column), substitute_operands(call, copies.shared)))
     return AggregateExec(child, "partial", groups, tuple(calls))
 
 

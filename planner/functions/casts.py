@@ -168,7 +168,10 @@ def _of_text(target: DataType, safe: bool) -> str | None:
     if target.is_floating:
         text = _extract(rf"^{_JAVA_BLANK}(?:({_NUMBER})[fFdD]?|({_NOT_FINITE})){_JAVA_BLANK}$")
         special = _extract(rf"^{_JAVA_BLANK}({_NOT_FINITE}){_JAVA_BLANK}$")
-        body = f"CASE WHEN {_matches('[iI][nN][fF]|[nN][aA][nN]')} THEN {word}({special} AS {{type}}) ELSE {word}({text} AS {{type}}) END"  # noqa: E501
+        body = (
+            f"CASE WHEN {_matches('[iI][nN][fF]|[nN][aA][nN]')} "
+            f"THEN {word}({special} AS {{type}}) ELSE {word}({text} AS {{type}}) END"
+        )
         # Java reads hexadecimal floats, and `-NaN` in that case only.
         return _raising("[xX]|[+-]NaN", body) if safe else body
     if target.is_decimal:

@@ -19,7 +19,8 @@ def _signed(text: str, bits: int) -> str:
 
 
 def _unsigned(bits: int) -> str:
-    return f"CASE WHEN {{0}} < 0 THEN CAST({{0}} AS HUGEINT) + {1 << bits} ELSE CAST({{0}} AS HUGEINT) END"  # noqa: E501
+    wide = "CAST({0} AS HUGEINT)"
+    return f"CASE WHEN {{0}} < 0 THEN {wide} + {1 << bits} ELSE {wide} END"
 
 
 def shift_left(node: Call) -> str:

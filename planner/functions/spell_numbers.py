@@ -62,7 +62,10 @@ def remainder(node: Call) -> str:
     """The remainder with the sign of the dividend, for a divisor that is not 0."""
     if node.dtype.is_integral:
         # -1 apart because the smallest number overflows.
-        return "CASE WHEN {1} = -1 THEN CAST(0 * {0} AS {type}) ELSE CAST({0} % nullif({1}, 0) AS {type}) END"  # noqa: E501
+        return (
+            "CASE WHEN {1} = -1 THEN CAST(0 * {0} AS {type}) "
+            "ELSE CAST({0} % nullif({1}, 0) AS {type}) END"
+        )
     if node.dtype.is_decimal:
         scale = max(a.dtype.scale for a in node.args)
         wide = f"DECIMAL(38,{scale})"
@@ -253,7 +256,10 @@ RINT = (
     "WHEN {0} < 0 THEN -((4503599627370496.0::DOUBLE - {0}) - 4503599627370496.0::DOUBLE) "
     "ELSE ({0} + 4503599627370496.0::DOUBLE) - 4503599627370496.0::DOUBLE END"
 )
-SIGN = "CASE WHEN isnan({0}) OR {0} = 0 THEN {0} WHEN {0} > 0 THEN CAST(1 AS DOUBLE) WHEN {0} < 0 THEN CAST(-1 AS DOUBLE) END"  # noqa: E501
+SIGN = (
+    "CASE WHEN isnan({0}) OR {0} = 0 THEN {0} WHEN {0} > 0 THEN CAST(1 AS DOUBLE) "
+    "WHEN {0} < 0 THEN CAST(-1 AS DOUBLE) END"
+)
 
 # ---------------------------------------------------------------- transcendental functions
 
@@ -329,7 +335,10 @@ def extreme(word: str) -> Callable[[Call], str]:
         text = "{0}"
         for position in range(1, len(node.args)):
             other = f"{{{position}}}"
-            text = f"CASE WHEN ({text}) IS NULL OR {other} {sign} ({text}) THEN coalesce({other}, {text}) ELSE {text} END"  # noqa: E501
+            text = (
+                f"CASE WHEN ({text}) IS NULL OR {other} {sign} ({text}) "
+                f"THEN coalesce({other}, {text}) ELSE {text} END"
+            )
         return text
 
     return spell

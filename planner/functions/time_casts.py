@@ -12,7 +12,8 @@ from planner.types import DataType, interval_fields
 _BLANK = r"[\x00-\x20\x7f]*"
 _CLOCK = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9](?::[0-5]?[0-9](?:\.[0-9]{1,6})?)?"
 _TIME = rf"{_BLANK}([0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}(?:[ T]{_CLOCK})?){_BLANK}"
-_TIME_AT = rf"{_BLANK}([0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}[ T]{_CLOCK}(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])){_BLANK}"  # noqa: E501
+_OFFSET = r"(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])"
+_TIME_AT = rf"{_BLANK}([0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}[ T]{_CLOCK}{_OFFSET}){_BLANK}"
 _UNITS = {"day": spell.DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 
 
@@ -67,7 +68,8 @@ def _text_to_timestamp(instant: bool, safe: bool) -> str:
     )
     if instant:
         text = f"nullif(regexp_extract({{0}}, {pattern(f'^{_TIME_AT}$')}, 1), '')"
-        whens += f"WHEN regexp_full_match({{0}}, {pattern(_TIME_AT)}) THEN {word}({text} AS TIMESTAMPTZ) "  # noqa: E501
+        instants = f"regexp_full_match({{0}}, {pattern(_TIME_AT)})"
+        whens += f"WHEN {instants} THEN {word}({text} AS TIMESTAMPTZ) "
     if safe:
         whens += "WHEN NOT regexp_matches({0}, '[0-9]') THEN NULL "
     return f"(CASE {whens}ELSE CAST(error('CAST_INVALID_INPUT') AS {name}) END)"

@@ -18,6 +18,7 @@ from dagster._core.definitions.freshness import (
 
 from assets import StageRequest, build_definitions
 from assets.alerts import EVENT_SENSOR, FAILURE_SENSOR, Alert, Webhook, build_alert_sensors
+from assets.metadata import StageMetadata
 from infra.errors import TaskFailedError
 from tests.assets.fakes import FakeRunner
 from tests.assets.test_definitions import fake_plan
@@ -32,7 +33,7 @@ class Runner(FakeRunner):
     failing_rows = 0
     fails = False
 
-    def run_stage(self, request: StageRequest):  # type: ignore[no-untyped-def]
+    def run_stage(self, request: StageRequest) -> StageMetadata:
         if self.fails and request.stage_id == 1:
             raise TaskFailedError("sales/stage_1", 0, "cannot cast the value 'Mrs. Smith'")
         return super().run_stage(request)

@@ -60,7 +60,7 @@ class Automation:
     def __init__(self, definitions: dg.Definitions, instance: dg.DagsterInstance) -> None:
         self._definitions = definitions
         self._instance = instance
-        self._evaluated: dg.AutomationConditionCursor | None = None  # type: ignore[name-defined]
+        self._evaluated: dg.AutomationConditionCursor | None = None
         self._cursor: str | None = None
         self.warnings: list[str] = []
 

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -13,7 +14,7 @@ from assets.engine import EarlierRun, FailureLog, StageRequest
 from assets.executor import execute_in_process
 from assets.factory import ENGINE_RESOURCE, build_assets, build_job
 from assets.failures import MAX_LOG_LINES, failure_text
-from assets.policy import ExecutionPolicy
+from assets.policy import Backoff, ExecutionPolicy
 from assets.project import Query
 from assets.specs import PlannedQuery, build_stage_specs
 from assets.translator import StageTranslator
@@ -133,17 +134,17 @@ def test_small_stages_have_the_higher_priority() -> None:
     ("backoff", "waits"),
     [("exponential", [2.0, 4.0, 8.0]), ("linear", [2.0, 4.0, 6.0]), ("none", [2.0, 2.0, 2.0])],
 )
-def test_waits(backoff: str, waits: list[float]) -> None:
-    policy = ExecutionPolicy(retry_delay_seconds=2.0, backoff=backoff)  # type: ignore[arg-type]  # parametrized
+def test_waits(backoff: Backoff, waits: list[float]) -> None:
+    policy = ExecutionPolicy(retry_delay_seconds=2.0, backoff=backoff)
     assert [policy.wait_seconds(n) for n in range(3)] == waits
 
 
 @pytest.mark.parametrize(
     "wrong", [{"max_retries": -1}, {"retry_delay_seconds": -1.0}, {"timeout_seconds": 0.0}]
 )
-def test_a_policy_of_wrong_numbers_is_refused(wrong: dict[str, float]) -> None:
+def test_a_policy_of_wrong_numbers_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=next(iter(wrong))):
-        ExecutionPolicy(**wrong)  # type: ignore[arg-type]  # parametrized
+        ExecutionPolicy(**wrong)
 
 
 def test_a_fault_is_retried_as_often_as_the_policy_says(instance: dg.DagsterInstance) -> None:

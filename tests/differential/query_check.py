@@ -15,6 +15,7 @@ from planner import StageGraph, plan_query
 from planner.catalog import MappingCatalog
 from planner.errors import SqlError
 from planner.options import PlannerOptions
+from planner.types import Field
 from tests.differential.inprocess import (
     InProcessRunner,
     collect,
@@ -42,7 +43,7 @@ class Expected:
     """Spark's answer: rows, or that it raises."""
 
     rows: pa.Table | None
-    fields: tuple[object, ...] = ()
+    fields: tuple[Field, ...] = ()
     error: str = ""
 
 
@@ -111,8 +112,8 @@ def graph_differences(
     return [*wrong, *_values(graph, expected.rows, found, rounded)]
 
 
-def _show(fields: tuple[object, ...]) -> str:
-    return ", ".join(f"{f.name} {f.dtype}" for f in fields)  # type: ignore[attr-defined]
+def _show(fields: tuple[Field, ...]) -> str:
+    return ", ".join(f"{f.name} {f.dtype}" for f in fields)
 
 
 def _values(

@@ -327,7 +327,7 @@ def check(
 
 def _refused_by_spark(proof: Proof, expr: str) -> bool:
     try:
-        proof.spark.sql(f"SELECT id, {expr} FROM {proof.table}").schema  # noqa: B018
+        _ = proof.spark.sql(f"SELECT id, {expr} FROM {proof.table}").schema
     except SPARK_ERRORS:
         return True
     return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -38,11 +38,11 @@ class _Check:
         self._tables = tables
         self._runner = runner
 
-    def query(self, sql: str, expected: Expected, options: tuple[str, ...], **how: object) -> list[str]:  # fmt: skip
+    def query(self, sql: str, expected: Expected, options: tuple[str, ...], **how: Any) -> list[str]:  # fmt: skip
         """Differences of one query, with the names of the options."""
         found = []
         for name in options:
-            lines = differences(sql, self._tables.catalog, self._runner, expected, ALL_OPTIONS[name], **how)  # type: ignore[arg-type]  # keywords  # fmt: skip
+            lines = differences(sql, self._tables.catalog, self._runner, expected, ALL_OPTIONS[name], **how)  # fmt: skip
             found += [f"{sql} [{name}]: {line}" for line in lines]
         return found
 

@@ -10,6 +10,7 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,8 +34,8 @@ metrics.published("t")
 """
 
 
-def computed(query: str, **more: float) -> StageOutcome:
-    return StageOutcome(query=query, engine="duckdb", outcome="computed", **more)  # type: ignore[arg-type]
+def computed(query: str, **more: Any) -> StageOutcome:
+    return StageOutcome(query=query, engine="duckdb", outcome="computed", **more)
 
 
 def sample(metrics: StageMetrics, name: str, **labels: str) -> float | None:

@@ -6,6 +6,7 @@ import dataclasses
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from infra.errors import ShuffleReadError
 from infra.runtime import recovery
 from infra.runtime import stage as stage_module
 from infra.runtime.context import StageContext, StageResult
+from infra.runtime.execution import Attempt
 from infra.runtime.pointers import read_pointer
 from infra.runtime.stage import read_result, run_stage
 from infra.settings import EngineSettings, load_settings
@@ -174,9 +176,9 @@ def test_recovery_gives_up(
     computed = 0
     real = stage_module.commit_manifest
 
-    def commit(*args: object, **options: object) -> Manifest:
+    def commit(*args: Any, **options: Any) -> Manifest:
         nonlocal computed
-        manifest = real(*args, **options)  # type: ignore[arg-type]  # passed on
+        manifest = real(*args, **options)
         computed += 1
         path_of(context, manifest, manifest.files[0].name).unlink()  # a disk that keeps nothing
         return manifest
@@ -252,11 +254,11 @@ def test_damage_that_passes_costs_a_second_try(
     (first,) = run(context, 0)
     real, calls = stage_module.run_duckdb, []
 
-    def flaky(attempt: object) -> object:
+    def flaky(attempt: Attempt) -> object:
         calls.append(1)
         if len(calls) == 1:
             raise ShuffleReadError("totals/stage_0", 0, 1, "somewhere", "corrupt")
-        return real(attempt)  # type: ignore[arg-type]  # passed on
+        return real(attempt)
 
     monkeypatch.setattr(stage_module, "run_duckdb", flaky)
     (second,) = run(context, 1)

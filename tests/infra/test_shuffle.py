@@ -359,7 +359,7 @@ def test_neighbouring_ranges_are_one_request(tmp_path: Path) -> None:
 
             return call
 
-    read_table(Counting(), manifest, 2, 7)  # type: ignore[arg-type]
+    read_table(Counting(), manifest, 2, 7)
     assert sorted(calls) == ["read_bytes " + name for name in ("00000", "00001", "00002", "index")]
 
 
@@ -557,8 +557,8 @@ def test_racing_commits_without_put_if_absent_are_both_whole(tmp_path: Path) -> 
             store.write_bytes(key, data)
             return True
 
-    first, table = written(Ignoring())  # type: ignore[arg-type]
-    second, _ = written(Ignoring())  # type: ignore[arg-type]
+    first, table = written(Ignoring())
+    second, _ = written(Ignoring())
     assert first.manifest_hash != second.manifest_hash
     assert load_manifest(store, FINGERPRINT) == second
     assert not set(first.file_keys()[:-1]) & set(second.file_keys()[:-1])

@@ -341,6 +341,7 @@ SPARK_REFUSES = {
     "SELECT\n  ⟦percentile(d, 0.5, d)\nFROM t": "counts values by a whole number, not double",
     "SELECT\n  ⟦approx_count_distinct(i, 1)\nFROM t": "the deviation of approx_count_distinct",
     "SELECT\n  ⟦approx_count_distinct(i, 0.5)\nFROM t": "the deviation of approx_count_distinct",
+    "SELECT\n  ⟦approx_count_distinct(i, CAST(NULL AS DOUBLE))\nFROM t": "the deviation of approx",
     "SELECT\n  ⟦max_by(i, l, i)\nFROM t": "the number of values must be a constant",
     "SELECT\n  ⟦collect_set(m)\nFROM t": "a set of map<string,int>",
     "SELECT\n  ⟦mode(i, b)\nFROM t": "the second argument of 'mode' is true or false",

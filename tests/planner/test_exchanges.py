@@ -6,13 +6,14 @@ What an operator delivers is worked out here anew, from the physical plan alone,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pytest
 
 from planner.errors import StagecoachError
 from planner.expressions import ColumnRef
+from planner.logical import NamedExpression
 from planner.options import PlannerOptions
 from planner.physical import (
     AggregateExec,
@@ -70,9 +71,9 @@ def spread(plan: PhysicalPlan) -> Spread:
     return spread(plan.children[0]) if len(plan.children) == 1 else Spread()
 
 
-def _renamed(below: Spread, items: object) -> Spread:
+def _renamed(below: Spread, items: Iterable[NamedExpression]) -> Spread:
     names: dict[int, set[int]] = {}
-    for column, expr in items:  # type: ignore[attr-defined]  # pairs
+    for column, expr in items:
         if isinstance(expr, ColumnRef):
             names.setdefault(expr.id, set()).add(column.id)
     keys = tuple(frozenset().union(*(names.get(i, set()) for i in key)) for key in below.keys)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner.build import build_logical
+from planner.catalog import Catalog
 from planner.estimates import Estimator
 from planner.explain.display import render_plan
 from planner.logical import LogicalPlan
@@ -21,8 +22,8 @@ from tests.planner.tpch import NAMES, query_text, sf10_catalog
 RULE_NAMES = [rule.__name__ for rule in RULES]
 
 
-def built(sql: str, catalog: object = SALES) -> tuple[LogicalPlan, RuleContext]:
-    query = build_logical(parse_query(sql), catalog, {})  # type: ignore[arg-type]  # a catalog
+def built(sql: str, catalog: Catalog = SALES) -> tuple[LogicalPlan, RuleContext]:
+    query = build_logical(parse_query(sql), catalog, {})
     estimator = Estimator({t.name: t for t in query.tables})
     return query.plan, RuleContext(PlannerOptions(), estimator, first_free_id(query.plan))
 

@@ -102,7 +102,7 @@ class FakeRun:
 def analyzed(run: FakeRun) -> Analysis:
     count = len(run.graph.stages)
     spans = {i: (STARTED + i, STARTED + i + 0.9) for i in range(count)}
-    return analyze_result(run, spans, STARTED - 1, 5.0)  # type: ignore[arg-type]  # as it reads it
+    return analyze_result(run, spans, STARTED - 1, 5.0)
 
 
 def q03(**given: Any) -> Analysis:

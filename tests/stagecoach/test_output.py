@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from infra.errors import StorageError
-from stagecoach.output import render_rows, take_rows, to_text, write_parquet
+from stagecoach.output import Format, render_rows, take_rows, to_text, write_parquet
 
 
 def make_batch(columns: list[tuple[str, pa.DataType, list[object]]]) -> pa.RecordBatch:
@@ -98,18 +99,18 @@ def test_timestamps_are_shown_in_the_zone_of_the_session() -> None:
 
 
 @pytest.mark.parametrize("output_format", ["csv", "json"])
-def test_limit_of_streams(output_format: str) -> None:
-    lines = list(render_rows(BATCH.schema, [BATCH, BATCH], output_format, limit=4))  # type: ignore[arg-type]
+def test_limit_of_streams(output_format: Format) -> None:
+    lines = list(render_rows(BATCH.schema, [BATCH, BATCH], output_format, limit=4))
     assert len(lines) == 4 + (output_format == "csv")
 
 
 def test_limit_stops_reading() -> None:
-    def batches() -> object:
+    def batches() -> Iterator[pa.RecordBatch]:
         yield BATCH
         raise AssertionError("read too far")
 
-    assert len(list(take_rows(batches(), 3))) == 3  # type: ignore[arg-type]
-    assert list(take_rows(batches(), 0)) == []  # type: ignore[arg-type]
+    assert len(list(take_rows(batches(), 3))) == 3
+    assert list(take_rows(batches(), 0)) == []
 
 
 @pytest.mark.parametrize(
@@ -168,12 +169,12 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     write_parquet(path, schema, [])
     before = path.read_bytes()
 
-    def broken() -> object:
+    def broken() -> Iterator[pa.RecordBatch]:
         raise RuntimeError("lost")
         yield
 
     with pytest.raises(RuntimeError, match="lost"):
-        write_parquet(path, schema, broken())  # type: ignore[arg-type]
+        write_parquet(path, schema, broken())
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
 

@@ -43,10 +43,10 @@ def get_item(value: Expression, index: Expression) -> Expression:
         UnsupportedSqlError: For an untyped NULL, or a key that Spark casts in its own way.
     """
     dtype = value.dtype
-    named = isinstance(index, Literal) and index.dtype == STRING and index.value is not None
+    name = index.value if isinstance(index, Literal) and index.dtype == STRING else None
     holds_structs = dtype.kind == "array" and dtype.fields[0].dtype.kind == "struct"
-    if named and (dtype.kind == "struct" or holds_structs):
-        return get_field(value, str(index.value))  # type: ignore[attr-defined]  # a literal
+    if name is not None and (dtype.kind == "struct" or holds_structs):
+        return get_field(value, str(name))
     if dtype.kind == "array":
         return make_call("array_item", value, index)
     if dtype.kind == "map":

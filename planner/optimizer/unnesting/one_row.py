@@ -20,6 +20,7 @@ from planner.expressions import (
     conjoin,
     conjuncts,
     substitute,
+    substitute_operands,
 )
 from planner.functions import make_call
 from planner.logical import (
@@ -122,8 +123,8 @@ def _aggregated(
     pushed = push_down(hoisted.child, domain, context, domain.ids)
     # Values that find no row have no group: the left join gives NULLs for them.
     groups = tuple((c, c.ref) for c in pushed.bound.values())
-    calls = tuple((c, substitute(e, pushed.refs)) for c, e in hoisted.aggregates)
-    grouped = Aggregate(pushed.plan, groups, calls)  # type: ignore[arg-type]  # same classes
+    calls = tuple((c, substitute_operands(e, pushed.refs)) for c, e in hoisted.aggregates)
+    grouped = Aggregate(pushed.plan, groups, calls)
     return Join(outer, grouped, "left", conjoin(pushed.matches(domain))), empty
 
 

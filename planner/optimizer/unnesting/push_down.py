@@ -24,6 +24,7 @@ from planner.expressions import (
     conjoin,
     conjuncts,
     substitute,
+    substitute_operands,
 )
 from planner.functions import make_call
 from planner.logical import (
@@ -380,7 +381,7 @@ def _over(plan: LogicalPlan, below: Pushed) -> LogicalPlan:
 def _aggregates(plan: Aggregate, below: Pushed) -> Aggregate:
     return replace(
         plan,
-        aggregates=tuple((c, substitute(e, below.refs)) for c, e in plan.aggregates),  # type: ignore[misc]  # same class
+        aggregates=tuple((c, substitute_operands(e, below.refs)) for c, e in plan.aggregates),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -43,7 +44,7 @@ def commit(store: ObjectStore, partitioning: OutputPartitioning) -> Manifest:
 
 
 def reduce_task(
-    store: ObjectStore, manifest: Manifest, low: int, high: int, tmp_path: Path, **settings: int
+    store: ObjectStore, manifest: Manifest, low: int, high: int, tmp_path: Path, **settings: Any
 ) -> int:
     """Run a task that reads some partitions; returns its rows."""
     leaf = ShuffleInput(
@@ -72,7 +73,7 @@ def reduce_task(
             max_spill_bytes=0,
             spill_dir=str(tmp_path / "spill"),
             codec="lz4",
-            **settings,  # type: ignore[arg-type]
+            **settings,
         ),
     )
     report = run_task(spec)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ def works(store: ObjectStore) -> bool:
     return store.read_bytes("k") == b"v"
 
 
-def client_of(store: ObjectStore):  # type: ignore[no-untyped-def]  # botocore has no types
+def client_of(store: ObjectStore) -> Any:
     assert isinstance(store, FsspecStore)
     return store.filesystem.s3
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -40,7 +40,7 @@ def store(request: pytest.FixtureRequest) -> ObjectStore:
     return open_store(server.new_root(), server.options)
 
 
-def at_once(count: int, call) -> list[object]:  # type: ignore[no-untyped-def]  # of one number
+def at_once(count: int, call: Callable[..., object]) -> list[object]:
     barrier = threading.Barrier(count)
     found: list[object] = [None] * count
 

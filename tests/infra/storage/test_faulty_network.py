@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ from infra.storage.fsspec_store import FsspecStore
 from infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
 from infra.storage.stores import open_store
 from planner.types import BIGINT
-from tests.fault_proxy import Fault, FaultProxy
+from tests.fault_proxy import Fault, FaultProxy, Kind
 from tests.s3_server import S3Server, s3_server
 
 __all__ = ["s3_server"]
@@ -159,11 +160,11 @@ def test_parts_of_an_upload_are_tried_again(store: ObjectStore, proxy: FaultProx
 
 @pytest.mark.parametrize("kind", ["status", "late", "reset", "cut", "slow"])
 def test_what_never_passes_ends_within_the_bound(
-    kind: str, root: str, options: StorageOptions, proxy: FaultProxy
+    kind: Kind, root: str, options: StorageOptions, proxy: FaultProxy
 ) -> None:
     store = open_store(root, replace(options, retry_seconds=1.0))
     store.write_bytes("k", CONTENT)
-    proxy.add(Fault(kind, times=-1, seconds=60))  # type: ignore[arg-type]  # one of its kinds
+    proxy.add(Fault(kind, times=-1, seconds=60))
     started = time.monotonic()
     with pytest.raises(
         StorageError, match=r"cannot read s3://.*/k: .*tried for up to 1 s"
@@ -262,8 +263,8 @@ def test_delete_that_is_refused_for_one_object_is_an_error(store: ObjectStore) -
     assert isinstance(store, FsspecStore)
     answer = {"Errors": [{"Key": "x", "Code": "AccessDenied", "Message": "no"}]}
 
-    def refuse(method: str, **arguments: object) -> object:
-        keys = [item["Key"] for item in arguments["Delete"]["Objects"]]  # type: ignore[index]  # S3's
+    def refuse(method: str, **arguments: Any) -> object:
+        keys = [item["Key"] for item in arguments["Delete"]["Objects"]]
         return {"Errors": [{**answer["Errors"][0], "Key": keys[1]}]}
 
     store.filesystem.call_s3 = refuse
@@ -291,21 +292,20 @@ def test_one_read_is_one_request(store: ObjectStore, proxy: FaultProxy) -> None:
 
 @pytest.mark.parametrize("kind", ["status", "reset", "cut", "short"])
 def test_scans_of_parquet(
-    kind: str, root: str, options: StorageOptions, store: ObjectStore, proxy: FaultProxy
+    kind: Kind, root: str, options: StorageOptions, store: ObjectStore, proxy: FaultProxy
 ) -> None:
     table = pa.table({"a": pa.array(range(5000), pa.int64()), "b": ["x" * 20] * 5000})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, row_group_size=1000)
     store.write_bytes("t/part.parquet", sink.getvalue().to_pybytes())
-    proxy.add(Fault(kind, times=2, method="GET"))  # type: ignore[arg-type]  # one of its kinds
+    proxy.add(Fault(kind, times=2, method="GET"))
     (entry,) = list_files(f"{root}/t", options)
     if kind != "cut":  # which leaves a listing alone
-        proxy.add(Fault(kind, times=1, method="GET", path="parquet"))  # type: ignore[arg-type]
+        proxy.add(Fault(kind, times=1, method="GET", path="parquet"))
     footer = read_footer(entry, options)
     assert footer.num_rows == 5000
     faults = [
-        proxy.add(Fault(kind, times=2, method="GET", path="parquet", after=n))  # type: ignore[arg-type]
-        for n in (0, 2)
+        proxy.add(Fault(kind, times=2, method="GET", path="parquet", after=n)) for n in (0, 2)
     ]
     rows = FileRows(entry.uri, 1500, 4500, 5000, entry.num_bytes, entry.version)
     leaf = ParquetInput((LeafColumn("a", "a", BIGINT),), (rows,), options.to_dict())

@@ -36,7 +36,7 @@ def test_every_rule_keeps_the_rows(case: ChunkSet) -> None:
     assert models[0].rows_of(plan) == expected
     for rule in (*UNION_RULES, *(r for one in RULES for r in (one, *UNION_RULES))):
         after = rule(plan, context)
-        name = rule.__name__  # type: ignore[attr-defined]
+        name = rule.__name__
         if after != plan:
             assert after.columns == columns, name
             for model in models:

@@ -12,7 +12,7 @@ from planner.chunks.yaml_text import plan_from_data, plan_to_data, plan_to_yaml,
 from planner.tree import walk
 from tests.planner.chunks.chunk_cases import CASES, Case, cases_of
 
-_RULES = {rule.__name__: rule for rule in (*UNION_RULES, *RULES)}  # type: ignore[attr-defined]
+_RULES = {rule.__name__: rule for rule in (*UNION_RULES, *RULES)}
 _CASES = [case for path in sorted(CASES.glob("*.yaml")) for case in cases_of(path)]
 
 
