@@ -17,6 +17,7 @@ import infra
 import planner
 from infra.errors import ConfigError
 from infra.settings import EngineSettings
+from infra.spark.worker_memory import executor_conf
 
 CODE_CONF = "spark.stagecoach.code"
 """Digest of the code that the server's Python workers import; a session reads it as a conf."""
@@ -54,6 +55,7 @@ def server_conf(settings: EngineSettings, port: int) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
+        **executor_conf(),
     }
     if settings.master == "local" or settings.master.startswith(("local[", "local-cluster")):
         conf |= {

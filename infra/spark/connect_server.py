@@ -38,6 +38,7 @@ from infra.settings import ENVIRONMENT_PREFIX, EngineSettings
 from infra.spark.class_data import share_classes
 from infra.spark.connect_conf import CODE_CONF, TOKEN_VARIABLE, free_port, server_conf, spark_home
 from infra.spark.java import ensure_java
+from infra.spark.worker_memory import keep_worker_memory
 
 LOG_NAME = "connect-server.log"
 
@@ -235,6 +236,7 @@ class _Watcher:
         kept.setdefault("PYSPARK_PYTHON", sys.executable)
         if self._is_here:
             kept.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            keep_worker_memory(kept)
         return {**kept, TOKEN_VARIABLE: self._token}
 
     def _first_job(self, server: subprocess.Popen[bytes]) -> None:

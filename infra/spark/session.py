@@ -32,6 +32,7 @@ from infra.spark.class_data import java_options, share_classes
 from infra.spark.connect_conf import CODE_CONF, SLOTS_CONF, code_digest, code_files
 from infra.spark.connect_server import await_server, is_up
 from infra.spark.java import ensure_java
+from infra.spark.worker_memory import executor_conf
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
@@ -243,6 +244,7 @@ def _configuration(settings: EngineSettings) -> dict[str, str]:
         "spark.log.level": "FATAL",
         "spark.sql.warehouse.dir": os.path.join(settings.spill_folder, "warehouse"),
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        **executor_conf(),
     }
     if settings.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -70,7 +70,8 @@ def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import infra.runtime.task as module
 
     for _ in batches:
-        yield pa.RecordBatch.from_pydict({"file": [f"{os.getpid()} {module.__file__}"]})
+        keeps = os.environ.get("MIMALLOC_PURGE_DELAY")
+        yield pa.RecordBatch.from_pydict({"file": [f"{os.getpid()} {module.__file__} {keeps}"]})
 
 
 def workers(session: Any) -> list[str]:

@@ -25,6 +25,7 @@ from infra.spark.connect_conf import (
     server_conf,
 )
 from infra.spark.connect_server import WarmServer, await_server
+from infra.spark.worker_memory import WORKER_MEMORY
 
 ROOT = Path(infra.__path__[0]).parent
 _PARENT = """
@@ -173,6 +174,7 @@ def test_a_warm_server_serves_recovers_and_ends(
     assert seen["zone"] == "Asia/Tokyo"
     # Nothing was shipped, and four sessions have the same workers, one for each slot.
     assert {text.split()[1] for text in seen["workers"]} == {str(ROOT / "infra/runtime/task.py")}
+    assert {text.split()[2] for text in seen["workers"]} == {WORKER_MEMORY["MIMALLOC_PURGE_DELAY"]}
     assert len(seen["workers"]) == 4
     assert len(set(seen["workers"])) <= 2
     assert "start the UI again" in seen["other_code"]
