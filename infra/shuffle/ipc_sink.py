@@ -2,8 +2,9 @@
 
 An IPC footer's metadata is fixed before writing, so each batch carries its own in the message:
 `stagecoach: partition=00012;crc32c=89abcdef`, the CRC-32C of the whole message with the eight hex
-digits replaced by `########`. That makes a file self-describing: each message can be checked before
-it is decoded, and the index of a file can be rebuilt from the file alone.
+digits replaced by `########`, gone on from that of the file's name. That makes a file
+self-describing: each message can be checked before it is decoded, one of another file does not fit,
+and the index of a file can be rebuilt from the file alone.
 
 Messages come from Arrow's stream writer and the frame around them is ours, so that a message can be
 made at one time and copied into a file at another:
@@ -13,9 +14,10 @@ made at one time and copied into a file at another:
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import google_crc32c
 import pyarrow as pa
@@ -30,6 +32,7 @@ from planner.errors import StagecoachError
 METADATA_KEY = "stagecoach"
 PLACEHOLDER = b"########"
 _MARK = b"crc32c="
+_SEAL = re.compile(rb"partition=(\d{5});crc32c=([0-9a-f]{8})")
 _MAGIC = b"ARROW1"
 _HEADER = _MAGIC + bytes(2)
 _END_OF_STREAM = b"\xff\xff\xff\xff" + bytes(4)
@@ -52,40 +55,36 @@ class MessageFormatError(StagecoachError):
 class MessageEncoder:
     """Makes sealed IPC messages of rows of one schema."""
 
-    def __init__(self, schema: pa.Schema, codec: Codec, *, is_local: bool = True) -> None:
+    def __init__(
+        self, schema: pa.Schema, codec: Codec, *, seed: int = 0, is_local: bool = True
+    ) -> None:
         """Prepare to encode.
 
         Args:
             schema: Columns of the rows.
             codec: Compression of the messages.
+            seed: Of their file, `message_seed`.
             is_local: Whether they stay on this machine.
         """
+        self._seed = seed
         least_saving = _LEAST_SAVING
         if codec == "lz4":
             least_saving = _LEAST_SAVING_LZ4_LOCAL if is_local else _LEAST_SAVING_LZ4
         metadata = {METADATA_KEY: f"partition={0:05d};crc32c={PLACEHOLDER.decode()}"}
         self._format = MessageFormat(schema, write_options(codec), metadata, least_saving)
-        self._scratch = bytearray()
         start = self._format.template.find(b"partition=")
         self._partition = slice(start + 10, start + 15)
         place = self._format.template.find(_MARK + PLACEHOLDER) + len(_MARK)
         self._checksum = slice(place, place + len(PLACEHOLDER))
 
     def encode(self, rows: RowSlices, partition: int) -> pa.Buffer:
-        """Return the sealed message of some rows; it stands until the next one is made."""
-        pieces, size = self._format.message(rows)
+        """Return the sealed message of some rows."""
+        pieces = self._format.message(rows)
         pieces[0][self._partition] = b"%05d" % partition
-        if size > len(self._scratch):
-            self._scratch = bytearray(size + size // 4)
-        start = 0
-        with memoryview(self._scratch) as scratch:
-            for piece in pieces:
-                end = start + len(piece)
-                scratch[start:end] = piece
-                start = end
+        content = bytearray().join(pieces)
         # The checksum's library takes nothing that it could change.
-        message = pa.py_buffer(self._scratch).slice(0, size)
-        self._scratch[self._checksum] = b"%08x" % google_crc32c.value(message)
+        message = pa.py_buffer(content)
+        content[self._checksum] = b"%08x" % google_crc32c.extend(self._seed, message)
         return message
 
 
@@ -93,7 +92,13 @@ class MapFileSink:
     """An Arrow IPC file under construction that knows the byte range of every message."""
 
     def __init__(
-        self, target: ByteSink, schema: pa.Schema, codec: Codec, *, is_local: bool = True
+        self,
+        target: ByteSink,
+        schema: pa.Schema,
+        codec: Codec,
+        *,
+        seed: int = 0,
+        is_local: bool = True,
     ) -> None:
         """Begin the file.
 
@@ -101,11 +106,12 @@ class MapFileSink:
             target: Where its bytes go.
             schema: Its columns.
             codec: Compression of its messages.
+            seed: What their checksums go on from, `message_seed`.
             is_local: Whether it stays on this machine.
         """
         self._target = target
         self._schema = schema
-        self._encoder = MessageEncoder(schema, codec, is_local=is_local)
+        self._encoder = MessageEncoder(schema, codec, seed=seed, is_local=is_local)
         self._position = 0
         self._checksum = 0
         self._unwritten = bytearray()
@@ -169,29 +175,44 @@ def write_options(codec: Codec) -> pa.ipc.IpcWriteOptions:
     return pa.ipc.IpcWriteOptions(compression=None if codec == "none" else codec, use_threads=False)
 
 
-def message_checksum(pieces: Iterable[Any]) -> int:
-    """Return the CRC-32C of the pieces (bytes or Arrow buffers) in order."""
-    checksum = 0
+def message_seed(file_name: str) -> int:
+    """Return what the checksums of a file's messages go on from; attempts never share a name."""
+    return int(google_crc32c.value(file_name.encode()))
+
+
+def message_checksum(pieces: Iterable[Any], seed: int = 0) -> int:
+    """Return the CRC-32C of the pieces (bytes or Arrow buffers) in order, gone on from `seed`."""
+    checksum = seed
     for piece in pieces:
         checksum = google_crc32c.extend(checksum, piece)
     return checksum
 
 
-def unseal(metadata: bytes) -> tuple[bytes, int]:
-    """Return a message's metadata with the placeholder put back, and the CRC-32C found there.
+class Seal(NamedTuple):
+    """What the metadata of a message says of it.
+
+    Attributes:
+        unsealed: The metadata with the placeholder put back.
+        checksum: CRC-32C of the message with that metadata.
+        partition: To which it belongs.
+    """
+
+    unsealed: bytes
+    checksum: int
+    partition: int
+
+
+def read_seal(metadata: bytes) -> Seal:
+    """Return what a message's metadata says of it.
 
     Raises:
         MessageFormatError: There is no checksum.
     """
-    start = metadata.find(_MARK) + len(_MARK)
-    digits = metadata[start : start + len(PLACEHOLDER)]
-    try:
-        if start < len(_MARK):
-            raise ValueError("no checksum")
-        checksum = int(digits, 16)
-    except ValueError as error:
-        raise MessageFormatError("a message carries no checksum") from error
-    return metadata[:start] + PLACEHOLDER + metadata[start + len(PLACEHOLDER) :], checksum
+    found = _SEAL.search(metadata)
+    if found is None:
+        raise MessageFormatError("a message carries no checksum")
+    unsealed = metadata[: found.start(2)] + PLACEHOLDER + metadata[found.end(2) :]
+    return Seal(unsealed, int(found[2], 16), int(found[1]))
 
 
 def _metadata_bytes(message: bytes | pa.Buffer) -> int:

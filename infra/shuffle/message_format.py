@@ -75,45 +75,50 @@ class MessageFormat:
         self._buffer_numbers = struct.Struct(f"<{2 * num_buffers}q")
         self._untried = [0] * num_buffers
 
-    def message(self, rows: RowSlices) -> tuple[list[Any], int]:
-        """Return a message in pieces, of which the first is its metadata, and its length."""
+    def message(self, rows: RowSlices) -> list[Any]:
+        """Return a message in pieces, of which the first is its metadata."""
         nodes: list[int] = []
         buffers: list[Any] = []
         parts = iter(rows.parts)
         for append in self._columns:
             append(rows.num_rows, parts, nodes, buffers)
         places: list[int] = []
-        body: list[Any] = []
+        metadata = bytearray(self.template)
+        pieces: list[Any] = [metadata]
         position = 0
         for number, buffer in enumerate(buffers):
             size = len(buffer)
             if size:
-                prefix, buffer = self._encode(number, buffer, size)
-                size = len(prefix) + len(buffer)
-                body += prefix, buffer, _PADDING[size % 8]
+                size = self._add(number, buffer, size, pieces)
             places += position, size
-            position += -(-size // 8) * 8
-        metadata = bytearray(self.template)
+            position += size
+            if rest := size % 8:
+                pieces.append(_PADDING[rest])
+                position += 8 - rest
         _NUMBER.pack_into(metadata, self._rows, rows.num_rows)
         self._node_numbers.pack_into(metadata, self._nodes, *nodes)
         self._buffer_numbers.pack_into(metadata, self._buffers, *places)
         if position:
             _NUMBER.pack_into(metadata, self._body_bytes, position)
-        return [metadata, *body], len(metadata) + position
+        return pieces
 
-    def _encode(self, number: int, buffer: Any, size: int) -> tuple[bytes, Any]:
-        """What stands for a buffer in the body: a prefix and the bytes."""
+    def _add(self, number: int, buffer: Any, size: int, pieces: list[Any]) -> int:
+        """Append what stands for a buffer in the body; return its size."""
         if self._codec is None:
-            return b"", buffer
+            pieces.append(buffer)
+            return size
         if self._untried[number] and size >= _SMALL_BYTES:
             self._untried[number] -= 1
-            return _STORED, buffer
-        found = self._codec.compress(buffer)
-        if found.size <= self._most * size:
-            return _NUMBER.pack(size), memoryview(found).cast("B")
-        if size >= _SMALL_BYTES:
-            self._untried[number] = _UNTRIED_MESSAGES
-        return _STORED, buffer
+        else:
+            found = self._codec.compress(buffer)
+            length: int = found.size
+            if length <= self._most * size:
+                pieces += _NUMBER.pack(size), found
+                return _NUMBER.size + length
+            if size >= _SMALL_BYTES:
+                self._untried[number] = _UNTRIED_MESSAGES
+        pieces += _STORED, buffer
+        return _NUMBER.size + size
 
 
 _Append = Callable[[int, Iterator[Part], list[int], list[Any]], None]

@@ -13,7 +13,7 @@ import google_crc32c
 import pyarrow as pa
 
 from infra.shuffle.fetch import RangeBytes, RangeRequest
-from infra.shuffle.ipc_sink import MessageFormatError, message_checksum, unseal
+from infra.shuffle.ipc_sink import MessageFormatError, message_checksum, message_seed, read_seal
 
 _MAX_METADATA_BYTES = 1 << 20
 _CORRUPT = "corrupt: its checksum does not fit"
@@ -63,6 +63,7 @@ class RangeDecoder:
                 were right may have been yielded before.
         """
         reader = _MessageReader(content, request.length)
+        seed = message_seed(request.key.rsplit("/", 1)[-1])
         checksum = 0
         while reader.remaining:
             try:
@@ -72,7 +73,7 @@ class RangeDecoder:
             except OSError as error:  # what Arrow raises for bytes that are no message
                 raise MessageFormatError(f"corrupt: {error}") from error
             pieces = reader.take_pieces()
-            _check_message(pieces)
+            _check_message(pieces, seed, request.partition)
             for piece in pieces:
                 checksum = google_crc32c.extend(checksum, piece)
             if self._picks is not None:
@@ -120,15 +121,17 @@ class _Buffers:
         return piece
 
 
-def _check_message(pieces: list[pa.Buffer]) -> None:
-    """Raise unless the message's bytes fit the checksum in its metadata."""
+def _check_message(pieces: list[pa.Buffer], seed: int, partition: int) -> None:
+    """Raise unless it is a message of that file and partition, as it was written."""
     for position, piece in enumerate(pieces):
         # The metadata comes before the body, so the first mark is not user data.
         if piece.size <= _MAX_METADATA_BYTES and b"crc32c=" in (text := piece.to_pybytes()):
-            metadata, expected = unseal(text)
-            found = message_checksum([*pieces[:position], metadata, *pieces[position + 1 :]])
-            if found != expected:
+            seal = read_seal(text)
+            whole = [*pieces[:position], seal.unsealed, *pieces[position + 1 :]]
+            if message_checksum(whole, seed) != seal.checksum:
                 raise MessageFormatError(_CORRUPT)
+            if seal.partition != partition:
+                raise MessageFormatError(f"corrupt: rows of partition {seal.partition}")
             return
     raise MessageFormatError("corrupt: a message carries no checksum")
 

@@ -57,6 +57,7 @@ class SpillRuns:
         codec: Codec,
         batch_rows: int,
         batch_bytes: int,
+        seed: int = 0,
         is_local: bool = True,
     ) -> None:
         """Prepare to spill; nothing is opened before the first run.
@@ -68,12 +69,14 @@ class SpillRuns:
             codec: Of the map file.
             batch_rows: Target rows of a batch in the map file.
             batch_bytes: Target size of a batch there before compression.
+            seed: Of the map file's messages, `message_seed`.
             is_local: Whether the map file stays on this machine.
         """
         self._schema = schema
         self._num_partitions = num_partitions
         self._parent = spill_dir or tempfile.gettempdir()
         self._codec = codec
+        self._seed = seed
         self._is_local = is_local
         self._targets = batch_rows, batch_bytes
         self._folder: str | None = None
@@ -168,7 +171,9 @@ class SpillRuns:
             self._folder = tempfile.mkdtemp(prefix="stagecoach-spill-", dir=self._parent)
             # Without a buffer: messages are large, and each is read once.
             self._file = open(os.path.join(self._folder, "runs"), "w+b", buffering=0)  # noqa: SIM115
-            self._encoder = MessageEncoder(self._schema, self._codec, is_local=self._is_local)
+            self._encoder = MessageEncoder(
+                self._schema, self._codec, seed=self._seed, is_local=self._is_local
+            )
         return self._file, self._encoder
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Self
 
 from infra.shuffle import encoding
 from infra.shuffle.encoding import Piece
-from infra.shuffle.ipc_sink import MapFileSink, message_checksum
+from infra.shuffle.ipc_sink import MapFileSink, message_checksum, message_seed
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning, PartitionRanges
 from infra.shuffle.partitioner import check_key_type, partition_ids, partitions_in_turn
 from infra.shuffle.row_order import RowOrder
@@ -91,6 +91,7 @@ class ShuffleWriter:
         self._task_index, self._attempt = layout.parse_map_file(key)
         self._store = store
         self._key = key
+        self._name = key.rsplit("/", 1)[-1]
         self._schema = encoding.plain_schema(schema)
         self._partitioning = partitioning
         self._codec = codec
@@ -114,6 +115,7 @@ class ShuffleWriter:
             codec=codec,
             batch_rows=batch_rows,
             batch_bytes=self._batch_bytes,
+            seed=message_seed(self._name),
             is_local=store.is_local,
         )
         self._stack.callback(self._spill.close)
@@ -221,7 +223,11 @@ class ShuffleWriter:
         if self._sink is None:
             target = self._stack.enter_context(self._store.open_output(self._key))
             self._sink = MapFileSink(
-                target, self._schema, self._codec, is_local=self._store.is_local
+                target,
+                self._schema,
+                self._codec,
+                seed=message_seed(self._name),
+                is_local=self._store.is_local,
             )
         return self._sink
 
@@ -299,7 +305,7 @@ class ShuffleWriter:
 
     def _report(self, sink: MapFileSink) -> MapFile:
         return MapFile(
-            name=self._key.rsplit("/", 1)[-1],
+            name=self._name,
             task_index=self._task_index,
             attempt=self._attempt,
             num_bytes=sink.num_bytes,

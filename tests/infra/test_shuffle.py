@@ -725,6 +725,32 @@ def test_swapped_files_are_found(store: ObjectStore) -> None:
         read_table(store, manifest)
 
 
+def test_no_row_of_swapped_rows_leaves_a_large_range(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two files, and two partitions of a file, that differ in nothing but the numbers in them."""
+    monkeypatch.setattr(reader, "WHOLE_RANGE_BYTES", 1)
+    schema = pa.schema([("n", pa.int64())])
+    dealt = OutputPartitioning(kind="shuffle", num_partitions=2)
+    files = []
+    for task in range(2):
+        table = pa.table({"n": range(1000 * task, 1000 * task + 1000)}, schema=schema)
+        files.append(write_task(store, table, dealt, task=task, codec="none", batch_rows=100))
+    manifest = commit(store, files, schema, dealt, codec="none")
+    keys = [layout.shuffle_file(FINGERPRINT, file.name) for file in files]
+    contents = [store.read_bytes(key) for key in keys]
+    (first, second), length = files[0].ranges.offsets, files[0].ranges.lengths[0]
+    assert files[0].ranges == replace(files[1].ranges, checksums=files[0].ranges.checksums)
+    turned = bytearray(contents[0])
+    turned[first : first + length] = contents[0][second : second + length]
+    turned[second : second + length] = contents[0][first : first + length]
+    for replaced in (contents[1], bytes(turned)):
+        store.write_bytes(keys[0], replaced)
+        _, batches = read_partitions(store, manifest, 0, 2)
+        with pytest.raises(ShuffleReadError, match=r"run q5/stage_2 again"):
+            next(batches)
+
+
 @pytest.mark.parametrize("damage", ["missing", "cut", "flip"])
 def test_damaged_index_is_found(store: ObjectStore, damage: str) -> None:
     manifest, _ = written(store)
