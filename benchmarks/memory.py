@@ -36,6 +36,7 @@ from infra.runtime.task import open_writer, output_schema, run_task
 from infra.runtime.task_spec import ShuffleInput, TaskSettings, TaskSpec
 from infra.shuffle.commit import load_manifest
 from infra.shuffle.map_file import OutputPartitioning
+from infra.spark.worker_memory import keep_worker_memory
 from infra.storage import layout
 from infra.storage.stores import open_store
 from planner.types import BIGINT, STRING
@@ -194,7 +195,9 @@ def _measured(job: Job, kind: str) -> dict[str, Any]:
     """Run one task in a process of its own; what it says of itself."""
     text = json.dumps({"kind": kind, **asdict(job)})
     command = [sys.executable, "-m", "benchmarks.memory", "--job", text]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    environment = dict(os.environ)
+    keep_worker_memory(environment)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         raise click.ClickException(f"the {kind} task failed:\n{done.stderr[-3000:]}")
     return dict(json.loads(done.stdout.splitlines()[-1]))

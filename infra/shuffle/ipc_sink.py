@@ -42,7 +42,7 @@ _WRITE_BYTES = 128 << 10
 """What is smaller is collected before it is written."""
 _LEAST_SAVING = 0.05
 _LEAST_SAVING_LZ4 = 0.1
-_LEAST_SAVING_LZ4_LOCAL = 1 / 3
+_LEAST_SAVING_LZ4_LOCAL = 0.5
 """Part of a buffer that compression must save, or it is stored as it is. LZ4 is there for speed: a
 byte that it saves on random numbers takes it four times as long as one of texts, and much longer
 than to write it to a local disk and to read it."""
