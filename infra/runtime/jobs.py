@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from infra.spark.session import forget_session, is_connect
 
 if TYPE_CHECKING:
+    from pyspark import StatusTracker
     from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
@@ -183,18 +184,23 @@ def _interrupt(spark: SparkSession, tag: str) -> bool:
 
 
 @contextmanager
-def _giving_up(tag: str) -> Iterator[None]:
-    """Log what Spark raises in the block, and go on: where it is gone, so is the job."""
+def _giving_up(tag: str, lost: str) -> Iterator[None]:
+    """Log what Spark raises in the block, and go on: where it is gone, so is the job.
+
+    Args:
+        tag: Of the job.
+        lost: What there will be no more of.
+    """
     try:
         yield
     except Exception as error:  # noqa: BLE001 -- whatever the client of a lost server raises
         reason = str(error).partition("\n")[0]
-        log.warning("%s: no more interrupts: %s: %s", tag, type(error).__name__, reason)
+        log.warning("%s: no more %s: %s: %s", tag, lost, type(error).__name__, reason)
 
 
 def _interrupt_until_ended(job: _Running, tag: str) -> None:
     """Interrupt again until the block of the job is left: Spark may get the job only now."""
-    with _giving_up(tag):
+    with _giving_up(tag, "interrupts"):
         while not job.done.wait(_INTERRUPT_SECONDS):
             _interrupt(job.spark, tag)
 
@@ -209,7 +215,7 @@ def _abandon(spark: SparkSession, tag: str, error: BaseException) -> None:
         # A signal in this thread (an interrupted step of Dagster's multiprocess executor); other
         # errors come from the job, which has ended. The server may not have begun it yet.
         deadline = time.monotonic() + _ABANDON_SECONDS
-        with _giving_up(tag):
+        with _giving_up(tag, "interrupts"):
             while not _interrupt(spark, tag) and time.monotonic() < deadline:
                 time.sleep(_INTERRUPT_SECONDS)
 
@@ -218,8 +224,10 @@ def _untag(spark: SparkSession, tag: str) -> None:
     if is_connect(spark):
         spark.removeTag(tag)
         return
-    for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
-        spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # None removes
+    # An error here would hide that of the job.
+    with _giving_up(tag, "tags"):
+        for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+            spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # None removes
 
 
 def _watch(
@@ -232,15 +240,24 @@ def _watch(
     tracker = spark.sparkContext.statusTracker()
     last: JobProgress | None = None
     while not done.wait(interval_seconds):
-        completed = total = 0
-        for job in tracker.getJobIdsForGroup(tag):
-            info = tracker.getJobInfo(job)
-            for stage_id in info.stageIds if info else ():
-                stage = tracker.getStageInfo(stage_id)
-                if stage is not None:
-                    completed += stage.numCompletedTasks
-                    total += stage.numTasks
-        current = JobProgress(tag, completed, total)
-        if total and current != last:
-            last = current
-            listener(current)
+        found: list[JobProgress] = []
+        with _giving_up(tag, "progress"):
+            found.append(_progress(tracker, tag))
+        if not found:
+            return
+        if found[0].total and found[0] != last:
+            last = found[0]
+            listener(last)
+
+
+def _progress(tracker: StatusTracker, tag: str) -> JobProgress:
+    """How far the job's tasks are, as Spark says."""
+    completed = total = 0
+    for job in tracker.getJobIdsForGroup(tag):
+        info = tracker.getJobInfo(job)
+        for stage_id in info.stageIds if info else ():
+            stage = tracker.getStageInfo(stage_id)
+            if stage is not None:
+                completed += stage.numCompletedTasks
+                total += stage.numTasks
+    return JobProgress(tag, completed, total)

@@ -81,8 +81,7 @@ def engine_input(
         meter: What counts it.
     """
     if isinstance(spec, ScanInput):
-        options = settings.store.get("options", {})
-        return ParquetInput(spec.columns, spec.files, dict(options))
+        return scan_input(spec, settings)
     if isinstance(spec, ChunkInput):
         return replace(spec, storage_options=dict(settings.store.get("options", {})))
     if spec.low >= spec.high:
@@ -90,6 +89,17 @@ def engine_input(
     read = functools.partial(read_shuffle, store, spec, spec.low, spec.high, settings)
     metered = functools.partial(_metered, read, position, meter)
     return ArrowInput(spec.columns, metered, spec.num_bytes * EXPANSION)
+
+
+def scan_input(spec: ScanInput, settings: TaskSettings) -> ParquetInput:
+    """A scan as engines and readers take it."""
+    return ParquetInput(
+        spec.columns,
+        spec.files,
+        dict(settings.store.get("options", {})),
+        test=spec.test,
+        memory_bytes=settings.reader_memory_bytes,
+    )
 
 
 def _metered(
@@ -119,10 +129,8 @@ def read_input(spec: TaskSpec, part: int) -> Iterator[pa.RecordBatch]:
     store = store_from_dict(spec.settings.store)
     leaf = spec.inputs[0]
     if isinstance(leaf, ScanInput):
-        options = dict(spec.settings.store.get("options", {}))
-        return read_parquet_batches(
-            ParquetInput(leaf.columns, leaf.files[part : part + 1], options)
-        )
+        one = replace(leaf, files=leaf.files[part : part + 1])
+        return read_parquet_batches(scan_input(one, spec.settings))
     if isinstance(leaf, ChunkInput):
         return _chunk_rows(leaf.part(part), spec.settings)
     low = leaf.low + part
@@ -169,7 +177,8 @@ def read_shuffle(
     if manifest.partitioning.kind != "broadcast" and not spec.shared:
         yield from read()
         return
-    key = manifest.manifest_hash, low, high, spec.columns
+    part = spec.files, spec.share, spec.sorted_range
+    key = manifest.manifest_hash, low, high, part, spec.columns
     yield from broadcast_cache.SHARED.batches(key, read, settings.broadcast_cache_bytes)
 
 

@@ -61,17 +61,38 @@ def test_interrupts_end_quietly_where_spark_is_gone(
     raised: list[object] = []
     monkeypatch.setattr(threading, "excepthook", raised.append)
     before = set(threading.enumerate())
-    with pytest.raises(ConnectionRefusedError), tagged_job(spark, tag, "lost"):
+    with pytest.raises(RuntimeError, match="of the job"), tagged_job(spark, tag, "lost"):
         assert cancel_stage("lost", 0)
         (again,) = set(threading.enumerate()) - before
         again.join(30)
         assert not again.is_alive()
+        raise RuntimeError("of the job")
     assert raised == []
     assert spark.sparkContext.interrupts == 2
-    (line,) = caplog.messages
-    assert tag in line
-    assert line.endswith("Connection refused")
+    assert [line.split(":")[1] for line in caplog.messages] == [
+        " no more interrupts",
+        " no more tags",
+    ]
+    assert all(tag in line and line.endswith("Connection refused") for line in caplog.messages)
     assert not cancel_stage("lost", 0)  # nothing is left of it
+
+
+def test_progress_ends_quietly_where_spark_is_gone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    context: Any = LostContext()
+    context.statusTracker = lambda: SimpleNamespace(getJobIdsForGroup=context.cancelJobGroup)
+    raised: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    context.interrupts = 1
+    tag = job_tag("unwatched", 0)
+    session: Any = SimpleNamespace(sparkContext=context)
+    with tagged_job(session, tag, "unwatched", raised.append, 0.001):
+        deadline = time.monotonic() + 30
+        while "no more progress" not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert raised == []
+    assert f"{tag}: no more progress: ConnectionRefusedError" in caplog.text
 
 
 def test_a_signal_is_raised_where_the_server_is_gone(caplog: pytest.LogCaptureFixture) -> None:
