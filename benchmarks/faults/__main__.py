@@ -62,7 +62,7 @@ def main() -> int:
         if arguments.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
     print(tally.table())
-    print("\n".join(tally.notes))
+    print("\n".join([*tally.notes, *tally.left_out]))
     bad = tally.total(*BAD)
     met = tally.total()
     print(f"{met} faults in {time.monotonic() - started:.0f} s, {bad} ended as none may")

@@ -10,6 +10,7 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _BUCKET = "faults"
+_S3_GROUPS = ("s3_damage", "network", "server_killed")
 
 NETWORK: dict[str, Fault] = {
     "500": Fault("status", status=500),
@@ -78,6 +80,8 @@ class Campaign:
             spill_dir=str(self.folder / "spill"),
             parallelism=2,
             memory_bytes=256 << 20,
+            # Half of the runs spill what they write.
+            writer_memory_bytes=self.dice.choice((8 << 10, 256 << 20)),
             min_task_bytes=0,
             claim_seconds=2.0,
         )
@@ -134,17 +138,12 @@ class Campaign:
 
     def full_disk(self, count: int) -> None:
         """No space left on the device of the storage root, at some moment; then there is again."""
-        place = self.folder / "small"
-        place.mkdir()
-        mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)]
-        if os.geteuid() or subprocess.run(mount, check=False).returncode:
-            log.warning("ENOSPC is left out: no tmpfs can be mounted here")
-            return
-        try:
+        with small_disk() as place:
+            if place is None:
+                self.tally.leave_out(count, "no space on the device: no tmpfs can be mounted here")
+                return
             for _ in range(count):
                 self._fill(place)
-        finally:
-            subprocess.run(["umount", str(place)], check=False)
 
     def _fill(self, place: Path) -> None:
         trial = self.trial("no space on the device", str(place / f"root{self._count}"))
@@ -256,7 +255,8 @@ class Campaign:
 
         def first(context: StageContext) -> None:
             nonlocal met
-            kept = ("storage_root", "spill_dir", "parallelism", "memory_bytes", "min_task_bytes")
+            kept = ["storage_root", "spill_dir", "parallelism", "memory_bytes"]
+            kept += ["writer_memory_bytes", "min_task_bytes"]
             request = {
                 "settings": {name: getattr(settings, name) for name in kept},
                 "catalog": str(self.catalog),
@@ -280,10 +280,33 @@ class Campaign:
 
 
 @contextmanager
+def small_disk(megabytes: int = 4) -> Iterator[Path | None]:
+    """A folder on a device of its own that is soon full; None where none can be mounted.
+
+    The mount is one of a process that does nothing else, so it needs no root and ends with us.
+    Its files are reached by way of that process.
+    """
+    script = 'mount -t tmpfs -o "size=$1m,mode=0700" tmpfs "$0" && echo ready && read end'
+    as_root = ["--map-root-user"] if os.geteuid() else []
+    with tempfile.TemporaryDirectory() as place:
+        command = ["unshare", "--mount", *as_root, "sh", "-c", script, place, str(megabytes)]
+        try:
+            holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        except FileNotFoundError:  # not Linux, or util-linux is not there
+            yield None
+            return
+        with holder:
+            assert holder.stdin is not None
+            assert holder.stdout is not None
+            is_there = holder.stdout.readline() == b"ready\n"
+            yield Path(f"/proc/{holder.pid}/root{place}") if is_there else None
+            holder.stdin.close()
+
+
+@contextmanager
 def served(folder: Path) -> Iterator[tuple[RcloneServer, FaultProxy] | None]:
     """An S3 server and a proxy before it; None where there is no server to be had."""
     if RcloneServer.command() is None:
-        log.warning("faults of S3 are left out: rclone is not installed")
         yield None
         return
     with RcloneServer(folder, _BUCKET) as server, FaultProxy(server.url).running() as proxy:
@@ -316,14 +339,19 @@ def run_campaign(
             "full_disk": campaign.full_disk,
             "drivers_killed": campaign.drivers_killed,
         }
-        if s3 is not None:
+        if s3 is None:
+            for name in _S3_GROUPS:
+                if count := counts.get(name, 0):
+                    campaign.tally.leave_out(count, f"{name}: rclone is not installed")
+        else:
             server, proxy = s3
             groups["s3_damage"] = lambda n: campaign.damage(n, server)
             groups["network"] = lambda n: campaign.network(n, server, proxy)
             groups["server_killed"] = lambda n: campaign.server_killed(n, server)
         for name, run in groups.items():
             if count := counts.get(name, 0):
-                started = time.monotonic()
+                started, before = time.monotonic(), campaign.tally.total()
                 run(count)
-                say(f"{name}: {count} faults in {time.monotonic() - started:.0f} s")
+                met, seconds = campaign.tally.total() - before, time.monotonic() - started
+                say(f"{name}: {met} of {count} faults in {seconds:.0f} s")
     return campaign.tally

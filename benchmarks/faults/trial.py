@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import datetime
 import logging
+import os
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.faults.local_runs import LocalRuns, tasks_here
 from infra.errors import ShuffleReadError
+from infra.process_folders import sweep_process_folders
+from infra.processes import is_running
 from infra.runtime.context import StageContext
 from infra.runtime.stage import read_result, run_stage
 from infra.shuffle.commit import is_lost, load_manifest
 from infra.shuffle.manifest import ManifestError
 from infra.shuffle.reader import verify_files
-from infra.storage import layout
 from infra.upkeep.gc import collect_garbage
 from planner.errors import StagecoachError
 from planner.stages import StageGraph
@@ -46,6 +49,10 @@ COLUMNS = (
 a second run that fails, a commit that is gone, an object that gc leaves."""
 BAD = COLUMNS[4:]
 
+_ANALYSIS = re.compile(r"analysis/[0-9a-f]{64}\.json")
+"""What Spark says of a query, which gc keeps: it is of no run."""
+_PROCESS_FOLDER = re.compile(r"stagecoach-(?P<kind>[a-z]+)-(?P<pid>\d+)-\w+")
+
 
 @dataclass
 class Tally:
@@ -53,6 +60,7 @@ class Tally:
 
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     def add(self, kind: str, ending: str, note: str = "") -> None:
         """Count an ending."""
@@ -60,6 +68,10 @@ class Tally:
         if ending in BAD:
             self.notes.append(f"{kind}: {ending}: {note}")
             log.error("%s: %s: %s", kind, ending, note)
+
+    def leave_out(self, count: int, why: str) -> None:
+        """Note faults that cannot happen on this machine."""
+        self.left_out.append(f"{count} faults are left out: {why}")
 
     def total(self, *endings: str) -> int:
         """How many faults ended so; all that were met where none is named."""
@@ -178,9 +190,24 @@ class Trial:
         self.runs.end(again)
         later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=2)
         collect_garbage(store, older_than=datetime.timedelta(0), now=later)
-        left = list(store.list(layout.SHUFFLE_ROOT))
+        left = [key for key in store.list("") if not _ANALYSIS.fullmatch(key)]
+        left += list(_spilled(self.runs.settings.spill_folder))
         if left:
             self.tally.add(self.kind, "orphans", f"{len(left)} objects, such as {left[0]}")
+
+
+def _spilled(folder: str) -> Iterator[str]:
+    """What is left in a spill folder after another process has begun to use it.
+
+    A process that lives has a folder for DuckDB, and one of Spark may still end its last task.
+    """
+    sweep_process_folders(folder)
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        match = _PROCESS_FOLDER.fullmatch(name)
+        is_ours = match is not None and int(match["pid"]) == os.getpid()
+        in_use = match is not None and is_running(int(match["pid"]))
+        if not in_use or (is_ours and match is not None and match["kind"] != "duckdb"):
+            yield os.path.join(folder, name)
 
 
 def load_manifest_of(context: StageContext, stage_id: int) -> Any:

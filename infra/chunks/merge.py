@@ -10,6 +10,7 @@ those of the first column of the key, and all pieces become one chunk.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from infra.chunks.key_order import latest_rows, sort_positions
 from infra.chunks.reading import read_chunk
 from infra.chunks.version import StoredChunk
 from infra.chunks.writer import ChunkWriter, divide, interval_units, time_numbers
+from infra.process_folders import ProcessFolder
 from infra.storage.object_store import ObjectStore
 from planner.types import Field, arrow_schema
 
@@ -73,8 +75,8 @@ class Merger:
             rows = pa.Table.from_batches(self._rows(), self._schema)
             self._write_parts(writer, self._latest(rows))
             return
-        with tempfile.TemporaryDirectory(prefix="stagecoach-compaction-") as folder:
-            pieces = self._pieces(Path(folder), place)
+        with contextlib.closing(ProcessFolder(tempfile.gettempdir(), "compaction")) as folder:
+            pieces = self._pieces(Path(folder.path), place)
             if self._by_time:
                 for piece in pieces:
                     self._write_parts(writer, piece)

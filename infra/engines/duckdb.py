@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ from infra.engines.inputs import (
 from infra.engines.java_functions import register_java_functions
 from infra.engines.parquet import check_file, read_parquet_batches
 from infra.engines.parquet_bounds import leaves_out_values, without_bounds
-from infra.processes import is_running
+from infra.process_folders import ProcessFolder
 from planner.errors import StagecoachError, UnsupportedSqlError
 from planner.sql.types import type_name
 from planner.types import DataType
@@ -135,9 +134,7 @@ def duckdb_type(dtype: DataType) -> str:
 @functools.lru_cache(maxsize=_MAX_DATABASES)
 def _database(settings: DuckDbSettings, pid: int) -> duckdb.DuckDBPyConnection:
     # `pid` is part of the key: a database must not be used on both sides of a fork.
-    _sweep_spills(settings.spill_dir)
-    spill = os.path.join(settings.spill_dir, f"duckdb-{pid}")
-    os.makedirs(spill, exist_ok=True)
+    spill = _spill_folder(settings.spill_dir, pid)
     connection = duckdb.connect(":memory:")
     register_java_functions(connection)
     options: dict[str, str] = {
@@ -166,15 +163,10 @@ def _database(settings: DuckDbSettings, pid: int) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _sweep_spills(folder: str) -> None:
-    """Remove what killed workers of this machine have spilled: nobody else will."""
-    try:
-        names = os.listdir(folder)
-    except FileNotFoundError:
-        return
-    for name in names:
-        if (match := re.fullmatch(r"duckdb-(\d+)", name)) and not is_running(int(match[1])):
-            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+@functools.cache
+def _spill_folder(parent: str, pid: int) -> str:
+    """The folder of this process for what all its databases spill, kept until the process ends."""
+    return ProcessFolder(parent, "duckdb").path
 
 
 @contextmanager

@@ -15,7 +15,6 @@ are spilled as streams of bytes, uncompressed.
 from __future__ import annotations
 
 import os
-import shutil
 import struct
 import tempfile
 from array import array
@@ -23,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
+from infra.process_folders import ProcessFolder
 from infra.shuffle.encoding import Piece
 from infra.shuffle.ipc_sink import MessageEncoder
 from infra.shuffle.map_file import Codec
@@ -79,7 +79,7 @@ class SpillRuns:
         self._seed = seed
         self._is_local = is_local
         self._targets = batch_rows, batch_bytes
-        self._folder: str | None = None
+        self._folder: ProcessFolder | None = None
         self._file: IO[bytes] | None = None
         self._encoder: MessageEncoder | None = None
         self._num_runs = 0
@@ -114,7 +114,7 @@ class SpillRuns:
                     self._sizes.append(0 if is_final else rows.num_bytes)
             file.flush()
         except OSError as error:
-            raise explain_os_error("spill to", self._folder or self._parent, error) from error
+            raise explain_os_error("spill to", self._place, error) from error
         self._num_runs += 1
 
     def read(self, partition: int) -> Iterator[RowSlices | SpilledMessage]:
@@ -147,7 +147,7 @@ class SpillRuns:
             self._file.close()
             self._file = None
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.close()
             self._folder = None
 
     def _read(self, message: int) -> bytes:
@@ -161,16 +161,20 @@ class SpillRuns:
             if len(content) != length:
                 raise OSError(f"ends at byte {start + len(content)} of {start + length}")
         except OSError as error:
-            folder = self._folder or self._parent
-            raise explain_os_error("read spilled rows from", folder, error) from error
+            raise explain_os_error("read spilled rows from", self._place, error) from error
         return content
+
+    @property
+    def _place(self) -> str:
+        return self._parent if self._folder is None else self._folder.path
 
     def _open(self) -> tuple[IO[bytes], MessageEncoder]:
         if self._file is None or self._encoder is None:
-            os.makedirs(self._parent, exist_ok=True)
-            self._folder = tempfile.mkdtemp(prefix="stagecoach-spill-", dir=self._parent)
+            if self._folder is None:
+                self._folder = ProcessFolder(self._parent, "spill")
             # Without a buffer: messages are large, and each is read once.
-            self._file = open(os.path.join(self._folder, "runs"), "w+b", buffering=0)  # noqa: SIM115
+            path = os.path.join(self._folder.path, "runs")
+            self._file = open(path, "w+b", buffering=0)  # noqa: SIM115
             self._encoder = MessageEncoder(
                 self._schema, self._codec, seed=self._seed, is_local=self._is_local
             )

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults.__main__ import QUICK
-from benchmarks.faults.campaign import run_campaign
+from benchmarks.faults.campaign import Campaign, run_campaign, small_disk
 from benchmarks.faults.trial import BAD, COLUMNS, Tally
+from benchmarks.rclone import RcloneServer
+from infra.process_folders import ProcessFolder
 
 pytestmark = [pytest.mark.slow, pytest.mark.s3, pytest.mark.timeout(600)]
 
@@ -35,3 +37,58 @@ def test_the_table_counts() -> None:
     lines = tally.table().splitlines()
     assert len(lines) == 4
     assert lines[-1].split() == ["all", "2", *("1" if c in ("not met", "right", "wrong", "orphans") else "0" for c in COLUMNS)]  # fmt: skip
+
+
+def test_what_is_left_behind_is_told(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, seed=1)
+    trial = campaign.trial("nothing")
+    trial.play()
+    assert campaign.tally.counts["nothing"] == {"right": 1}
+    # An object that no run knows, and what a process has spilled that cannot be told dead.
+    trial.runs.store.write_bytes("elsewhere/stray", b"x")
+    (tmp_path / "spill").mkdir(exist_ok=True)
+    (tmp_path / "spill" / "stray").write_text("x")
+    trial = campaign.trial("stray", str(trial.runs.settings.storage_root))
+    trial.play()
+    assert campaign.tally.counts["stray"] == {"right": 1, "orphans": 1}
+    assert "2 objects, such as elsewhere/stray" in campaign.tally.notes[0]
+
+
+def test_runs_of_the_campaign_spill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds: set[str] = set()
+    make = ProcessFolder.__init__
+
+    def noted(folder: ProcessFolder, parent: str, kind: str) -> None:
+        kinds.add(kind)
+        make(folder, parent, kind)
+
+    monkeypatch.setattr(ProcessFolder, "__init__", noted)
+    campaign = Campaign(tmp_path, seed=1)
+    for _ in range(4):
+        campaign.trial("nothing").play()
+    assert kinds == {"duckdb", "spill"}
+    assert not campaign.tally.notes
+
+
+def test_a_small_disk_fills_and_is_gone_afterwards() -> None:
+    with small_disk(1) as place:
+        if place is None:
+            pytest.skip("no tmpfs can be mounted here")
+        with pytest.raises(OSError, match=r"No space left on device"):
+            (place / "filler").write_bytes(bytes(2 << 20))
+    assert not place.exists()
+
+
+def test_faults_that_cannot_happen_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))  # no unshare
+    monkeypatch.setattr(RcloneServer, "command", lambda: None)
+    said: list[str] = []
+    tally = run_campaign(tmp_path, {"full_disk": 7, "network": 9}, seed=1, say=said.append)
+    assert tally.total() == 0
+    assert tally.left_out == [
+        "9 faults are left out: network: rclone is not installed",
+        "7 faults are left out: no space on the device: no tmpfs can be mounted here",
+    ]
+    assert [line.split(" in ")[0] for line in said] == ["full_disk: 0 of 7 faults"]

@@ -325,19 +325,6 @@ def test_pyarrow_reads_the_same_rows_as_duckdb(big: str) -> None:
         assert rows == list(range(*part))
 
 
-def test_the_spill_of_a_killed_worker_is_removed(tmp_path: Path) -> None:
-    child = subprocess.Popen([sys.executable, "-c", "pass"])
-    child.wait()
-    dead = tmp_path / f"duckdb-{child.pid}"
-    alive = tmp_path / f"duckdb-{os.getpid()}"
-    for folder in (dead, alive):
-        folder.mkdir()
-        (folder / "spilled").write_text("x")
-    engine._sweep_spills(str(tmp_path))
-    assert not dead.exists()
-    assert (alive / "spilled").exists()
-
-
 def test_workers_do_not_load_what_only_the_driver_needs() -> None:
     code = (
         "import sys, infra.runtime.task\n"

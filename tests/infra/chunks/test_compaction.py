@@ -147,6 +147,20 @@ def test_without_time_a_group_becomes_one_file(tmp_path: Path) -> None:
     assert plain(visible(made)) == expected
 
 
+def test_pieces_of_a_killed_compaction_are_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    left = temporary / "stagecoach-compaction-1-x"
+    left.mkdir(parents=True)
+    (left / "piece").write_text("x")
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    made = table(tmp_path)
+    made.append([rows(0, 100), rows(50, 150, 1)])
+    assert compact(made, target_rows=40).merged
+    assert list(temporary.iterdir()) == []
+
+
 def test_a_table_of_which_nothing_is_left(tmp_path: Path) -> None:
     made = table(tmp_path, replace(TIMED, delete_column="gone"))
     made.append([rows(0, 3, gone=[False] * 3), rows(0, 3, gone=[True] * 3)])
