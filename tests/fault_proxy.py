@@ -47,6 +47,7 @@ class Fault:
         status: Of the kind `status`.
         code: S3's code for it; by default the usual one.
         seconds: Of `late` and `slow`.
+        pieces: In how many a `slow` body comes.
         after: Requests that fit and are left alone first.
     """
 
@@ -57,6 +58,7 @@ class Fault:
     status: int = 503
     code: str = ""
     seconds: float = 30.0
+    pieces: int = 20
     after: int = 0
     met: int = 0
 
@@ -242,10 +244,9 @@ class _Handler(BaseHTTPRequestHandler):
         self, fault: Fault, status: int, headers: Mapping[str, str], content: bytes
     ) -> None:
         self._answer(status, headers, b"", len(content))
-        pieces = 20
-        step = max(1, len(content) // pieces)
+        step = max(1, len(content) // fault.pieces)
         for start in range(0, len(content), step):
-            if self.owner._ending.wait(fault.seconds / pieces):
+            if self.owner._ending.wait(fault.seconds / fault.pieces):
                 break
             self.wfile.write(content[start : start + step])
             self.wfile.flush()

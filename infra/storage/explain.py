@@ -55,6 +55,8 @@ def explain_failure(
     if advice is not None:
         text = f"cannot {action} {uri}: {advice}"
         return StorageRefusedError(options.redact(f"{text} ({code})" if code else text))
+    if isinstance(error, NotImplementedError):
+        return StorageRefusedError(f"cannot {action} {uri}: its file system cannot do that")
     explained = explain_os_error(action, uri, error)
     if isinstance(explained, ObjectMissingError):
         return ObjectMissingError(options.redact(str(explained)))

@@ -10,16 +10,16 @@ import io
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
-import fsspec
 import pyarrow as pa
-from fsspec.spec import AbstractBufferedFile
+from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
-from infra.errors import StorageError
+from infra.errors import StorageError, StorageRefusedError
 from infra.storage.explain import explain_failure
+from infra.storage.filesystems import S3_SCHEMES, FileSystems
 from infra.storage.object_store import (
     ByteSink,
     ObjectMissingError,
@@ -27,11 +27,10 @@ from infra.storage.object_store import (
     check_key,
     redact_url,
 )
-from infra.storage.retries import retrying
+from infra.storage.retries import is_passing, retrying
 
 logger = logging.getLogger(__name__)
 
-_S3_SCHEMES = ("s3", "s3a")
 _MAX_DELETES = 1000  # of one request to S3
 _T = TypeVar("_T")
 
@@ -40,25 +39,15 @@ class FsspecStore:
     """Objects below an fsspec URL; see `ObjectStore` for the contract."""
 
     def __init__(self, url: str, options: StorageOptions | None = None) -> None:
-        self._url = url.rstrip("/")
+        scheme, _, rest = url.partition("://")
+        self._url = f"{scheme}://{rest.rstrip('/')}"
+        if scheme in S3_SCHEMES and not rest.partition("/")[0]:
+            raise StorageRefusedError(
+                f"{redact_url(url)} names no bucket; give s3://<bucket>/<prefix>"
+            )
         self._options = options or StorageOptions()
-        self._scheme = url.split("://", 1)[0]
-        try:
-            filesystem_class = fsspec.get_filesystem_class(self._scheme)
-        except (ImportError, ValueError) as error:
-            raise StorageError(
-                f"cannot open storage root {redact_url(url)}: no file system for scheme "
-                f"{self._scheme!r} ({error}); use a local folder, or s3:// with s3fs installed"
-            ) from error
-        self._root = filesystem_class._strip_protocol(self._url).rstrip("/")
-        if self._scheme in _S3_SCHEMES and not self._root:
-            raise StorageError("storage root s3:// names no bucket; give s3://<bucket>/<prefix>")
-        if self._scheme in _S3_SCHEMES:
-            from infra.storage.s3 import s3_filesystem
-
-            self._fs: Any = s3_filesystem(self._options)
-        else:
-            self._fs = filesystem_class()
+        self._filesystems = FileSystems(self._url, self._options)
+        self._is_s3 = scheme in S3_SCHEMES
 
     def __repr__(self) -> str:
         return f"FsspecStore({redact_url(self._url)!r})"
@@ -83,9 +72,11 @@ class FsspecStore:
         end = None if length is None else start + length
         path = self._path(key)
         if offset is None and length is None:
-            return self._call("read", key, lambda: self._fs.cat_file(path))
+            return self._call("read", key, lambda: self.filesystem.cat_file(path))
         try:
-            return self._call("read", key, lambda: self._fs.cat_file(path, start=start, end=end))
+            return self._call(
+                "read", key, lambda: self.filesystem.cat_file(path, start=start, end=end)
+            )
         except StorageError as error:
             if "InvalidRange" not in str(error):
                 raise
@@ -94,18 +85,20 @@ class FsspecStore:
             end = size if end is None else min(size, end)
             if start >= end:
                 return b""
-            return self._call("read", key, lambda: self._fs.cat_file(path, start=start, end=end))
+            return self._call(
+                "read", key, lambda: self.filesystem.cat_file(path, start=start, end=end)
+            )
 
     def open_input(self, key: str) -> pa.NativeFile:
         """Return a random-access file whose every read is a ranged request."""
         path = self._path(key)
-        details = self._call("read the size of", key, lambda: self._fs.info(path))
+        details = self._call("read the size of", key, lambda: self.filesystem.info(path))
         return pa.PythonFile(_Reader(self, key, details), mode="r")
 
     def size(self, key: str) -> int:
         """Return the size of the object in bytes."""
         path = self._path(key)
-        return int(self._call("read the size of", key, lambda: self._fs.info(path))["size"])
+        return int(self._call("read the size of", key, lambda: self.filesystem.info(path))["size"])
 
     def exists(self, key: str) -> bool:
         """Return whether the object exists."""
@@ -118,15 +111,28 @@ class FsspecStore:
     def write_bytes(self, key: str, data: bytes) -> None:
         """Write the whole object, replacing one that is there."""
         path = self._path(key)
-        self._call("write", key, lambda: self._fs.pipe_file(path, data))
+        if not self._filesystems.has_folders:
+            self._call("write", key, lambda: self.filesystem.pipe_file(path, data))
+            return
+        self._make_folder(key, path)
+        target = _temporary(path)
+        try:
+            self._call("write", key, lambda: self.filesystem.pipe_file(target, data))
+            self._call("write", key, lambda: _move(self.filesystem, target, path))
+        except BaseException:
+            self._remove_quietly(key, target)
+            raise
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """Write the object unless there is one, with `If-None-Match` where it is honoured."""
         if self.exists(key):
             return False
         path = self._path(key)
+        if self._filesystems.has_folders:  # no write there depends on what is there
+            self.write_bytes(key, data)
+            return True
         try:
-            self._fs.pipe_file(path, data, mode="create")
+            self._again(lambda: self.filesystem.pipe_file(path, data, mode="create"), "write", key)
         except Exception as error:  # noqa: BLE001 -- whatever it raises
             if not isinstance(error, FileExistsError) and not _is_precondition_failure(error):
                 raise self._explain("write", key, error) from None
@@ -144,15 +150,16 @@ class FsspecStore:
         path = self._path(key)
         # S3 shows an object only when `close` completes its upload. Other file systems may write
         # in place, so they get a temporary name.
-        is_atomic = self._scheme in _S3_SCHEMES
-        target = path if is_atomic else f"{path}.tmp-{uuid.uuid4().hex}"
-        block_size = self._options.part_bytes
-        file = self._call("write", key, lambda: self._fs.open(target, "wb", block_size=block_size))
+        is_atomic = self._is_s3
+        target = path if is_atomic else _temporary(path)
+        self._make_folder(key, path)
+        size = self._options.part_bytes
+        file = self._call("write", key, lambda: self.filesystem.open(target, "wb", block_size=size))
         try:
             yield _Sink(self, key, file)
             self._complete(key, file)
             if not is_atomic:
-                self._call("write", key, lambda: self._fs.mv(target, path))
+                self._call("write", key, lambda: _move(self.filesystem, target, path))
         except BaseException:
             self._discard(key, file)
             if not is_atomic:
@@ -163,16 +170,13 @@ class FsspecStore:
         """Remove the objects, in bulk where the store can."""
         if not keys:
             return
-        paths = [self._path(key) for key in keys]
-        if self._scheme in _S3_SCHEMES:
+        if self._is_s3:
             for start in range(0, len(keys), _MAX_DELETES):
                 self._delete_batch(keys[start : start + _MAX_DELETES])
             return
-        for key, path in zip(keys, paths, strict=True):
-            try:
-                self._call("delete", key, partial(self._fs.rm_file, path))
-            except ObjectMissingError:
-                continue
+        for key in keys:
+            with suppress(ObjectMissingError):
+                self._call("delete", key, partial(self._remove, self._path(key)))
 
     def list(self, prefix: str) -> Iterator[str]:
         """Yield the keys below the folder `prefix`, sorted."""
@@ -182,23 +186,22 @@ class FsspecStore:
     def list_details(self, prefix: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the keys below the folder `prefix`, sorted, with what the store says of each.
 
-        One listing has all sizes and times; their names differ from store to store.
+        One listing has all sizes and times; their names differ from store to store. Folders are
+        no objects, although s3fs finds those that a server keeps when they are empty.
         """
-        start = self._path(prefix) if prefix else self._root
-        self._fs.invalidate_cache()
         try:
-            found = self._call("list", prefix, lambda: self._fs.find(start, detail=True))
+            found = self._call("list", prefix, lambda: self._find(self._folder(prefix)))
         except ObjectMissingError:
             return
         for path, details in sorted(found.items()):
-            yield path[len(self._root) + 1 :], details
+            if details.get("type") != "directory":
+                yield path.removeprefix(self._filesystems.prefix), details
 
     def folders(self, prefix: str) -> Sequence[str]:
         """Return the names of the folders right below `prefix`, sorted."""
-        start = self._path(prefix) if prefix else self._root
-        self._fs.invalidate_cache()
+        start = self._folder(prefix)
         try:
-            found = self._call("list", prefix, lambda: self._fs.ls(start, detail=True))
+            found = self._call("list", prefix, lambda: self.filesystem.ls(start, detail=True))
         except ObjectMissingError:
             return []
         paths = (item["name"].rstrip("/") for item in found if item["type"] == "directory")
@@ -206,27 +209,79 @@ class FsspecStore:
 
     @property
     def filesystem(self) -> Any:
-        """The fsspec file system, for readers of files that are no part of a storage root."""
-        return self._fs
+        """The fsspec file system of this thread; it may be opened, and so fail, just now."""
+        return self._filesystems.get()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for `store_from_dict` (with the options' secrets)."""
         return {"url": self._url, "options": self._options.to_dict()}
 
     def _path(self, key: str) -> str:
-        return f"{self._root}/{check_key(key)}"
+        return f"{self._filesystems.prefix}{check_key(key)}"
+
+    def _folder(self, prefix: str) -> str:
+        return self._path(prefix) if prefix else self._filesystems.root or self._filesystems.prefix
+
+    def _make_folder(self, key: str, path: str) -> None:
+        """Make the folder of an object, where the file system has folders."""
+        folder = path.rpartition("/")[0]
+        if self._filesystems.has_folders and folder:
+            self._call("write", key, lambda: _make_folder(self.filesystem, folder))
+
+    def _remove(self, path: str) -> None:
+        try:
+            self.filesystem.rm_file(path)
+        except Exception:
+            # Not every file system has an error of its own for a file that is missing.
+            with suppress(FileNotFoundError):
+                self.filesystem.info(path)
+                raise
+
+    def _find(self, folder: str) -> dict[str, dict[str, Any]]:
+        """All files below a folder; unlike fsspec, a folder that cannot be listed is an error."""
+        filesystem = self.filesystem
+        if type(filesystem).find is not AbstractFileSystem.find:
+            return dict(filesystem.find(folder, detail=True))
+        found: dict[str, dict[str, Any]] = {}
+        folders = [folder]
+        while folders:
+            current = folders.pop()
+            with suppress(FileNotFoundError):  # it was removed just now
+                for item in filesystem.ls(current, detail=True):
+                    if item["type"] != "directory":
+                        found[item["name"]] = item
+                    elif item["name"].rstrip("/") != current:
+                        folders.append(item["name"].rstrip("/"))
+        return found
 
     def _call(self, action: str, key: str, function: Callable[[], _T], *, again: bool = True) -> _T:
-        """Make a request, with retries that the file system has or (if it may be repeated) ours."""
+        """Make a request, with retries if it may be repeated."""
         try:
-            if self._scheme in _S3_SCHEMES or not again:
-                return function()
-            bound = self._options.retry_seconds
-            return retrying(function, bound, lambda: f"{action} {self._uri(key)}")
+            return self._again(function, action, key) if again else self._once(function)
         except StorageError:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever it raises
             raise self._explain(action, key, error) from None
+
+    def _again(self, function: Callable[[], _T], action: str, key: str) -> _T:
+        """Make a request, with retries that the file system has or ours."""
+        if self._is_s3:
+            return function()
+        return retrying(
+            lambda: self._once(function),
+            self._options.retry_seconds,
+            lambda: f"{action} {self._uri(key)}",
+        )
+
+    def _once(self, function: Callable[[], _T]) -> _T:
+        try:
+            # A size or a listing that it remembers may be that of another time.
+            self.filesystem.invalidate_cache()
+            return function()
+        except Exception as error:
+            if is_passing(error):
+                self._filesystems.forget()  # its connection may be gone
+            raise
 
     def _uri(self, key: str) -> str:
         return self.uri(key) if key else redact_url(self._url)
@@ -250,14 +305,14 @@ class FsspecStore:
 
     def _delete_batch(self, keys: Sequence[str]) -> None:
         """Remove objects in one request; s3fs would not say which of them could not be removed."""
-        bucket = self._root.partition("/")[0]
+        bucket = self._filesystems.root.partition("/")[0]
         names = [self._path(key).partition("/")[2] for key in keys]
         by_name = dict(zip(names, keys, strict=True))
 
         def request() -> None:
             objects = [{"Key": name} for name in by_name]
             delete = {"Objects": objects, "Quiet": True}
-            answer = self._fs.call_s3("delete_objects", Bucket=bucket, Delete=delete)
+            answer = self.filesystem.call_s3("delete_objects", Bucket=bucket, Delete=delete)
             refused = {e.get("Key", ""): e for e in answer.get("Errors", ())}
             for name in list(by_name):
                 if name not in refused or refused[name].get("Code") == "NoSuchKey":
@@ -282,12 +337,12 @@ class FsspecStore:
             self._quietly(key, discard)
 
     def _remove_quietly(self, key: str, path: str) -> None:
-        if self._fs.exists(path):
-            self._quietly(key, lambda: self._fs.rm_file(path))
+        self._quietly(key, lambda: self._remove(path))
 
     def _quietly(self, key: str, clean_up: Callable[[], Any]) -> None:
         try:
-            clean_up()
+            with suppress(FileNotFoundError):  # nothing of it got there
+                clean_up()
         except Exception as error:  # noqa: BLE001 -- the error that brought us here is raised
             logger.warning(
                 "parts of the failed upload of %s remain until the bucket's lifecycle removes "
@@ -320,7 +375,7 @@ class _Reader(io.RawIOBase):
         self._key = key
         self._size = int(details["size"])
         etag = details.get("ETag")
-        self._match = {"if_match": etag} if etag and store._scheme in _S3_SCHEMES else {}
+        self._match = {"if_match": etag} if etag and store._is_s3 else {}
         self._position = 0
 
     def readable(self) -> bool:
@@ -347,7 +402,7 @@ class _Reader(io.RawIOBase):
         content: bytes = store._call(
             "read",
             self._key,
-            lambda: store._fs.cat_file(path, start=start, end=start + length, **self._match),
+            lambda: store.filesystem.cat_file(path, start=start, end=start + length, **self._match),
         )
         self._position += len(content)
         return content
@@ -364,5 +419,35 @@ class _DeleteRefusedError(OSError):
 def _is_precondition_failure(error: BaseException) -> bool:
     """Return whether S3 answered 412 (there is an object) or 409 (a racing write)."""
     response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
-    code = str((response or {}).get("Error", {}).get("Code", ""))
+    code = str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
     return code in ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
+
+
+def _make_folder(filesystem: Any, folder: str) -> None:
+    # Each failure may be that of another writer who made one of the folders just now.
+    for remaining in reversed(range(folder.count("/") + 2)):
+        try:
+            filesystem.makedirs(folder, exist_ok=True)
+        except Exception as error:
+            if is_passing(error) or not remaining:
+                raise
+            filesystem.invalidate_cache()
+        else:
+            return
+
+
+def _temporary(path: str) -> str:
+    return f"{path}.tmp-{uuid.uuid4().hex}"
+
+
+def _move(filesystem: Any, source: str, target: str) -> None:
+    """Give a file with a name of its own another one, whose file it replaces."""
+    try:
+        filesystem.mv(source, target)
+    except Exception:
+        if filesystem.exists(source) or not filesystem.exists(target):
+            raise
+        return  # a try before this one moved it, and its answer was lost
+    if filesystem.exists(source):  # WebHDFS replaces nothing, and says so where nobody looks
+        filesystem.rm_file(target)
+        filesystem.mv(source, target)

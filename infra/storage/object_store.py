@@ -53,9 +53,12 @@ class StorageOptions:
             cut is found by its checksum and recomputed, so `commit` is the default.
         part_bytes: Size of one part of a multipart upload, in bytes.
         profile: Profile of AWS's shared files; `None` means `AWS_PROFILE`, then `default`.
-        timeout_seconds: How long to wait for a connection, or for the next bytes of an answer.
+        timeout_seconds: How long to wait for a connection, for an answer to begin, or for the next
+            256 KiB of it; then the request is tried again.
         retry_seconds: Failures that pass by themselves (time-outs, throttling, a server that is
             away) are tried again for so long, with growing waits; 0 tries once.
+        filesystem_options: Arguments by name for the fsspec file system of any other URL than
+            `s3://` and local ones (`token`, `account_name`, …), never shown.
     """
 
     endpoint_url: str | None = None
@@ -69,9 +72,17 @@ class StorageOptions:
     profile: str | None = None
     timeout_seconds: float = 15.0
     retry_seconds: float = 60.0
+    filesystem_options: Mapping[str, Any] | None = field(default=None, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         secrets.register(self.secret_key, self.session_token, self.access_key)
+        given = self.filesystem_options or {}
+        secrets.register(*(v for k, v in given.items() if secrets.is_secret_name(k)))
+
+    def __repr__(self) -> str:
+        shown = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.repr}
+        fields = ", ".join(f"{name}={value!r}" for name, value in shown.items())
+        return secrets.redact(f"{type(self).__name__}({fields})")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options that differ from their defaults as plain data (with secrets)."""
@@ -204,5 +215,6 @@ def explain_os_error(action: str, uri: str, error: BaseException) -> StorageErro
     elif isinstance(error, PermissionError) or number in (errno.EACCES, errno.EPERM, errno.EROFS):
         advice = "permission denied; make it accessible to this user, or use another storage root"
     else:
-        advice = f"{type(error).__name__}: {error}"
+        said = str(error).strip().partition("\n")[0]  # libhdfs names every place it looked at
+        advice = f"{type(error).__name__}: {said}"
     return StorageError(f"cannot {action} {uri}: {advice}")

@@ -58,11 +58,13 @@ _PASSING_CLASSES = frozenset(
     (
         "ClientConnectionError",
         "ClientPayloadError",
+        "EOFError",  # of FTP and SSH: the server ended the connection
         "FSTimeoutError",
         "HTTPClientError",
         "IncompleteReadError",
         "ResponseParserError",
         "ServerTimeoutError",
+        "error_temp",  # of FTP: an answer 4xx
     )
 )
 _FINAL_CLASSES = frozenset(("SSLError", "ClientSSLError", "ClientConnectorDNSError"))
@@ -74,6 +76,10 @@ class ShortBodyError(ConnectionError):
 
 class NoAnswerError(ConnectionError):
     """No answer to a request came before the deadline; has the name of the request."""
+
+
+class SlowAnswerError(ConnectionError):
+    """An answer came, but too slowly to wait for; has the name of the request."""
 
 
 def is_passing(error: BaseException) -> bool:
@@ -95,12 +101,16 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def answer_of(error: BaseException) -> tuple[str, int]:
-    """The code and the HTTP status with which an S3 server refused a request; ("", 0) for none."""
+    """S3's code (or "") and the HTTP status with which a server refused a request; 0 for none."""
     for cause in causes(error):
         response = getattr(cause, "response", None)
         if isinstance(response, dict):
             code = str(response.get("Error", {}).get("Code", ""))
             return code, int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+        # aiohttp has it in the error, requests and httpx in its response.
+        status = getattr(cause, "status", None) or getattr(response, "status_code", None)
+        if isinstance(status, int):
+            return "", status
     return "", 0
 
 

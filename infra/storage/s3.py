@@ -3,7 +3,8 @@
 Worker code. Three layers could try a request again; here one does, with one deadline for the whole
 operation. The loops of botocore and of s3fs are off: neither is bounded in time (a server that is
 silent would be waited for 5 x 5 times), they multiply each other, and bodies that are cut short
-pass both of them by. Time-outs are botocore's.
+pass both of them by. Time-outs for a connection and for the next bytes are botocore's; one for
+bodies that trickle is here.
 
 What the options leave out is looked up where AWS's own tools look: the environment, the profile,
 the shared files.
@@ -15,7 +16,8 @@ import asyncio
 import functools
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +28,13 @@ from fsspec.asyn import sync_wrapper
 from s3fs import S3FileSystem
 
 from infra.errors import StorageError, StorageRefusedError
-from infra.storage.retries import NoAnswerError, ShortBodyError, is_passing, wait_seconds
+from infra.storage.retries import (
+    NoAnswerError,
+    ShortBodyError,
+    SlowAnswerError,
+    is_passing,
+    wait_seconds,
+)
 from infra.storage.secrets import redact_urls
 
 if TYPE_CHECKING:
@@ -35,6 +43,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
+
+# Of a body as many bytes (or its rest) must come within the time-out. A bound for the whole body
+# would depend on its size and on the line.
+_LEAST_BYTES = 256 << 10
 
 _deadline: ContextVar[float | None] = ContextVar("s3_deadline", default=None)
 
@@ -45,6 +57,7 @@ class BoundedS3FileSystem(S3FileSystem):
     Args:
         retry_seconds: After so long an operation fails, whatever it waits for; 0 for one try
             without a deadline.
+        timeout_seconds: Within so long the next `_LEAST_BYTES` of a body must come.
         environment: Not looked at; instances are shared between equal arguments only, and one that
             was made in another environment has other credentials.
         arguments: Those of `S3FileSystem`.
@@ -53,14 +66,28 @@ class BoundedS3FileSystem(S3FileSystem):
     retries = 1  # s3fs's own loop
 
     def __init__(
-        self, *args: Any, retry_seconds: float = 60.0, environment: int = 0, **arguments: Any
+        self,
+        *args: Any,
+        retry_seconds: float = 60.0,
+        timeout_seconds: float = 15.0,
+        environment: int = 0,
+        **arguments: Any,
     ) -> None:
         super().__init__(*args, **arguments)
         self._retry_seconds = retry_seconds
+        self._timeout_seconds = timeout_seconds
 
     async def _call_s3(self, method: str, *akwarglist: Any, **kwargs: Any) -> Any:
         call = super()._call_s3
-        return await self._bounded(lambda: call(method, *akwarglist, **kwargs), method)
+        # The body of a listing is read below us, so there is one bound for the whole answer: to
+        # begin, and to end.
+        bound = 2 * self._timeout_seconds if method.startswith("list_") else None
+
+        async def once() -> Any:
+            async with _patience(bound, method):
+                return await call(method, *akwarglist, **kwargs)
+
+        return await self._bounded(once, method)
 
     call_s3 = sync_wrapper(_call_s3)
 
@@ -88,12 +115,30 @@ class BoundedS3FileSystem(S3FileSystem):
             response = await self._call_s3("get_object", **arguments)
             body = response["Body"]
             try:
-                content: bytes = await body.read()
+                content = await self._read_body(body)
             finally:
                 body.close()
             return _checked(content, response, start, end) if ranged else content
 
         return await self._bounded(fetch, "get_object")
+
+    async def _read_body(self, body: Any) -> bytes:
+        """Return a whole body, however long it takes while enough of it comes.
+
+        Raises:
+            SlowAnswerError: Too little came within the time-out.
+        """
+        clock = asyncio.get_running_loop().time
+        pieces: list[bytes] = []
+        came = 0
+        async with _patience(self._timeout_seconds, "get_object") as bound:
+            while piece := await body.read(_LEAST_BYTES):
+                pieces.append(piece)
+                came += len(piece)
+                if came >= _LEAST_BYTES:
+                    came = 0
+                    bound.reschedule(clock() + self._timeout_seconds)
+        return b"".join(pieces)
 
     async def _bounded(self, call: Callable[[], Awaitable[_T]], name: str) -> _T:
         """Try until the deadline, which calls inside this one share."""
@@ -123,6 +168,22 @@ class BoundedS3FileSystem(S3FileSystem):
                 await asyncio.sleep(wait)
         finally:
             _deadline.reset(token)
+
+
+@asynccontextmanager
+async def _patience(seconds: float | None, name: str) -> AsyncIterator[asyncio.Timeout]:
+    """A time-out for one try, whose error has the name of the request; None for no bound.
+
+    Raises:
+        SlowAnswerError: The time is over.
+    """
+    try:
+        async with asyncio.timeout(seconds) as bound:
+            yield bound
+    except TimeoutError:
+        if bound.expired():
+            raise SlowAnswerError(name) from None
+        raise
 
 
 def s3_filesystem(options: StorageOptions) -> BoundedS3FileSystem:
@@ -162,6 +223,7 @@ def s3_filesystem(options: StorageOptions) -> BoundedS3FileSystem:
         secret=options.secret_key,
         token=options.session_token,
         retry_seconds=options.retry_seconds,
+        timeout_seconds=options.timeout_seconds,
         environment=hash(tuple(sorted(i for i in os.environ.items() if i[0].startswith("AWS_")))),
         config_kwargs=config,
         client_kwargs={"region_name": options.region} if options.region else {},

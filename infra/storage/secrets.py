@@ -18,16 +18,22 @@ _QUERY = re.compile(
     r"(?i)(?<=[?&])((?:x-amz-(?:signature|credential|security-token)|signature|awsaccesskeyid|sig"
     r"|token|access_key|secret|password)=)[^&\s'\"]+"
 )
+_NAME = re.compile(r"(?i)pass|secret|token|key|credential|connection_string|auth")
 _lock = threading.Lock()
 _registered: set[str] = set()
 
 
-def register(*values: str | None) -> None:
-    """Let these values be replaced in all texts from now on."""
-    found = {value for value in values if value and len(value) >= _MIN_LENGTH}
+def register(*values: object) -> None:
+    """Let those of these values that are texts be replaced in all texts from now on."""
+    found = {value for value in values if isinstance(value, str) and len(value) >= _MIN_LENGTH}
     if not found <= _registered:
         with _lock:
             _registered.update(found)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether an option of this name may hold a secret."""
+    return bool(_NAME.search(name))
 
 
 def redact(text: str) -> str:

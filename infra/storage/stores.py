@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from infra.errors import StorageError
-from infra.storage.object_store import ObjectStore, StorageOptions
+from infra.errors import StorageError, StorageRefusedError
+from infra.storage.object_store import ObjectStore, StorageOptions, redact_url
 
 
 def open_store(
@@ -24,7 +24,8 @@ def open_store(
         options: How to reach it.
 
     Raises:
-        StorageError: The URL's scheme is unknown or its package is not installed.
+        StorageError: The URL is chained, its scheme is unknown, its package is not installed, or
+            it lacks what the file system needs.
     """
     # Imported late: settings open stores, and pyarrow and fsspec cost time to load.
     from infra.storage.local_store import LocalStore
@@ -34,9 +35,18 @@ def open_store(
     text = os.fspath(url)
     if not text:
         raise StorageError("the storage root is empty; give a local folder or an s3:// URL")
-    if text.startswith("file://"):
-        return LocalStore(unquote(text.removeprefix("file://")), options)
-    if "://" not in text:
+    scheme, separator, path = text.partition("://")
+    if separator and scheme in ("file", "local"):
+        return LocalStore(unquote(path), options)
+    if "::" in text:
+        from infra.storage.filesystems import is_chained
+
+        if is_chained(text):
+            raise StorageRefusedError(
+                f"cannot open {redact_url(text)}: chained URLs are no storage, since a cache or an "
+                "archive would hide what other processes write and lose; give the inner URL"
+            )
+    if not separator:
         return LocalStore(text, options)
     from infra.storage.fsspec_store import FsspecStore
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,7 +19,8 @@ from infra.storage.fsspec_store import FsspecStore
 from infra.storage.object_store import ObjectMissingError, ObjectStore, explain_os_error
 from infra.tables.expiry import StoredObject
 
-_TIMES = ("LastModified", "last_modified", "mtime", "created", "updated")
+_TIMES = ("LastModified", "last_modified", "mtime", "created", "updated", "modify")
+_DIGITS = re.compile(r"^(\d{8})(\d{6})(\.\d+)?$")
 
 
 def list_objects(store: ObjectStore, prefix: str) -> Iterator[StoredObject]:
@@ -29,8 +31,6 @@ def list_objects(store: ObjectStore, prefix: str) -> Iterator[StoredObject]:
     """
     if isinstance(store, FsspecStore):
         for key, details in store.list_details(prefix):
-            if details.get("type") == "directory":
-                continue  # what s3fs finds where a server keeps an empty folder
             yield StoredObject(key, int(details["size"]), _remote_time(store, key, details))
         return
     for key in store.list(prefix):
@@ -97,7 +97,8 @@ def _remote_time(store: ObjectStore, key: str, details: Mapping[str, Any]) -> da
         if isinstance(value, int | float):
             return datetime.datetime.fromtimestamp(value, tz=datetime.UTC)
         if isinstance(value, str):
-            value = datetime.datetime.fromisoformat(value)
+            # FTP has no `T` in it; `20261122T120000` would be ISO's.
+            value = datetime.datetime.fromisoformat(_DIGITS.sub(r"\1T\2", value))
         if isinstance(value, datetime.datetime):
             return value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
     raise StorageError(

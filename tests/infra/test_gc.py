@@ -402,8 +402,11 @@ class Refusing(FsspecStore):
 
     def __init__(self, code: str, status: int) -> None:
         super().__init__("s3://bucket/root", StorageOptions(region="us-east-1"))
-        self._fs = self
         self.answer = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+
+    @property
+    def filesystem(self) -> Refusing:
+        return self
 
     def call_s3(self, method: str, **_: str) -> None:
         raise botocore.exceptions.ClientError(self.answer, method)

@@ -1,4 +1,4 @@
-"""The contract of `ObjectStore`, for a local folder, memory and a real S3 server."""
+"""The contract of `ObjectStore`, for a local folder, memory, and real servers of S3 and FTP."""
 
 from __future__ import annotations
 
@@ -16,17 +16,21 @@ from infra.errors import StorageError
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
 from infra.storage.stores import open_store, store_from_dict
+from tests.ftp_server import FtpServer, ftp_server
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
 
-__all__ = ["s3_server"]
+__all__ = ["ftp_server", "s3_server"]
 
 
-@pytest.fixture(params=["local", "memory", pytest.param("s3", marks=pytest.mark.s3)])
+@pytest.fixture(params=["local", "memory", "ftp", pytest.param("s3", marks=pytest.mark.s3)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectStore]:
     if request.param == "local":
         yield open_store(tmp_path / "root")
     elif request.param == "memory":
         yield open_store(f"memory://{tmp_path.name}/root")
+    elif request.param == "ftp":
+        ftp: FtpServer = request.getfixturevalue("ftp_server")
+        yield open_store(ftp.new_root())
     else:
         server: S3Server = request.getfixturevalue("s3_server")
         yield open_store(server.new_root(), server.options)
