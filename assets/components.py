@@ -30,7 +30,6 @@ from assets.planning import PlanQuery
 from assets.resources import EngineResource
 from assets.translation import translated
 from assets.translator import StageProps, StageTranslator
-from planner.options import PlannerOptions
 
 PLANS_FOLDER = "plans"
 
@@ -84,7 +83,7 @@ class StagecoachProject(dg.Component, dg.Resolvable):
         dg.Resolver(
             _resolve_texts,
             model_field_type=_Texts,
-            description="Options of the planner, by name.",
+            description="Options of the planner, by name, above settings file and environment.",
             examples=[{"num_partitions": 64}],
         ),
     ] = field(default_factory=dict)
@@ -168,14 +167,13 @@ class StagecoachProject(dg.Component, dg.Resolvable):
             settings_file=self.settings_file or "",
             settings=self.settings,
         )
-        zone = engine.engine_settings().time_zone
         return build_definitions(
             queries=self.queries,
             catalog=self.catalog,
             storage=self.storage,
             plans=plans if self.plans or plans.is_dir() else None,
             translator=self.get_translator(),
-            options=PlannerOptions().updated({"time_zone": zone, **self.options}),
+            options=engine.configuration().planner.updated(self.options, "component"),
             engine=engine,
             plan=self.get_plan(),
             schedules_run=self.schedules_run,

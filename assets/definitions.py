@@ -42,7 +42,7 @@ from assets.specs import (
 from assets.translator import StageTranslator
 from infra.catalog.catalog import FileCatalog, load_catalog
 from infra.errors import StorageError
-from infra.settings import EngineSettings
+from infra.settings import load_configuration
 from planner.catalog import Catalog, MappingCatalog, TableInfo
 from planner.errors import CatalogError
 from planner.options import PlannerOptions
@@ -80,7 +80,7 @@ def build_definitions(
         plans: Folder of compiled plans; a query whose plan is there and is of its present text is
             not planned, and its tables are not looked at.
         translator: How stages look in Dagster; override a method of `StageTranslator` to change it.
-        options: Knobs of the planner.
+        options: Knobs of the planner; as the settings of `engine` say if not given.
         engine: What runs stages; by default an `EngineResource` for this catalog and storage.
         plan: How a query gets its plan. By default a plan is kept in the storage and used until
             the query, the columns of its tables or their magnitude change.
@@ -97,8 +97,11 @@ def build_definitions(
     engine = engine or EngineResource(
         catalog=str(catalog), storage_root=str(storage) if storage is not None else ""
     )
-    settings = engine.engine_settings() if isinstance(engine, EngineResource) else EngineSettings()
-    options = options or PlannerOptions(time_zone=settings.time_zone)
+    if isinstance(engine, EngineResource):
+        found = engine.configuration()
+    else:
+        found = load_configuration(overrides={} if storage is None else {"storage_root": storage})
+    settings, options = found.engine, options or found.planner
     tables = load_catalog(catalog, settings.storage_options)
     project = queries if isinstance(queries, Project) else load_project(queries)
     if clashes := find_clashes(project.queries, tables.table_names()):

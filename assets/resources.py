@@ -22,8 +22,15 @@ from assets.observing import Observer
 from assets.parameters import bind_parameters
 from infra.catalog.catalog import load_catalog
 from infra.catalog.statistics import FooterCache
-from infra.errors import ShuffleReadError, StorageError
-from infra.settings import EngineSettings, load_settings
+from infra.errors import ConfigError, ShuffleReadError, StorageError
+from infra.masking import holds_secrets
+from infra.settings import (
+    Configuration,
+    EngineSettings,
+    load_configuration,
+    setting_names,
+    variable_of,
+)
 from infra.storage.layout import table_prefix
 from infra.storage.object_store import ObjectStore
 from infra.tables.catalog import PlannedTable, PublishedCatalog, TableCatalog
@@ -267,6 +274,20 @@ class _Run:
             request.progress(progress.completed, progress.total)
 
 
+def _refuse_secrets(given: Mapping[str, str]) -> None:
+    """Refuse settings that Dagster would store, and show in its UI.
+
+    Raises:
+        ConfigError: One has a secret in it.
+    """
+    for name in given.keys() & setting_names():
+        if holds_secrets(getattr(EngineSettings().updated({name: given[name]}), name)):
+            raise ConfigError(
+                f"setting {name} of the engine resource has a secret in it, which Dagster would "
+                f"store and show; give it as the variable {variable_of(name)}"
+            )
+
+
 class EngineResource(dg.ConfigurableResource[StageEngine]):
     """Engine, storage and catalog of the runs of a code location.
 
@@ -281,21 +302,30 @@ class EngineResource(dg.ConfigurableResource[StageEngine]):
     )
     settings_file: str = Field(default="", description="A YAML file of settings; empty: none.")
     settings: Mapping[str, str] = Field(
-        default={}, description="Further settings by name, above file and environment."
+        default={},
+        description="Further settings by name, above file and environment; options of the planner "
+        "as `planner.NAME`.",
     )
     _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
     _engine: StageEngine | None = PrivateAttr(default=None)
 
-    def engine_settings(self) -> EngineSettings:
-        """The settings of the runs.
+    def configuration(self) -> Configuration:
+        """The settings of the runs, and how their queries are planned.
 
         Raises:
-            ConfigError: For an unknown name or a value that does not fit.
+            ConfigError: For an unknown name, a value that does not fit, or one with a secret in it.
+            OptionError: The same of an option of the planner.
         """
         overrides = dict(self.settings)
         if self.storage_root:
             overrides["storage_root"] = self.storage_root
-        return load_settings(self.settings_file or None, overrides=overrides)
+        found = load_configuration(self.settings_file or None, overrides=overrides)
+        _refuse_secrets(overrides)
+        return found
+
+    def engine_settings(self) -> EngineSettings:
+        """The settings of the runs; see `configuration`."""
+        return self.configuration().engine
 
     def run_stage(self, request: StageRequest) -> StageMetadata:
         """Run a stage; see `StageRunner`."""

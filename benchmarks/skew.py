@@ -104,7 +104,7 @@ def measure(
     }
     for turn in range(repeat + 1):
         for name, fact, options, adaptive in cases:
-            settings: dict[str, object] = {"adaptive": adaptive}
+            settings = {"adaptive_skew": adaptive, "adaptive_broadcast": adaptive}
             with connect(
                 catalog, storage, settings=settings, options={**_OPTIONS, **options}
             ) as session:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from infra.described import DescribedField, described_fields
-from infra.settings import ENVIRONMENT_PREFIX, FILE_VARIABLE, EngineSettings
+from infra.settings import ENVIRONMENT_PREFIX, FILE_VARIABLE, EngineSettings, variable_of
 from infra.storage.object_store import StorageOptions
 from planner.options import PlannerOptions
 
@@ -38,8 +38,9 @@ def page() -> str:
         "",
         "## Planner options",
         "",
-        "`PlannerOptions` in `planner/options.py`: `--set planner.NAME=VALUE` and",
-        "`connect(options={…})`.",
+        "`PlannerOptions` in `planner/options.py`: the section `planner` of the settings file,",
+        f"`{variable_of('planner.NAME')}` in the environment (upper case),",
+        "`--set planner.NAME=VALUE` and `connect(options={…})`. Sizes may have a unit, too.",
         "",
         *_table(described_fields(PlannerOptions)),
     ]

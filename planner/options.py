@@ -1,34 +1,32 @@
 """Knobs of the planner, each with its unit, its default and what 0 means.
 
-In: `name=value` pairs from the command line or a project. Out: frozen `PlannerOptions`.
+In: values by name, from wherever they are set. Out: frozen `PlannerOptions`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 from typing import Literal as OneOf
 
 from planner.errors import OptionError
+from planner.option_values import Limits, ValueRule, in_source, refusal, rules_of
 
 PlanPhase = OneOf["logical", "optimized", "physical", "stages"]
-_NOT_NEGATIVE = (
-    "num_partitions",
-    "broadcast_bytes",
-    "inline_bytes",
-    "single_task_bytes",
-    "key_list_bytes",
-    "bloom_bytes",
-)
-
 EngineChoice = OneOf["auto", "duckdb", "spark"]
+
+PREFIX = "planner."
+"""Of the name of an option where settings of a run have names, too."""
+
+_MAX_PARTITIONS = 65_535
 
 
 @dataclass(frozen=True)
 class PlannerOptions:
-    """What may be set with `--set planner.<name>=<value>`.
+    """The knobs of the planner. Sizes are bytes.
 
     Args:
         num_partitions: Partitions of a shuffle; 0 chooses by the estimated bytes.
@@ -67,31 +65,33 @@ class PlannerOptions:
     exact_math: bool = True
 
     def __post_init__(self) -> None:
-        for name in _NOT_NEGATIVE:
-            if getattr(self, name) < 0:
-                raise OptionError(f"planner.{name} must not be negative")
-        if self.partition_bytes <= 0:
-            raise OptionError("planner.partition_bytes must be positive")
-        if self.num_partitions > 65_535:
-            raise OptionError("planner.num_partitions must not exceed 65535")
-        if self.engine not in ("auto", "duckdb", "spark"):
-            raise OptionError(f"planner.engine is '{self.engine}'; use auto, duckdb or spark")
+        for name, rule in _rules().items():
+            if not rule.fits(value := getattr(self, name)):
+                raise OptionError(refusal(f"{PREFIX}{name}", value, rule.allowed))
 
-    def updated(self, settings: Mapping[str, str]) -> PlannerOptions:
-        """These options with some set from text.
+    def updated(self, values: Mapping[str, object], source: str = "") -> PlannerOptions:
+        """These options with some set, each to a value of the right type or its text.
 
         Args:
-            settings: Values by option name, without the `planner.` prefix.
+            values: By option name, without the `planner.` prefix.
+            source: Where they come from, for messages.
 
         Raises:
             OptionError: For an unknown name or a value that does not fit.
         """
-        known = {f.name: f for f in dataclasses.fields(self)}
+        rules = _rules()
         changes: dict[str, Any] = {}
-        for name, text in settings.items():
-            if name not in known:
-                raise OptionError(f"unknown option planner.{name}; there are {', '.join(known)}")
-            changes[name] = _parse(name, text, getattr(self, name))
+        for name, value in values.items():
+            if name not in rules:
+                known = ", ".join(rules)
+                raise OptionError(
+                    f"unknown option {PREFIX}{name}{in_source(source)}; there are {known}"
+                )
+            try:
+                changes[name] = rules[name].read(value)
+            except ValueError:
+                text = refusal(f"{PREFIX}{name}", value, rules[name].allowed, source)
+                raise OptionError(text) from None
         return dataclasses.replace(self, **changes)
 
     def texts(self) -> dict[str, str]:
@@ -100,14 +100,10 @@ class PlannerOptions:
         return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in values.items()}
 
 
-def _parse(name: str, text: str, current: object) -> object:
-    if isinstance(current, bool):
-        if text.lower() not in ("true", "false"):
-            raise OptionError(f"planner.{name} must be true or false, not '{text}'")
-        return text.lower() == "true"
-    if isinstance(current, int):
-        try:
-            return int(text)
-        except ValueError:
-            raise OptionError(f"planner.{name} must be a whole number, not '{text}'") from None
-    return text
+@functools.cache
+def _rules() -> Mapping[str, ValueRule]:
+    numbers = (f.name for f in dataclasses.fields(PlannerOptions) if type(f.default) is int)
+    limits = dict.fromkeys(numbers, Limits())
+    limits["partition_bytes"] = Limits(above=True)
+    limits["num_partitions"] = Limits(high=_MAX_PARTITIONS)
+    return rules_of(PlannerOptions, limits=limits, choices={"engine": get_args(EngineChoice)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 
 from stagecoach.project_files import ChosenFiles, choose_files, project_option
 from stagecoach.session import DEFAULT_CATALOG, connect
-from stagecoach.storage_root import DEFAULT_STORAGE, STORAGE_VARIABLE
+from stagecoach.storage_root import DEFAULT_STORAGE
 
 if TYPE_CHECKING:
     from stagecoach.session import Session
@@ -29,6 +28,10 @@ class Settings:
 
     planner: dict[str, object]
     engine: dict[str, object]
+
+    def values(self) -> dict[str, object]:
+        """All of them by name, options of the planner as `planner.…`."""
+        return self.engine | {f"planner.{name}": value for name, value in self.planner.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,9 +106,8 @@ def storage_option(command: _F) -> _F:
     return click.option(
         "--storage",
         metavar="URL",
-        envvar=STORAGE_VARIABLE,
         help="Folder or s3:// URL of shuffles and runs "
-        f"[default: ${STORAGE_VARIABLE}, or {DEFAULT_STORAGE}]",
+        f"[default: $STAGECOACH_STORAGE_ROOT, or {DEFAULT_STORAGE}]",
     )(command)
 
 
@@ -254,12 +256,10 @@ def open_session(catalog: str, storage: str | None, settings: Settings) -> Sessi
 
 
 def _check_zone(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    if value is None:
-        return None
-    try:
-        zoneinfo.ZoneInfo(value)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+    from planner.option_values import is_time_zone
+
+    if value is not None and not is_time_zone(value):
         raise click.BadParameter(
             f"'{value}' is no time zone; give an IANA name such as UTC or Europe/Berlin"
-        ) from None
+        )
     return value

@@ -49,10 +49,11 @@ def connect(
 
     Args:
         catalog: The catalog file.
-        storage: Folder or URL of shuffles and results; `STAGECOACH_STORAGE` or
+        storage: Folder or URL of shuffles and results; as the settings say, or
             `.stagecoach/storage` by default.
-        settings: Values of `infra.settings.EngineSettings`, such as `master`, by name.
-        options: Values of `planner.options.PlannerOptions`, such as `num_partitions`, by name.
+        settings: Values of `infra.settings.EngineSettings`, such as `master`, by name; what is not
+            given comes from the environment, then from the settings file.
+        options: Values of `planner.options.PlannerOptions`, such as `num_partitions`, likewise.
 
     Raises:
         CatalogError: The catalog file cannot be used.
@@ -60,21 +61,17 @@ def connect(
         OptionError: For an unknown option or a value that does not fit.
     """
     from infra.catalog.catalog import load_catalog
-    from infra.settings import load_settings
-    from planner.options import PlannerOptions
+    from infra.settings import load_configuration
+    from planner.options import PREFIX
 
-    engine = load_settings(overrides=with_storage(settings or {}, storage))
-    texts = {name: _option_text(value) for name, value in (options or {}).items()}
-    texts.setdefault("time_zone", engine.time_zone)
+    overrides = with_storage(settings or {}, storage)
+    overrides |= {f"{PREFIX}{name}": value for name, value in (options or {}).items()}
+    found = load_configuration(overrides=overrides)
     return Session(
-        catalog=load_catalog(Path(catalog), engine.storage_options),
-        settings=engine,
-        options=PlannerOptions().updated(texts),
+        catalog=load_catalog(Path(catalog), found.engine.storage_options),
+        settings=found.engine,
+        options=found.planner,
     )
-
-
-def _option_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class Session:

@@ -1,4 +1,4 @@
-"""The storage root: in, what the user says and the environment; out, its address or its store."""
+"""The storage root: in, what the user says; out, its address or its store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from infra.storage.object_store import ObjectStore
 
 DEFAULT_STORAGE = ".stagecoach/storage"
-STORAGE_VARIABLE = "STAGECOACH_STORAGE"
 
 
 def open_storage(storage: str | os.PathLike[str] | None = None) -> ObjectStore:
@@ -31,8 +30,6 @@ def storage_root(storage: str | os.PathLike[str] | None = None) -> str:
 def with_storage(
     settings: Mapping[str, object], storage: str | os.PathLike[str] | None
 ) -> dict[str, object]:
-    """Return settings with the storage root that is given here, or else by the environment."""
-    given = dict(settings)
-    if root := os.fspath(storage or os.environ.get(STORAGE_VARIABLE) or ""):
-        given["storage_root"] = root
-    return given
+    """Return settings with the storage root that is given here, if one is."""
+    root = os.fspath(storage or "")
+    return {**settings, "storage_root": root} if root else dict(settings)

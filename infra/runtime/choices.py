@@ -5,6 +5,7 @@ It lies in the manifest's metrics, so that whoever reuses the output can still t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ MAX_TABLES = 20
 """Most scans that are told of one by one."""
 
 MAX_DECISIONS = 20
-"""Most decisions that are told of."""
+"""Most decisions that are told of one by one."""
 
 
 def input_choices(
@@ -76,8 +77,17 @@ def task_choices(settings: EngineSettings, slots: int) -> dict[str, int]:
 
 
 def adaptive_choices(decisions: Sequence[Decision]) -> dict[str, Any]:
-    """What was decided by the sizes of the inputs; nothing where nothing was."""
+    """What was decided by the sizes of the inputs; nothing where nothing was.
+
+    Of many decisions the last ones are counted by kind: `7 further decisions: 5 skew, 2 prune`.
+    """
     told = [decision.to_dict() for decision in decisions[:MAX_DECISIONS]]
+    if rest := Counter(decision.kind for decision in decisions[MAX_DECISIONS:]):
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in rest.items())
+        plural = "" if rest.total() == 1 else "s"
+        told.append(
+            {"kind": "more", "text": f"{rest.total():,} further decision{plural}: {counts}"}
+        )
     return {"adaptive": told} if told else {}
 
 

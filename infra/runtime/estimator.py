@@ -186,6 +186,7 @@ def assign_tasks(
     target_task_bytes: int,
     min_task_bytes: int,
     hot: Sequence[HotPartition] = (),
+    coalesce: bool = True,
 ) -> tuple[TaskAssignment, ...]:
     """The tasks of a stage, branch by branch, in the order of their inputs.
 
@@ -196,6 +197,7 @@ def assign_tasks(
         target_task_bytes: Input of a task above which there are more tasks than slots.
         min_task_bytes: Input below which a further task is not worth it.
         hot: Partitions that several tasks may read, where that ends sooner.
+        coalesce: Whether a task may read several partitions where the query does not ask for it.
 
     Raises:
         InternalPlanError: If partitioned leaves of a branch differ in their number of partitions.
@@ -216,7 +218,9 @@ def assign_tasks(
         requested = requested_tasks(stage, branch)
         if requested is None or requested.at_most:
             most = count if requested is None else min(count, requested.count)
-            shares = _divide(branch, sizes, most, cost, hot)
+            # A hint asks for few tasks, whatever is decided here.
+            joins = coalesce or requested is not None
+            shares = _divide(branch, sizes, most, cost, hot, joins)
         else:
             shares = _one_each(branch, sizes)
         for slices, num_bytes in shares:
@@ -262,33 +266,44 @@ class _TaskCost:
 
 
 def _divide(
-    branch: Branch, sizes: InputSizes, count: int, cost: _TaskCost, hot: Sequence[HotPartition]
+    branch: Branch,
+    sizes: InputSizes,
+    count: int,
+    cost: _TaskCost,
+    hot: Sequence[HotPartition],
+    coalesce: bool,
 ) -> list[_Share]:
     if branch.kind == "splits" and len(branch.leaves) == 1:
         leaf = branch.leaves[0]
         shares = _split_files(sizes.scans[leaf], count)
         return [({leaf: ScanSlice(files)}, size) for files, size in shares]
     if branch.kind == "partitions":
-        return _divide_partitions(branch, sizes, count, cost, hot)
+        return _divide_partitions(branch, sizes, count, cost, hot, coalesce)
     whole = {leaf: sizes.whole(leaf) for leaf in branch.leaves}
     return [(whole, sum(sizes.num_bytes(leaf) for leaf in branch.leaves))]
 
 
 def _divide_partitions(
-    branch: Branch, sizes: InputSizes, count: int, cost: _TaskCost, hot: Sequence[HotPartition]
+    branch: Branch,
+    sizes: InputSizes,
+    count: int,
+    cost: _TaskCost,
+    hot: Sequence[HotPartition],
+    coalesce: bool,
 ) -> list[_Share]:
     lengths = {len(sizes.partitions[leaf]) for leaf in branch.leaves}
     if len(lengths) != 1:
         raise InternalPlanError(f"inputs that are joined have {sorted(lengths)} partitions")
     columns = [sizes.partitions[leaf] for leaf in branch.leaves]
     weights = [sum(parts) for parts in zip(*columns, strict=True)]
-    result = _ranges(branch, weights, 0, len(weights), count)
+    result = _ranges(branch, weights, 0, len(weights), count if coalesce else None)
     pieces = {h.partition: h for h in hot if h.leaf in branch.leaves}
     if not pieces or count < 2:
         return result
     ends = cost.of(result) * _WORTH
     for finer in range(1, _FINEST + 1):
-        found = _with_pieces(branch, weights, pieces, sum(weights) / count / finer)
+        fair = sum(weights) / count / finer
+        found = _with_pieces(branch, weights, pieces, fair, coalesce)
         if (end := cost.of(found)) < ends:
             # Spark starts tasks in order, and the largest should not be the last to start.
             result, ends = sorted(found, key=lambda share: -share[1]), end * _WORTH
@@ -306,11 +321,12 @@ def _one_each(branch: Branch, sizes: InputSizes) -> list[_Share]:
 
 
 def _ranges(
-    branch: Branch, weights: Sequence[int], start: int, end: int, count: int
+    branch: Branch, weights: Sequence[int], start: int, end: int, count: int | None
 ) -> list[_Share]:
-    """Partitions `start` to `end` in at most `count` ranges."""
+    """Partitions `start` to `end` in at most `count` ranges; None for a range each."""
     result: list[_Share] = []
-    for low, high in cut_evenly(weights[start:end], count):
+    each = [(place, place + 1) for place in range(end - start)]
+    for low, high in each if count is None else cut_evenly(weights[start:end], count):
         part = PartitionRange(start + low, start + high)
         slices: dict[int, LeafSlice] = dict.fromkeys(branch.leaves, part)
         result.append((slices, sum(weights[part.low : part.high])))
@@ -318,14 +334,19 @@ def _ranges(
 
 
 def _with_pieces(
-    branch: Branch, weights: Sequence[int], hot: Mapping[int, HotPartition], fair: float
+    branch: Branch,
+    weights: Sequence[int],
+    hot: Mapping[int, HotPartition],
+    fair: float,
+    coalesce: bool,
 ) -> list[_Share]:
     """Tasks of about `fair` bytes, with hot partitions in pieces."""
     result: list[_Share] = []
     start = 0
     for partition in [*sorted(hot), len(weights)]:
         if between := sum(weights[start:partition]):
-            result += _ranges(branch, weights, start, partition, max(1, round(between / fair)))
+            count = max(1, round(between / fair)) if coalesce else None
+            result += _ranges(branch, weights, start, partition, count)
         if partition in hot:
             found = hot[partition]
             size = sum(found.file_bytes)

@@ -230,7 +230,8 @@ def run_spark(attempt: Attempt) -> Output:
         attempt.snapshot,
         attempt.manifests,
         attempt.parameters,
-        adaptive=attempt.store if attempt.settings.adaptive else None,
+        settings=attempt.settings,
+        store=attempt.store,
     )
     decisions = (*decisions, *not_applied(stage))
     _log_decisions(attempt, decisions)

@@ -163,7 +163,7 @@ def build_specs(
     sizes = input_sizes(graph, stage, snapshot, manifests, parameters, chunk_scans)
     store = store_from_dict(settings.store)
     pruned: list[Decision] = []
-    if engine_settings.adaptive:
+    if engine_settings.decides("prune"):
         sizes, pruned = KeyPruner(stage, snapshot, manifests, store).prune(sizes)
     indexes = _InputIndexes(stage, manifests, store)
     divided = divide_stage(
@@ -203,7 +203,7 @@ def build_specs(
         )
         for index, assignment in enumerate(divided.tasks)
     )
-    if engine_settings.adaptive:
+    if engine_settings.decides("passing"):
         rule = TrialRule(engine_settings.passing_share, row_sql)
         specs = with_trials(stage, specs, rule, snapshot, manifests)
     return StageTasks(specs, (*pruned, *divided.decisions))
@@ -232,15 +232,16 @@ def whole_leaves(
     chunk_scans = plan_chunk_scans(graph, stage, snapshot, parameters)
     sizes = input_sizes(graph, stage, snapshot, manifests, parameters, chunk_scans)
     decisions: list[Decision] = []
-    if adaptive is not None:
-        pruner = KeyPruner(stage, snapshot, manifests, adaptive, row_groups=False)
+    if settings.decides("prune"):
+        pruner = KeyPruner(stage, snapshot, manifests, store, row_groups=False)
         sizes, decisions = pruner.prune(sizes)
+    if settings.decides("empty"):
         sizes, useless = without_useless(stage, sizes)
         decisions += useless
     slices = [sizes.whole(position) for position in range(len(stage.leaves))]
     slices = [
         sizes.empty(position)
-        if adaptive is not None and sizes.reads_nothing(position, part)
+        if settings.decides("empty") and sizes.reads_nothing(position, part)
         else part
         for position, part in enumerate(slices)
     ]

@@ -9,19 +9,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from stagecoach.options import debug_option, read_settings, storage_option, text_or_json_option
-from stagecoach.storage_root import DEFAULT_STORAGE, STORAGE_VARIABLE
+from stagecoach.storage_root import DEFAULT_STORAGE, with_storage
 from stagecoach.terminal import configure_logging
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from infra.settings import EffectiveSetting
+    from infra.effective_settings import EffectiveSetting
 
-_OTHER_VARIABLES = (STORAGE_VARIABLE, "STAGECOACH_CATALOG", "STAGECOACH_SETTINGS")
-_PLANNER = "planner."
+_OTHER_VARIABLES = ("STAGECOACH_CATALOG", "STAGECOACH_SETTINGS")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +43,7 @@ class _Shown:
         """The value for people."""
         from infra.described import bytes_text
 
-        if self.name.endswith("_bytes"):
+        if self.name.endswith("_bytes") and isinstance(self.value, int):
             text = bytes_text(self.value)
         elif isinstance(self.value, dict):
             text = json.dumps(self.value) if self.value else "-"
@@ -78,9 +76,7 @@ class _Shown:
 @click.option("--verbose", "-v", is_flag=True, help="Say what each setting means, too.")
 @text_or_json_option
 @debug_option
-@click.pass_context
 def config(
-    context: click.Context,
     storage: str | None,
     path: str | None,
     assignments: tuple[str, ...],
@@ -90,51 +86,34 @@ def config(
 ) -> None:
     """Show the value of every setting and planner option, and where it came from.
 
-    What is nearer wins: --set, then (of settings) STAGECOACH_NAME in the environment, then the
-    settings file. Secrets are masked.
+    What is nearer wins: --set, then STAGECOACH_NAME (of an option STAGECOACH_PLANNER__NAME) in the
+    environment, then the settings file. Secrets are masked.
     """
-    from infra.settings import effective_settings
+    from infra.effective_settings import effective_options, effective_settings
+    from infra.settings import load_configuration, setting_names
 
     configure_logging(debug=debug)
     given = read_settings(assignments)
-    overrides: dict[str, Any] = dict(given.engine)
-    if storage:
-        overrides["storage_root"] = storage
-    found = effective_settings(path, overrides=overrides)
-    sources = {setting.name: setting.source for setting in found}
-    if storage and context.get_parameter_source("storage") is ParameterSource.ENVIRONMENT:
-        sources["storage_root"] = f"variable {STORAGE_VARIABLE}"
-    settings = [
-        _Shown(name=s.name, value=s.shown, source=sources[s.name], resolved=_resolved(s))
-        for s in found
-    ]
-    options = _options(given.planner, {s.name: s for s in found}["time_zone"])
+    found = load_configuration(path, overrides=with_storage(given.values(), storage))
+    settings = [_shown(setting) for setting in effective_settings(found)]
+    options = [_shown(option) for option in effective_options(found)]
     if output_format == "json":
         shown = {"settings": settings, "options": options}
         described = {kind: [item.to_json() for item in items] for kind, items in shown.items()}
         click.echo(json.dumps(described, indent=2, ensure_ascii=False))
     else:
         _print_text([*settings, *options], verbose=verbose)
-    for variable, meant in _mistaken_variables([s.name for s in found]):
-        click.echo(f"warning: {variable} is no setting; do you mean {meant}?", err=True)
+    for warning in _warnings(setting_names()):
+        click.echo(f"warning: {warning}", err=True)
 
 
-def _options(given: Mapping[str, object], time_zone: EffectiveSetting) -> list[_Shown]:
-    """The planner options of a session that is given some of them.
-
-    Raises:
-        OptionError: For an unknown option or a value that does not fit.
-    """
-    from planner.options import PlannerOptions
-
-    texts = {name: str(value) for name, value in given.items()}
-    # As `connect` does: unless it is given, the zone is that of the settings.
-    options = PlannerOptions().updated({"time_zone": time_zone.value, **texts})
-    sources = {"time_zone": time_zone.source, **dict.fromkeys(texts, "argument")}
-    return [
-        _Shown(name=f"{_PLANNER}{name}", value=value, source=sources.get(name, "default"))
-        for name, value in vars(options).items()
-    ]
+def _shown(setting: EffectiveSetting) -> _Shown:
+    return _Shown(
+        name=setting.name,
+        value=setting.shown,
+        source=setting.source,
+        resolved=_resolved(setting),
+    )
 
 
 def _print_text(shown: Sequence[_Shown], *, verbose: bool) -> None:
@@ -150,11 +129,15 @@ def _print_text(shown: Sequence[_Shown], *, verbose: bool) -> None:
 def _meanings() -> dict[str, str]:
     from infra.described import described_fields
     from infra.settings import EngineSettings
-    from planner.options import PlannerOptions
+    from infra.storage.object_store import StorageOptions
+    from planner.options import PREFIX, PlannerOptions
 
-    settings = {field.name: field.meaning for field in described_fields(EngineSettings)}
-    options = described_fields(PlannerOptions)
-    return settings | {f"{_PLANNER}{field.name}": field.meaning for field in options}
+    models = (("", EngineSettings), ("storage_options.", StorageOptions), (PREFIX, PlannerOptions))
+    return {
+        f"{prefix}{field.name}": field.meaning
+        for prefix, model in models
+        for field in described_fields(model)
+    }
 
 
 def _resolved(setting: EffectiveSetting) -> str | None:
@@ -172,13 +155,17 @@ def _resolved(setting: EffectiveSetting) -> str | None:
     return None
 
 
-def _mistaken_variables(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Variables of the environment that look like a setting and are none, with what is meant."""
-    known = {f"STAGECOACH_{name.upper()}" for name in names}
-    found = []
-    for variable in sorted(os.environ):
-        if not variable.startswith("STAGECOACH_") or variable in {*known, *_OTHER_VARIABLES}:
+def _warnings(names: Sequence[str]) -> Iterator[str]:
+    """Variables of the environment that are not read though they look like settings."""
+    from infra.settings import OLD_VARIABLES, variable_of
+
+    for name, old in OLD_VARIABLES.items():
+        if os.environ.get(old) and os.environ.get(variable_of(name)):
+            yield f"{old} is not read, because {variable_of(name)} is set"
+    known = {variable_of(name) for name in names}
+    others = {*known, *OLD_VARIABLES.values(), *_OTHER_VARIABLES}
+    for variable in sorted(set(os.environ) - others):
+        if not variable.startswith("STAGECOACH_"):
             continue
         if close := difflib.get_close_matches(variable, known, n=1, cutoff=0.85):
-            found.append((variable, close[0]))
-    return found
+            yield f"{variable} is no setting; do you mean {close[0]}?"

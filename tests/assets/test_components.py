@@ -189,6 +189,19 @@ def test_garbage_is_collected_as_the_file_says(project: Path) -> None:
     assert "run_kinds" in {job.name for job in defs.resolve_all_job_defs()}
 
 
+def test_planner_options_come_from_the_settings_file(project: Path) -> None:
+    (project / "stagecoach.yaml").write_text("planner: {force_distribution: true}\n")
+    assert "kinds/stage_0" in keys(load(project, GC))
+    # What the project itself says is nearer.
+    own = f"{GC}  options: {{force_distribution: false}}\n"
+    assert "kinds/stage_0" not in keys(load(project, own))
+    (project / "stagecoach.yaml").write_text("planner: {force_distribution: 5}\n")
+    with pytest.raises(Exception, match="Error while building definitions") as caught:
+        load(project, GC)
+    said = f"force_distribution is 5 (file {project / 'stagecoach.yaml'}); give true or false"
+    assert said in str(caught.value.__cause__)
+
+
 def test_the_hint_is_in_the_message(project: Path) -> None:
     (project / "pets" / "a.parquet").unlink()
     (project / "stagecoach.yaml").write_text("")

@@ -199,6 +199,43 @@ def test_tiny_partitions_become_a_handful_of_tasks() -> None:
     )
     assert len(divided.tasks) == 4
     assert [d.text for d in divided.decisions] == ["1,024 partitions, 21,504,000 bytes, in 4 tasks"]
+    for off in ({"adaptive_coalesce": False}, {"adaptive": False}):
+        settings = EngineSettings(**off)
+        divided = divide_stage(
+            stage, sizes, settings, is_head=False, parallelism=4, file_bytes=no_index
+        )
+        assert [t.slices[0] for t in divided.tasks] == [
+            PartitionRange(place, place + 1) for place in range(1024)
+        ]
+        assert not divided.decisions
+
+
+def test_a_skewed_partition_is_split_beside_partitions_with_tasks_of_their_own() -> None:
+    stage = stage_of(join(leaf(), leaf()))
+    sizes = InputSizes({}, {0: [10, 8000, 10, 0, 10], 1: [1] * 5})
+    settings = EngineSettings(
+        min_task_bytes=0,
+        target_task_bytes=1000,
+        skew_bytes=100,
+        adaptive_coalesce=False,
+        adaptive_broadcast=False,
+    )
+    divided = divide_stage(
+        stage,
+        sizes,
+        settings,
+        is_head=False,
+        parallelism=4,
+        file_bytes=lambda leaf, partition: [2000] * 4,
+    )
+    split = [t.slices for t in divided.tasks if isinstance(t.slices[0], PartitionPiece)]
+    assert len(split) >= 4
+    assert {part for _, part in split} == {PartitionRange(1, 2)}
+    whole = [t.slices[0] for t in divided.tasks if t.slices not in split]
+    # Nothing is joined; a task without a row of one input gives none.
+    assert sorted(part.low for part in whole if isinstance(part, PartitionRange)) == [0, 2, 4]
+    assert all(p.high - p.low == 1 for p in whole if isinstance(p, PartitionRange))
+    assert [d.kind for d in divided.decisions] == ["skew"]
 
 
 def no_index(leaf_position: int, partition: int) -> Sequence[int]:
@@ -356,3 +393,9 @@ def test_spark_does_not_read_what_is_useless_either(
     assert {m.engine for m in manifests} == {"spark"}
     told = [d["kind"] for m in manifests for d in m.metrics.get("adaptive", ())]
     assert {"empty", "prune"} & set(told)
+    off = dataclasses.replace(
+        settings, storage_root=str(tmp_path / "off"), adaptive_empty=False, adaptive_prune=False
+    )
+    rows, manifests = run(graph, catalog, off, spark)
+    assert rows == []
+    assert not [d for m in manifests for d in m.metrics.get("adaptive", ())]

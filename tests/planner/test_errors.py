@@ -164,11 +164,22 @@ def test_an_unknown_table_of_an_unstaged_query_is_named_too() -> None:
     ("settings", "text"),
     [
         ({"partitions": "4"}, "unknown option planner.partitions; there are num_partitions"),
-        ({"num_partitions": "many"}, "planner.num_partitions must be a whole number, not 'many'"),
-        ({"num_partitions": "-1"}, "planner.num_partitions must not be negative"),
-        ({"num_partitions": "70000"}, "planner.num_partitions must not exceed 65535"),
-        ({"partition_bytes": "0"}, "planner.partition_bytes must be positive"),
-        ({"force_distribution": "yes"}, "planner.force_distribution must be true or false"),
+        (
+            {"num_partitions": "many"},
+            "planner.num_partitions is 'many'; give a whole number from 0",
+        ),
+        ({"num_partitions": "-1"}, "planner.num_partitions is '-1'; give a whole number from 0"),
+        (
+            {"num_partitions": "70000"},
+            "planner.num_partitions is '70000'; give a whole number from",
+        ),
+        (
+            {"partition_bytes": "0"},
+            "planner.partition_bytes is '0'; give a number of bytes above 0",
+        ),
+        ({"force_distribution": "yes"}, "planner.force_distribution is 'yes'; give true or false"),
+        ({"broadcast_bytes": "64XB"}, "give a number of bytes from 0 on, such as 1048576 or 64MB"),
+        ({"time_zone": "Nowhere"}, "planner.time_zone is 'Nowhere'; give an IANA name such as UTC"),
         ({"engine": "ray"}, "planner.engine is 'ray'; use auto, duckdb or spark"),
     ],
 )
@@ -180,9 +191,18 @@ def test_wrong_options_are_refused(settings: dict[str, str], text: str) -> None:
 
 def test_options_are_read_from_text() -> None:
     settings = {"num_partitions": "7", "force_distribution": "TRUE", "engine": "spark"}
-    assert PlannerOptions().updated(settings) == PlannerOptions(
-        num_partitions=7, force_distribution=True, engine="spark"
+    assert PlannerOptions().updated({**settings, "bloom_bytes": "1.5 GiB"}) == PlannerOptions(
+        num_partitions=7, force_distribution=True, engine="spark", bloom_bytes=3 << 29
     )
+
+
+def test_options_are_checked_however_they_are_made() -> None:
+    with pytest.raises(OptionError, match="num_partitions is -1; give a whole number"):
+        PlannerOptions(num_partitions=-1)
+    with pytest.raises(OptionError, match=r"planner\.exact_math is 'no' \(file x\); give true or"):
+        PlannerOptions().updated({"exact_math": "no"}, "file x")
+    with pytest.raises(OptionError, match=r"unknown option planner\.x \(file x\); there are num_"):
+        PlannerOptions().updated({"x": 1}, "file x")
 
 
 def test_a_missing_table_name_is_told_in_words() -> None:

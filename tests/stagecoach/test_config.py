@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from infra.described import bytes_text, described_fields
-from infra.settings import EngineSettings, effective_settings, load_settings
+from infra.effective_settings import effective_options, effective_settings
+from infra.settings import EngineSettings, load_configuration, load_settings
 from infra.storage.object_store import StorageOptions
 from planner.options import PlannerOptions
 from stagecoach.cli import cli
+from stagecoach.storage_root import DEFAULT_STORAGE
 
 
 def run(*arguments: str, **environment: str) -> Result:
@@ -22,7 +25,8 @@ def run(*arguments: str, **environment: str) -> Result:
 @pytest.fixture(autouse=True)
 def settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("STAGECOACH_STORAGE", raising=False)
+    for name in [v for v in os.environ if v.startswith(("STAGECOACH_", "AWS_"))]:
+        monkeypatch.delenv(name)
     path = tmp_path / "settings.yaml"
     path.write_text("codec: zstd\nmemory_bytes: 2GB\nstorage_root: elsewhere\n")
     return path
@@ -56,7 +60,7 @@ def test_every_setting_says_where_it_came_from(settings_file: Path) -> None:
 def test_every_planner_option_says_where_it_came_from() -> None:
     arguments = ("config", "--set", "planner.broadcast_bytes=0", "--set", "planner.engine=spark")
     result = run(*arguments, "--format", "json", STAGECOACH_TIME_ZONE="Europe/Berlin")
-    found = {o["name"]: (o["value"], o["source"]) for o in json.loads(result.stdout)["options"]}
+    found = options_of(result)
     assert set(found) == {f"planner.{field.name}" for field in described_fields(PlannerOptions)}
     assert found["planner.broadcast_bytes"] == (0, "argument")
     assert found["planner.engine"] == ("spark", "argument")
@@ -64,8 +68,81 @@ def test_every_planner_option_says_where_it_came_from() -> None:
     assert found["planner.num_partitions"] == (0, "default")
 
 
+def options_of(result: Result) -> dict[str, tuple[object, str]]:
+    assert result.exit_code == 0, result.output
+    return {o["name"]: (o["value"], o["source"]) for o in json.loads(result.stdout)["options"]}
+
+
+def test_planner_options_come_from_file_and_environment(settings_file: Path) -> None:
+    settings_file.write_text(
+        "planner:\n  broadcast_bytes: 128MB\n  inline_bytes: 2MB\n  bloom_bytes: 4MB\n"
+    )
+    found = options_of(
+        run(
+            *("config", "--format", "json", "--settings", str(settings_file)),
+            *("--set", "planner.bloom_bytes=8MB"),
+            STAGECOACH_PLANNER__INLINE_BYTES="1KB",
+            STAGECOACH_PLANNER__BLOOM_BYTES="1",
+        )
+    )
+    assert found["planner.broadcast_bytes"] == (128 << 20, f"file {settings_file}")
+    assert found["planner.inline_bytes"] == (1024, "variable STAGECOACH_PLANNER__INLINE_BYTES")
+    assert found["planner.bloom_bytes"] == (8 << 20, "argument")
+
+
+def test_the_conf_of_spark_is_merged(settings_file: Path) -> None:
+    settings_file.write_text("spark_conf: {spark.a: 1, spark.b: 2}\n")
+    result = run(
+        *("config", "--format", "json", "--settings", str(settings_file)),
+        *("--set", "spark.b=3", "--set", "spark.c=4"),
+    )
+    conf = {"spark.a": "1", "spark.b": "3", "spark.c": "4"}
+    assert shown(result)["spark_conf"] == (conf, f"file {settings_file}, argument")
+
+
+def test_the_older_name_of_the_storage_is_read_where_the_other_is_not_set() -> None:
+    for variables, expected in (
+        ({"STAGECOACH_STORAGE": "old"}, ("old", "variable STAGECOACH_STORAGE")),
+        (
+            {"STAGECOACH_STORAGE": "old", "STAGECOACH_STORAGE_ROOT": "new"},
+            ("new", "variable STAGECOACH_STORAGE_ROOT"),
+        ),
+        ({"STAGECOACH_STORAGE": "", "STAGECOACH_STORAGE_ROOT": ""}, (DEFAULT_STORAGE, "default")),
+    ):
+        result = run("config", "--format", "json", **variables)
+        assert shown(result)["storage_root"] == expected
+        told = "STAGECOACH_STORAGE is not read, because STAGECOACH_STORAGE_ROOT is set"
+        assert (told in result.stderr) == (expected[0] == "new")
+
+
+def test_what_comes_from_the_variables_of_aws_is_shown() -> None:
+    aws = {
+        "AWS_ENDPOINT_URL_S3": "http://me:hush1@one",
+        "AWS_ENDPOINT_URL": "http://two",
+        "AWS_PROFILE": "dev",
+        "AWS_DEFAULT_REGION": "north",
+        "AWS_ACCESS_KEY_ID": "hush2",
+        "AWS_SECRET_ACCESS_KEY": "hush3",
+        "AWS_SESSION_TOKEN": "hush4",
+    }
+    result = run("config", "--format", "json", **aws)
+    found = {k: v for k, v in shown(result).items() if k.startswith("storage_options.")}
+    assert found == {
+        "storage_options.endpoint_url": ("http://***@one", "variable AWS_ENDPOINT_URL_S3"),
+        "storage_options.region": ("north", "variable AWS_DEFAULT_REGION"),
+        "storage_options.profile": ("dev", "variable AWS_PROFILE"),
+    }
+    assert "hush" not in result.output
+    options = json.dumps({"endpoint_url": "http://own", "profile": "own", "region": "own"})
+    result = run("config", "--format", "json", STAGECOACH_STORAGE_OPTIONS=options, **aws)
+    assert not [name for name in shown(result) if name.startswith("storage_options.")]
+    result = run("config", "-v", AWS_IGNORE_CONFIGURED_ENDPOINT_URLS="true", **aws)
+    assert "storage_options.endpoint_url" not in result.stdout
+    assert "storage_options.profile" in result.stdout
+
+
 def test_an_option_that_there_is_not_is_an_error() -> None:
-    for assignment, said in (("bogus=1", "planner.bogus"), ("bloom_bytes=-1", "not be negative")):
+    for assignment, said in (("bogus=1", "planner.bogus"), ("bloom_bytes=-1", "from 0 on")):
         result = run("config", "--set", f"planner.{assignment}")
         assert result.exit_code == 2
         assert said in result.stderr
@@ -140,8 +217,10 @@ def test_effective_settings_are_the_loaded_ones(settings_file: Path) -> None:
     environment = {"STAGECOACH_PARALLELISM": "3"}
     overrides = {"claim_seconds": "1"}
     loaded = load_settings(settings_file, environment=environment, overrides=overrides)
-    found = effective_settings(settings_file, environment=environment, overrides=overrides)
-    assert {s.name: s.value for s in found} == vars(loaded)
+    found = load_configuration(settings_file, environment=environment, overrides=overrides)
+    assert {s.name: s.value for s in effective_settings(found, environment)} == vars(loaded)
+    options = {s.name.removeprefix("planner."): s.value for s in effective_options(found)}
+    assert options == vars(found.planner)
 
 
 def test_storage_of_nothing_and_of_a_folder(tmp_path: Path) -> None:

@@ -172,3 +172,12 @@ def test_storage_root_is_found(project: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_time_zone_is_one_for_planner_and_engine(project: Path) -> None:
     session = stagecoach.connect("catalog.yaml", settings={"time_zone": "Europe/Berlin"})
     assert session.options.time_zone == "Europe/Berlin"
+
+
+def test_planner_options_come_from_the_environment_too(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAGECOACH_PLANNER__BROADCAST_BYTES", "2MB")
+    monkeypatch.setenv("STAGECOACH_PLANNER__ENGINE", "spark")
+    options = stagecoach.connect("catalog.yaml", options={"engine": "duckdb"}).options
+    assert (options.broadcast_bytes, options.engine) == (2 << 20, "duckdb")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from typing import Literal as OneOf
 
-DecisionKind = OneOf[
-    "coalesce", "skew", "empty", "prune", "bloom", "broadcast", "passing", "ranges"
-]
+from infra.settings import AdaptiveKind
+
+DecisionKind = AdaptiveKind | OneOf["bloom"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Decision:
     """Something that was decided when a stage started.
 
     Args:
-        kind: Which decision, by the name of its module.
+        kind: Which decision; `EngineSettings.decides` says whether it may be made.
         text: What was chosen and from which numbers, in one line.
     """
 

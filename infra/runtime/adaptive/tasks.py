@@ -75,11 +75,12 @@ def divide_stage(
     decisions: list[Decision] = []
     hot: list[HotPartition] = []
     splittable: frozenset[int] = frozenset()
-    if settings.adaptive:
+    if settings.decides("empty"):
         sizes, decisions = without_useless(stage, sizes)
+    if not asks_for_tasks(stage):  # else their number is not ours to choose
+        splittable = splittable_leaves(stage, is_head=is_head)
+    if settings.decides("skew"):
         rule = SkewRule(settings.skew_factor, settings.skew_bytes)
-        if not asks_for_tasks(stage):  # else their number is not ours to choose
-            splittable = splittable_leaves(stage, is_head=is_head)
         hot = _hot_partitions(stage, sizes, rule, splittable, file_bytes)
     tasks = assign_tasks(
         stage,
@@ -88,17 +89,22 @@ def divide_stage(
         target_task_bytes=settings.target_task_bytes,
         min_task_bytes=settings.min_task_bytes,
         hot=hot,
+        coalesce=settings.decides("coalesce"),
     )
-    if settings.adaptive:
+    if settings.decides("broadcast"):
         broadcast_rule = _broadcast_rule(settings, parallelism, is_local=is_local)
         tasks, found = read_as_broadcast(stage, sizes, tasks, splittable, broadcast_rule)
-        tasks = _without_idle(stage, sizes, tasks)
         decisions += found
+    if settings.decides("empty"):
+        tasks = _without_idle(stage, sizes, tasks)
+    if settings.decides("ranges"):
         tasks, found = divide_merge(
             stage, sizes, tasks, _worth_tasks(tasks, settings, parallelism), blocks
         )
         decisions += found
-    decisions += _division_decisions(stage, sizes, tasks, hot)
+    decisions += _skew_decisions(stage, sizes, tasks, hot)
+    if settings.decides("coalesce"):
+        decisions += _coalesce_decisions(stage, sizes, tasks)
     return DividedStage(tasks, tuple(decisions))
 
 
@@ -163,20 +169,28 @@ def _without_idle(
     return tuple(kept or idle[:1])
 
 
-def _division_decisions(
+def _skew_decisions(
     stage: Stage,
     sizes: InputSizes,
     tasks: Sequence[TaskAssignment],
     hot: Sequence[HotPartition],
 ) -> list[Decision]:
-    """What to say of how partitions were shared out."""
-    parts = [(leaf, part) for task in tasks for leaf, part in enumerate(task.slices)]
-    split = [(leaf, p.partition) for leaf, p in parts if isinstance(p, PartitionPiece)]
-    decisions = [
+    """What to say of partitions that were split."""
+    split = _split_partitions(tasks)
+    return [
         skew_decision(stage, found, pieces, sizes.partitions[found.leaf])
         for found in hot
         if (pieces := split.count((found.leaf, found.partition)))
     ]
+
+
+def _coalesce_decisions(
+    stage: Stage, sizes: InputSizes, tasks: Sequence[TaskAssignment]
+) -> list[Decision]:
+    """What to say of partitions that were joined."""
+    parts = [(leaf, part) for task in tasks for leaf, part in enumerate(task.slices)]
+    split = _split_partitions(tasks)
+    decisions: list[Decision] = []
     for branch in stage.branches:
         if branch.kind != "partitions" or any(leaf in branch.leaves for leaf, _ in split):
             continue
@@ -192,3 +206,13 @@ def _division_decisions(
         decision = coalesce_decision(filled, len(ranges), sum(map(sum, columns)))
         decisions += [] if decision is None else [decision]
     return decisions
+
+
+def _split_partitions(tasks: Sequence[TaskAssignment]) -> list[tuple[int, int]]:
+    """Leaf and partition of each piece that a task reads."""
+    return [
+        (leaf, part.partition)
+        for task in tasks
+        for leaf, part in enumerate(task.slices)
+        if isinstance(part, PartitionPiece)
+    ]
