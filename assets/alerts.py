@@ -8,6 +8,7 @@ An alert has a link to the run and no value of the data: it may go to a chat of 
 """
 
 import dataclasses
+import http.client
 import json
 import logging
 import time
@@ -113,7 +114,7 @@ class Webhook:
             try:
                 with urllib.request.urlopen(request, timeout=self.timeout_seconds):
                     return
-            except OSError as error:
+            except (OSError, http.client.HTTPException) as error:
                 if isinstance(error, urllib.error.HTTPError):
                     error.close()  # an answer that nobody reads, on an open connection
                 if attempt == self.tries:

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from infra.stderr_handler import StderrHandler, root_handlers
-from infra.storage.object_store import redact_url
+from infra.storage import secrets
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -100,7 +100,7 @@ def is_ours(record: logging.LogRecord) -> bool:
 
 def redacted(text: str) -> str:
     """A message in one line of bounded length, without credentials and values of the data."""
-    text = _AWS_KEY.sub("***", _SECRET.sub(r"\1\2\3***", redact_url(text)))
+    text = _AWS_KEY.sub("***", _SECRET.sub(r"\1\2\3***", secrets.redact(text)))
     text = " ".join(_QUOTED.sub(r"\1 \2…\2", text).split())
     return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 1]}…"
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infra.processes import is_running
+from infra.storage import secrets
 from planner.errors import StagecoachError
 
 if TYPE_CHECKING:
@@ -141,7 +142,9 @@ class StageMetrics:
         try:
             pushadd_to_gateway(gateway, _JOB, self.registry, group, timeout=_PUSH_SECONDS)
         except (OSError, ValueError) as error:
-            log.warning("metrics cannot be pushed to %s: %s", gateway, error)
+            # It may be a URL with a password, which an error may quote.
+            text = secrets.redact(f"{gateway}: {error}")
+            log.warning("metrics cannot be pushed to %s", text)
 
     def _bounded(self, label: str, name: str) -> str:
         with self._lock:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import importlib.metadata
-import traceback
 
 import click
 
@@ -24,7 +23,7 @@ from stagecoach.commands.storage import storage
 from stagecoach.commands.tables import tables
 from stagecoach.commands.ui import ui
 from stagecoach.options import DEBUG_KEY
-from stagecoach.reporting import describe_error, exit_code
+from stagecoach.reporting import describe_error, exit_code, traceback_text
 from stagecoach.terminal import discard_log, log_path, use_log_format
 
 
@@ -41,7 +40,7 @@ class _Cli(click.Group):
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise
             if ctx.meta.get(DEBUG_KEY):
-                click.echo(traceback.format_exc().rstrip(), err=True)
+                click.echo(traceback_text(), err=True)
             click.echo(describe_error(error), err=True)
             code = exit_code(error)
             interrupted = isinstance(error, KeyboardInterrupt)

@@ -6,14 +6,17 @@
      5 |   l_okey,
        |   ^
 
-Nothing here raises, and no block ever holds a traceback.
+Nothing here raises, and no block ever holds a traceback or a secret.
 """
 
 from __future__ import annotations
 
 import re
+import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from infra.storage import secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -93,7 +96,12 @@ def describe_error(error: BaseException, source: Source | None = None) -> str:
             f"internal error ({type(error).__name__}): {first[0] if first else 'no message'}\n"
             "this is a bug in Stagecoach; run again with --debug and report what it prints"
         )
-    return _block(message, source, line, column)
+    return _block(secrets.redact(message), source, line, column)
+
+
+def traceback_text() -> str:
+    """The traceback of the exception at hand, for `--debug`, without secrets."""
+    return secrets.redact(traceback.format_exc().rstrip())
 
 
 def _block(message: str, source: Source | None, line: int | None, column: int | None) -> str:

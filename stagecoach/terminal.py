@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from infra.stderr_handler import StderrHandler, root_handlers
+from infra.storage import secrets
 
 _LOG_FOLDER = Path(".stagecoach/logs")
 _MAX_WARNING = 160
@@ -79,7 +80,7 @@ def configure_logging(*, debug: bool) -> None:
     for earlier in root_handlers():
         root.removeHandler(earlier)
     handler = StderrHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_Long("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     if _as_json:
         from infra.logs import json_formatter
 
@@ -96,11 +97,18 @@ def configure_logging(*, debug: bool) -> None:
             logging.getLogger(name).setLevel(logging.INFO)
 
 
+class _Long(logging.Formatter):
+    """Everything, tracebacks included, but for secrets."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return secrets.redact(super().format(record))
+
+
 class _Plain(logging.Formatter):
     """`warning: text`, in one line of bounded length and without a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        text = " ".join(record.getMessage().split())
+        text = " ".join(secrets.redact(record.getMessage()).split())
         clipped = text if len(text) <= _MAX_WARNING else f"{text[: _MAX_WARNING - 1]}…"
         return f"{record.levelname.lower()}: {clipped}"
 

@@ -87,7 +87,9 @@ class ParquetInput:
 
     columns: tuple[LeafColumn, ...]
     files: tuple[FileRows, ...]
-    storage_options: dict[str, Any] = field(default_factory=dict)
+    storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
+    test: BoundsTest | None = None
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
 
     @property
     def num_rows(self) -> int:

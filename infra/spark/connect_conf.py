@@ -11,6 +11,7 @@ import importlib.util
 import os
 import random
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 import infra
@@ -70,6 +71,14 @@ def server_conf(settings: EngineSettings, port: int) -> dict[str, str]:
     if (slots := _local_slots(settings.master)) is not None:
         conf[SLOTS_CONF] = str(slots)
     return conf | dict(settings.spark_conf)
+
+
+def properties_text(conf: Mapping[str, str]) -> str:
+    """A Spark configuration as the text of a properties file."""
+    texts = (
+        (name, value.replace("\\", "\\\\").replace("\n", "\\n")) for name, value in conf.items()
+    )
+    return "".join(f"{name}={text}\n" for name, text in texts)
 
 
 def _local_slots(master: str) -> int | None:

@@ -36,7 +36,14 @@ import planner
 from infra.errors import ConfigError
 from infra.settings import ENVIRONMENT_PREFIX, EngineSettings
 from infra.spark.class_data import share_classes
-from infra.spark.connect_conf import CODE_CONF, TOKEN_VARIABLE, free_port, server_conf, spark_home
+from infra.spark.connect_conf import (
+    CODE_CONF,
+    TOKEN_VARIABLE,
+    free_port,
+    properties_text,
+    server_conf,
+    spark_home,
+)
 from infra.spark.java import ensure_java
 from infra.spark.worker_memory import keep_worker_memory
 
@@ -203,9 +210,7 @@ class _Watcher:
         share_classes(environment, home)
         # A file that only we can read, because a configuration may hold keys of a storage.
         with tempfile.NamedTemporaryFile("w", prefix="conf-", dir=self._folder) as conf:
-            for name, value in self._conf.items():
-                text = value.replace("\\", "\\\\").replace("\n", "\\n")
-                conf.write(f"{name}={text}\n")
+            conf.write(properties_text(self._conf))
             conf.flush()
             command = [
                 str(spark / "bin" / "spark-submit"),

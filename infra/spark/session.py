@@ -11,11 +11,12 @@ import atexit
 import functools
 import logging
 import os
+import shlex
 import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -27,9 +28,16 @@ from pyspark.sql import functions as sf
 import infra
 import planner
 from infra.errors import ConfigError
+from infra.masking import masked
 from infra.settings import EngineSettings
 from infra.spark.class_data import java_options, share_classes
-from infra.spark.connect_conf import CODE_CONF, SLOTS_CONF, code_digest, code_files
+from infra.spark.connect_conf import (
+    CODE_CONF,
+    SLOTS_CONF,
+    code_digest,
+    code_files,
+    properties_text,
+)
 from infra.spark.connect_server import await_server, is_up
 from infra.spark.java import ensure_java
 from infra.spark.worker_memory import executor_conf
@@ -223,12 +231,42 @@ def _start(settings: EngineSettings) -> SparkSession:
     if settings.master.startswith("local-cluster") and (options := java_options(home)):
         # Its executors are JVMs of this machine, too.
         conf["spark.executor.defaultJavaOptions"] = options
-    for name, value in {**conf, **settings.spark_conf}.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    conf |= settings.spark_conf
+    shown = masked(conf)
+    secret = {name: value for name, value in conf.items() if shown[name] != value}
+    for name, value in conf.items():
+        if name not in secret:
+            builder = builder.config(name, value)
+    with _read_from_file(secret):
+        session = builder.getOrCreate()
     if not settings.master.startswith(("local[", "local-cluster")) and settings.master != "local":
         session.sparkContext.addPyFile(str(code_zip()))
     return session
+
+
+@contextmanager
+def _read_from_file(conf: Mapping[str, str]) -> Iterator[None]:
+    """Have a JVM that starts in the block read these values where only we and it can.
+
+    pyspark would make them arguments of the JVM, which every user of the machine may read.
+    """
+    if not conf:
+        yield
+        return
+    variable = "PYSPARK_SUBMIT_ARGS"
+    given = os.environ.get(variable)
+    with tempfile.NamedTemporaryFile("w", prefix="stagecoach-conf-") as file:
+        file.write(properties_text(conf))
+        file.flush()
+        arguments = f"--properties-file {shlex.quote(file.name)} --load-spark-defaults"
+        os.environ[variable] = f"{arguments} {given or 'pyspark-shell'}"
+        try:
+            yield
+        finally:
+            if given is None:
+                del os.environ[variable]
+            else:
+                os.environ[variable] = given
 
 
 def _configuration(settings: EngineSettings) -> dict[str, str]:

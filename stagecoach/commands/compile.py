@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,14 @@ import click
 
 from stagecoach.options import ProjectRequest, project_options
 from stagecoach.project_files import ChosenFiles
-from stagecoach.reporting import EXIT_FAILED, EXIT_USAGE, Source, describe_error, exit_code
+from stagecoach.reporting import (
+    EXIT_FAILED,
+    EXIT_USAGE,
+    Source,
+    describe_error,
+    exit_code,
+    traceback_text,
+)
 from stagecoach.sources import query_name
 from stagecoach.terminal import configure_logging
 
@@ -187,6 +193,6 @@ def _note(reasons: Sequence[str]) -> str:
 
 def _report(error: Exception, source: Source, debug: bool) -> int:
     if debug:
-        click.echo(traceback.format_exc().rstrip(), err=True)
+        click.echo(traceback_text(), err=True)
     click.echo(describe_error(error, source), err=True)
     return exit_code(error)

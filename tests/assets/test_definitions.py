@@ -13,6 +13,7 @@ from assets import EngineResource, ProjectError, StageProps, StageTranslator, bu
 from assets.definitions import PlanQuery
 from assets.project import Query
 from assets.specs import check_keys
+from infra.errors import ConfigError
 from planner.catalog import Catalog
 from planner.errors import AnalysisError, CatalogError
 from planner.stages import StageGraph
@@ -237,6 +238,32 @@ def test_settings_of_the_engine_resource(monkeypatch: pytest.MonkeyPatch) -> Non
     assert settings.storage_root == "/data/x"
     assert settings.parallelism == 3
     assert settings.codec == "zstd"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("storage_options", '{"secret_key": "marked"}'),
+        ("spark_conf", '{"spark.hadoop.fs.s3a.secret.key": "marked"}'),
+        ("remote", "sc://host/;token=marked"),
+        ("storage_root", "ftp://me:marked@host/x"),
+    ],
+)
+def test_the_engine_resource_takes_no_secrets(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    resource = EngineResource(catalog="c.yaml", settings={name: value})
+    with pytest.raises(
+        ConfigError, match=f"give it as the variable STAGECOACH_{name.upper()}"
+    ) as e:
+        resource.configuration()
+    assert "marked" not in str(e.value)
+    monkeypatch.setenv(f"STAGECOACH_{name.upper()}", value)
+    others = EngineResource(
+        catalog="c.yaml",
+        settings={"spark_conf": '{"spark.x": "1"}', "storage_options": '{"region": "eu-west-1"}'},
+    )
+    assert others.configuration().engine.spark_conf["spark.x"] == "1"
 
 
 @pytest.mark.slow
