@@ -122,16 +122,22 @@ def read_group_bounds(
         _, raw = _footer_bytes(entry, options)
         metadata = pq.read_metadata(pa.BufferReader(_MAGIC + raw + _trailer(raw)))
         known = {column.field.name: column for column in stored_columns(metadata)}
-        columns = [known[name] for name in names]
-        fields = [column.field for column in columns]
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        bounds = tuple(
-            stored_bounds(fields, [_summarize(metadata.schema, [group], c) for c in columns])
-            for group in groups
-        )
+        bounds = group_bounds(metadata, [known[name] for name in names])
         return hashlib.sha256(raw).hexdigest()[:32], bounds
     except (FileNotFoundError, KeyError, pa.ArrowException, ValueError) as error:
         raise CatalogError(f"{entry.uri}: its footer cannot be read ({error})") from error
+
+
+def group_bounds(
+    metadata: pq.FileMetaData, columns: Sequence[StoredColumn]
+) -> tuple[tuple[StoredBounds, ...], ...]:
+    """Bounds of some columns of a file in each of its row groups."""
+    fields = [column.field for column in columns]
+    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
+    return tuple(
+        stored_bounds(fields, [_summarize(metadata.schema, [group], c) for c in columns])
+        for group in groups
+    )
 
 
 def _footer_bytes(entry: FileEntry, options: StorageOptions | None) -> tuple[FileEntry, bytes]:

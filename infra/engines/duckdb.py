@@ -44,6 +44,7 @@ BATCH_ROWS = 1 << 17
 WIDE_BATCH_ROWS = 1 << 14
 """The same where a column has no fixed width: rows of 10 kB make batches of 160 MB then."""
 
+_EXPANSION = 4  # bytes in memory for each stored one of a Parquet file
 _MAX_DATABASES = 4
 # Join order and build side are the planner's; pushing a partial aggregate below a join cost more
 # than it saved (performance.md, traps). The rewriter makes sum(x) + count(x) of sum(x + 1) and so
@@ -217,7 +218,8 @@ def _bind(
                 check_file(file)
             cursor.execute(f"CREATE TEMP VIEW {name} AS {parquet_select(cursor, leaf)}")
             return
-        leaf = ArrowInput(leaf.columns, functools.partial(read_parquet_batches, leaf))
+        read = functools.partial(read_parquet_batches, leaf)
+        leaf = ArrowInput(leaf.columns, read, leaf.stored_bytes * _EXPANSION)
     schema, batches = _as_stored(leaf_schema(leaf.columns), leaf.batches())
     reader = pa.RecordBatchReader.from_batches(schema, watched(batches, input_errors))
     if streamed:

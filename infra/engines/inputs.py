@@ -12,6 +12,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from infra.engines.row_bounds import BoundsTest
+from infra.engines.row_groups import DEFAULT_MEMORY_BYTES
 from planner.types import DataType, Field, arrow_schema, parse_type
 
 
@@ -83,6 +85,9 @@ class ParquetInput:
         columns: Columns to read.
         files: What to read of which file, in order; none for an empty input.
         storage_options: How to reach files that are not local, for `StorageOptions.from_dict`.
+        test: What row groups must pass for a row of theirs to be needed, its columns by their
+            positions here; None for nothing. DuckDB looks at those of local files by itself.
+        memory_bytes: Bound of the bytes of a file that are fetched and not yet decoded.
     """
 
     columns: tuple[LeafColumn, ...]
@@ -95,6 +100,12 @@ class ParquetInput:
     def num_rows(self) -> int:
         """Rows that are read."""
         return sum(f.row_end - f.row_start for f in self.files)
+
+    @property
+    def stored_bytes(self) -> int:
+        """About how many stored bytes they have, in all columns."""
+        rows = ((f.num_bytes * (f.row_end - f.row_start), f.num_rows) for f in self.files)
+        return sum(num_bytes // max(num_rows, 1) for num_bytes, num_rows in rows)
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,28 @@
 """Parquet files that DuckDB cannot open itself: in, rows of files; out, record batches.
 
 Worker code. Files in object storage are read by pyarrow through the same store classes as shuffle
-files, row group by row group, projected columns only.
+files: projected columns only, a few row groups at a time, and of these only such as may hold a row
+that passes the filters of the scan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections import deque
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from infra.catalog.files import stat_file
+from infra.catalog.footers import group_bounds
+from infra.catalog.parquet_types import stored_columns
 from infra.engines.errors import InputLostError
 from infra.engines.inputs import FileRows, LeafColumn, ParquetInput, leaf_schema
+from infra.engines.row_bounds import column_bounds
+from infra.engines.row_groups import read_row_groups
 from infra.storage.object_store import StorageOptions
 from infra.storage.stores import open_store
-
-_BATCH_ROWS = 1 << 17
 
 
 def check_file(file: FileRows, options: StorageOptions | None = None) -> None:
@@ -38,61 +43,106 @@ def check_file(file: FileRows, options: StorageOptions | None = None) -> None:
 def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
     """The rows of a scan with the leaf's names and types, file by file.
 
+    Row groups in which the leaf's test shows that no row passes are left out.
+
     Raises:
         InputLostError: A file is gone or has fewer rows than the snapshot says.
         StorageError: The store refuses or fails.
     """
-    schema = leaf_schema(leaf.columns)
     options = StorageOptions.from_dict(leaf.storage_options)
-    for file in leaf.files:
-        check_file(file, options)
-        folder, _, name = file.uri.rpartition("/")
-        source = open_store(folder, options).open_input(name)
-        with (
-            source,
-            pq.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us") as parquet,
-        ):
-            yield from _read_file(parquet, file, leaf.columns, schema)
+    for uri, parts in itertools.groupby(leaf.files, key=lambda file: file.uri):
+        files = list(parts)
+        check_file(files[0], options)
+        folder, _, name = uri.rpartition("/")
+        with open_store(folder, options).open_input(name) as source:
+            yield from _read_file(source, files, leaf)
 
 
 def _read_file(
-    parquet: pq.ParquetFile, file: FileRows, columns: tuple[LeafColumn, ...], schema: pa.Schema
+    source: pa.NativeFile, files: Sequence[FileRows], leaf: ParquetInput
 ) -> Iterator[pa.RecordBatch]:
-    if parquet.metadata.num_rows != file.num_rows:
-        found = parquet.metadata.num_rows
-        raise InputLostError(file.uri, f"it has {found} rows instead of {file.num_rows}")
-    groups, skip = _select_groups(parquet, file)
-    stored = {name.lower(): name for name in parquet.schema_arrow.names}
-    constants = dict(file.constants)
-    names = [stored[c.source.lower()] for c in columns if c.source.lower() in stored]
-    remaining = file.row_end - file.row_start
-    # Without columns pyarrow still yields batches of the right length.
-    for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=groups, columns=names):
-        if skip >= batch.num_rows:
-            skip -= batch.num_rows
-            continue
-        piece = batch.slice(skip, remaining)
-        skip = 0
-        remaining -= piece.num_rows
-        arrays = [_column(piece, c, stored, constants) for c in columns]
+    """The rows that are meant of one file."""
+    metadata = pq.read_metadata(source)
+    if metadata.num_rows != files[0].num_rows:
+        found = f"it has {metadata.num_rows} rows instead of {files[0].num_rows}"
+        raise InputLostError(files[0].uri, found)
+    schema = leaf_schema(leaf.columns)
+    stored = {name.lower(): name for name in metadata.schema.to_arrow_schema().names}
+    constants = dict(files[0].constants)
+    sources = [c.source.lower() for c in leaf.columns]
+    names = [stored[source] for source in sources if source in stored]
+    groups, ranges = _select_groups(metadata, files, _groups_to_read(metadata, files[0], leaf))
+    batches = read_row_groups(source, metadata, groups, names, leaf.memory_bytes)
+    for piece in _cut(batches, ranges):
+        arrays = [_column(piece, c, stored, constants) for c in leaf.columns]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-        if not remaining:
-            return
 
 
-def _select_groups(parquet: pq.ParquetFile, file: FileRows) -> tuple[list[int], int]:
-    """Row groups that overlap the rows, and how many rows to skip in the first."""
+def _groups_to_read(metadata: pq.FileMetaData, file: FileRows, leaf: ParquetInput) -> list[bool]:
+    """Whether a row of each row group may pass the leaf's test."""
+    rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    if leaf.test is None:
+        return [True] * len(rows)
+    constants = dict(file.constants)
+    stored = {c.field.name.lower(): c for c in stored_columns(metadata)}
+    tested = {
+        position: stored[name]
+        for position, column in enumerate(leaf.columns)
+        if position in leaf.test.columns
+        and (name := column.source.lower()) in stored
+        and name not in constants
+        and stored[name].field.dtype == column.dtype
+    }
+    groups = group_bounds(metadata, list(tested.values()))
+    return [
+        leaf.test.may_hold(
+            {
+                position: column_bounds(column.field.dtype, num_rows, bounds)
+                for (position, column), bounds in zip(tested.items(), known, strict=True)
+            }
+        )
+        for num_rows, known in zip(rows, groups, strict=True)
+    ]
+
+
+def _select_groups(
+    metadata: pq.FileMetaData, files: Sequence[FileRows], wanted: Sequence[bool]
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """Row groups that overlap the rows, and which of all their rows are meant."""
     groups: list[int] = []
-    skip = 0
+    ranges: list[tuple[int, int]] = []
+    chosen_rows = 0  # of `groups`
+    for file in files:
+        start = 0
+        for group in range(metadata.num_row_groups):
+            rows = metadata.row_group(group).num_rows
+            low, high = max(file.row_start - start, 0), min(file.row_end - start, rows)
+            start += rows
+            if low >= high or not wanted[group]:
+                continue
+            if not groups or groups[-1] != group:
+                groups.append(group)
+                chosen_rows += rows
+            ranges.append((chosen_rows - rows + low, chosen_rows - rows + high))
+    return groups, ranges
+
+
+def _cut(
+    batches: Iterator[pa.RecordBatch], ranges: Sequence[tuple[int, int]]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ranges of a stream, which are in order."""
+    left = deque(ranges)
     start = 0
-    for group in range(parquet.metadata.num_row_groups):
-        rows = parquet.metadata.row_group(group).num_rows
-        if start < file.row_end and start + rows > file.row_start:
-            if not groups:
-                skip = max(file.row_start - start, 0)
-            groups.append(group)
-        start += rows
-    return groups, skip
+    for batch in batches:
+        end = start + batch.num_rows
+        while left and left[0][0] < end:
+            low, high = left[0]
+            first = max(low, start)
+            yield batch.slice(first - start, min(high, end) - first)
+            if high > end:
+                break
+            left.popleft()
+        start = end
 
 
 def _column(

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from infra.catalog.file_bounds import StoredBounds
-from infra.runtime.file_predicates import Bounds, column_bounds, may_hold, whole_range
+from infra.engines.row_bounds import Bounds, column_bounds
+from infra.runtime.file_predicates import may_hold, whole_range
 from planner.chunks.chunk import Chunk, DedupTable
 from planner.expressions import Expression
 from planner.physical import DedupScanExec

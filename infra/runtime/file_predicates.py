@@ -1,7 +1,7 @@
-"""Which predicates the bounds of a file's columns rule out.
+"""Which predicates the bounds of columns rule out.
 
-In: what the snapshot keeps of a footer, and a predicate over the columns. Out: whether some row may
-pass; "it may" wherever that is not certain.
+In: a predicate over the columns of a table. Out: a test of bounds, of a file or of a row group:
+whether some row may pass; "it may" wherever that is not certain.
 
 Source of the trust in footers: Spark skips row groups by the same numbers.
 """
@@ -12,84 +12,35 @@ import datetime
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-from infra.catalog.file_bounds import StoredBounds
-from planner.catalog import StatValue
+from infra.engines.row_bounds import (
+    ALWAYS,
+    EPOCH,
+    INTEGERS,
+    NEVER,
+    TIMES,
+    Bounds,
+    BoundsTest,
+    Ordered,
+    all_of,
+    any_of,
+    day_text,
+    instant_text,
+)
 from planner.expressions import Call, Cast, ColumnRef, Expression, Literal
-from planner.optimizer.constants import COMPARE, Ordered, compared, ordered
+from planner.optimizer.constants import ordered
 from planner.optimizer.convert_outer_joins import null_rejected
 from planner.optimizer.proofs import is_total
-from planner.types import DataType
 
 UTC_NAMES = ("UTC", "Etc/UTC", "Z")
 """Time zones in which no clock is ever changed."""
 
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_EPOCH = datetime.datetime(1970, 1, 1)
 _FIRST_YEAR = 1971  # of time zones whose rules all engines have alike
 _PLAIN_TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?")
 _WILDCARD = re.compile(r"[%_\\]")  # and the character that escapes them
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq")
-_TIMES = ("timestamp", "timestamp_ntz")
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The values that a column of a file may have.
-
-    Args:
-        has_null: Whether there may be a NULL.
-        has_value: Whether there may be anything else.
-        low: No value is below, None where unknown.
-        high: No value is above, None where unknown.
-    """
-
-    has_null: bool = True
-    has_value: bool = True
-    low: Ordered | None = None
-    high: Ordered | None = None
-
-
-def column_bounds(dtype: DataType, num_rows: int, stored: StoredBounds) -> Bounds:
-    """The bounds of a column in the terms of the planner's constants.
-
-    Args:
-        dtype: Type of the column.
-        num_rows: Rows of the file.
-        stored: What the snapshot has.
-    """
-    nulls, low, high = stored
-    return Bounds(
-        has_null=nulls != 0,
-        has_value=nulls is None or nulls < num_rows,
-        low=_ordered_bound(dtype, low, -math.inf),
-        high=_ordered_bound(dtype, high, math.inf),
-    )
-
-
-def _ordered_bound(dtype: DataType, value: StatValue | None, towards: float) -> Ordered | None:
-    if isinstance(value, str):
-        return value if dtype.kind == "string" else None
-    if value is None or not math.isfinite(value):
-        return None
-    if dtype.is_decimal:  # kept as the nearest double: the next one is surely a bound
-        return Decimal(math.nextafter(value, towards))
-    if not isinstance(value, int):
-        return None
-    if dtype.kind in _INTEGERS:
-        return Decimal(value)
-    try:
-        if dtype.kind == "date":
-            return _day(_EPOCH + datetime.timedelta(days=value))
-        if dtype.kind in _TIMES:
-            return _instant(_EPOCH + datetime.timedelta(microseconds=value))
-    except OverflowError:  # a year that does not sort as text
-        return None
-    return None
 
 
 def timed(expr: Expression, time_zone: str) -> Expression:
@@ -101,7 +52,7 @@ def timed(expr: Expression, time_zone: str) -> Expression:
     """
     if not isinstance(expr, Cast) or not isinstance(expr.arg, Literal):
         return expr
-    if expr.dtype.kind not in _TIMES or expr.arg.dtype.kind != "string":
+    if expr.dtype.kind not in TIMES or expr.arg.dtype.kind != "string":
         return expr
     moment = _plain_moment(str(expr.arg.value))
     if moment is None:
@@ -112,7 +63,7 @@ def timed(expr: Expression, time_zone: str) -> Expression:
         if len(both) > 1 or moment.year < _FIRST_YEAR:  # where clocks change, or none were kept
             return expr
         moment = both.pop().replace(tzinfo=None)
-    return Literal(expr.dtype, _instant(moment))
+    return Literal(expr.dtype, instant_text(moment))
 
 
 def whole_range(predicate: Expression) -> tuple[int, float, float] | None:
@@ -149,60 +100,69 @@ def _whole_number(expr: Expression) -> int | None:
     """A constant in the units of `StoredBounds`: days of a date, microseconds of a time."""
     if not isinstance(expr, Literal) or expr.value is None:
         return None
-    if expr.dtype.kind in _INTEGERS:
+    if expr.dtype.kind in INTEGERS:
         return expr.value if isinstance(expr.value, int) else None
     moment = _plain_moment(str(expr.value)) if expr.dtype.is_datetime else None
     if moment is None:
         return None
     if expr.dtype.kind == "date":
-        return (moment.date() - _EPOCH.date()).days
-    return (moment - _EPOCH) // datetime.timedelta(microseconds=1)
+        return (moment.date() - EPOCH.date()).days
+    return (moment - EPOCH) // datetime.timedelta(microseconds=1)
 
 
 def may_hold(predicate: Expression, known: Mapping[int, Bounds]) -> bool:
     """Whether the predicate may be true for a row whose columns lie within bounds."""
+    return bounds_test(predicate).may_hold(known)
+
+
+def bounds_test(predicate: Expression) -> BoundsTest:
+    """What a predicate asks of the bounds of columns, which go by their ids."""
     if isinstance(predicate, Literal):
-        return predicate.value is True
+        return ALWAYS if predicate.value is True else NEVER
     if not isinstance(predicate, Call):
-        return True
-    if any(i in known and not known[i].has_value for i in null_rejected(predicate)):
-        return False
+        return ALWAYS
+    values = (BoundsTest("value", i) for i in sorted(null_rejected(predicate)))
+    return all_of((*values, _call_test(predicate)))
+
+
+def _call_test(predicate: Call) -> BoundsTest:
     match predicate.function:
         case "and":
-            return all(may_hold(arg, known) for arg in predicate.args)
+            return all_of(map(bounds_test, predicate.args))
         case "or":
-            return any(may_hold(arg, known) for arg in predicate.args)
+            return any_of(map(bounds_test, predicate.args))
         case "is_null" | "is_not_null":
-            bounds = _bounds_of(predicate.args[0], known)
-            return bounds.has_null if predicate.function == "is_null" else bounds.has_value
+            column = _column_of(predicate.args[0])
+            kind = "null" if predicate.function == "is_null" else "value"
+            return ALWAYS if column is None else BoundsTest(kind, column)
         case "in":
-            return any(_may_equal(predicate.args[0], item, known) for item in predicate.args[1:])
+            return any_of(_equal(predicate.args[0], item) for item in predicate.args[1:])
         case "eq":
             left, right = predicate.args
-            return _may_equal(left, right, known) and _may_equal(right, left, known)
+            return all_of((_equal(left, right), _equal(right, left)))
         case "lt" | "le" | "gt" | "ge":
             left, right = predicate.args
             if isinstance(left, Literal):
-                return _may_compare(_MIRRORED[predicate.function], right, left, known)
-            return _may_compare(predicate.function, left, right, known)
+                return _compare(_MIRRORED[predicate.function], right, left)
+            return _compare(predicate.function, left, right)
         case "startswith":
-            return _may_start(predicate.args[0], _text(predicate.args[1]), known)
+            return _starts(predicate.args[0], _text(predicate.args[1]))
         case "like" if len(predicate.args) == 2:
             pattern = _text(predicate.args[1])
             prefix = None if pattern is None else _WILDCARD.split(pattern)[0]
-            return _may_start(predicate.args[0], prefix, known)
-    return True
+            return _starts(predicate.args[0], prefix)
+    return ALWAYS
 
 
-def _bounds_of(expr: Expression, known: Mapping[int, Bounds]) -> Bounds:
-    """The bounds of a column, or of its values in a wider type of whole or decimal numbers."""
+def _column_of(expr: Expression) -> int | None:
+    """The column that is meant, or whose value is meant in a wider type of exact numbers."""
     while isinstance(expr, Cast) and not expr.safe:
         exact = expr.dtype.is_integral or expr.dtype.is_decimal
         numeric = expr.arg.dtype.is_integral or expr.arg.dtype.is_decimal
         if not (exact and numeric and is_total(expr)):
-            return Bounds()
+            return None
         expr = expr.arg
-    return known.get(expr.id, Bounds()) if isinstance(expr, ColumnRef) else Bounds()
+    return expr.id if isinstance(expr, ColumnRef) else None
 
 
 def _value(expr: Expression) -> Ordered | None:
@@ -211,7 +171,7 @@ def _value(expr: Expression) -> Ordered | None:
     moment = _plain_moment(str(expr.value))
     if moment is None:
         return None
-    return _day(moment) if expr.dtype.kind == "date" else _instant(moment)
+    return day_text(moment) if expr.dtype.kind == "date" else instant_text(moment)
 
 
 def _plain_moment(text: str) -> datetime.datetime | None:
@@ -224,34 +184,24 @@ def _plain_moment(text: str) -> datetime.datetime | None:
         return None
 
 
-def _day(moment: datetime.datetime) -> str:
-    return moment.date().isoformat()
-
-
-def _instant(moment: datetime.datetime) -> str:
-    return moment.isoformat(" ", "microseconds")
-
-
 def _is_null(expr: Expression) -> bool:
     return isinstance(expr, Literal) and expr.value is None
 
 
-def _may_equal(expr: Expression, item: Expression, known: Mapping[int, Bounds]) -> bool:
-    return _may_compare("ge", expr, item, known) and _may_compare("le", expr, item, known)
+def _equal(expr: Expression, item: Expression) -> BoundsTest:
+    return all_of((_compare("ge", expr, item), _compare("le", expr, item)))
 
 
-def _may_compare(
-    function: str, expr: Expression, item: Expression, known: Mapping[int, Bounds]
-) -> bool:
-    """Whether a comparison with a constant may be true."""
-    bounds = _bounds_of(expr, known)
-    if _is_null(item) or not bounds.has_value:
-        return False
+def _compare(function: str, expr: Expression, item: Expression) -> BoundsTest:
+    """The test of a comparison with a constant."""
+    if _is_null(item):
+        return NEVER
+    column = _column_of(expr)
+    if column is None:
+        return ALWAYS
+    has_value = BoundsTest("value", column)
     value = _value(item) if expr.dtype == item.dtype else None
-    bound = bounds.low if function in ("lt", "le") else bounds.high
-    if value is None or bound is None or isinstance(value, str) != isinstance(bound, str):
-        return True
-    return COMPARE[function](compared(bound, value))
+    return has_value if value is None else all_of((has_value, BoundsTest(function, column, value)))
 
 
 def _text(expr: Expression) -> str | None:
@@ -260,10 +210,8 @@ def _text(expr: Expression) -> str | None:
     return str(expr.value)
 
 
-def _may_start(expr: Expression, prefix: str | None, known: Mapping[int, Bounds]) -> bool:
-    bounds = _bounds_of(expr, known)
-    if prefix is None or expr.dtype.kind != "string":
-        return True
-    below = isinstance(bounds.high, str) and bounds.high < prefix
-    above = isinstance(bounds.low, str) and bounds.low[: len(prefix)] > prefix
-    return not below and not above
+def _starts(expr: Expression, prefix: str | None) -> BoundsTest:
+    column = _column_of(expr)
+    if prefix is None or column is None or expr.dtype.kind != "string":
+        return ALWAYS
+    return BoundsTest("starts", column, prefix)

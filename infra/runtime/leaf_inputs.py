@@ -16,10 +16,11 @@ from infra.runtime.estimator import (
     PartitionRange,
     ScanSlice,
 )
-from infra.runtime.prune_files import Constants, table_constants
+from infra.runtime.prune_files import Constants, row_group_test, table_constants
 from infra.runtime.task_spec import InputSpec, ScanInput, ShuffleInput
 from infra.shuffle.manifest import Manifest
 from infra.shuffle.sorted_blocks import SortedRange
+from planner.expressions import Literal
 from planner.physical import ScanExec, StageInputExec
 from planner.stages import Stage, StageGraph
 
@@ -30,6 +31,7 @@ def bind_leaves(
     slices: Sequence[LeafSlice],
     snapshot: Snapshot,
     manifests: Mapping[int, Manifest],
+    parameters: Mapping[str, Literal],
     time_zone: str,
     chunk_scans: Mapping[int, ChunkScan] | None = None,
 ) -> tuple[InputSpec, ...]:
@@ -40,7 +42,13 @@ def bind_leaves(
         if position in chunk_scans and isinstance(part, ScanSlice):
             bound.append(chunk_scans[position].bind(part))
         elif isinstance(leaf, ScanExec) and isinstance(part, ScanSlice):
-            bound.append(_bind_scan(leaf, part, snapshot, time_zone))
+            scan = _bind_scan(leaf, part, snapshot, time_zone)
+            # DuckDB looks at the row groups of local files by itself.
+            if any(file.local_path is None for file in scan.files):
+                table = snapshot.table(leaf.table)
+                test = row_group_test(stage.fragment, leaf, table, parameters, time_zone)
+                scan = replace(scan, test=test)
+            bound.append(scan)
         elif isinstance(leaf, StageInputExec) and not isinstance(part, ScanSlice):
             bound.append(_bind_shuffle(graph, leaf, part, manifests[leaf.stage_id]))
         else:

@@ -192,6 +192,7 @@ def build_specs(
                 assignment.slices,
                 snapshot,
                 manifests,
+                parameters,
                 settings.time_zone,
                 chunk_scans,
             ),
@@ -216,7 +217,8 @@ def whole_leaves(
     manifests: Mapping[int, Manifest],
     parameters: Mapping[str, Literal],
     *,
-    adaptive: ObjectStore | None = None,
+    settings: EngineSettings,
+    store: ObjectStore,
 ) -> tuple[tuple[InputSpec, ...], tuple[Decision, ...]]:
     """All of each leaf of a stage, and what was decided.
 
@@ -226,8 +228,8 @@ def whole_leaves(
         snapshot: Files of the tables.
         manifests: Upstream manifests by stage number.
         parameters: Values of the query's parameters.
-        adaptive: Where upstream output is, to leave out what cannot contribute a row; None leaves
-            nothing out.
+        settings: Whether what cannot contribute a row is left out.
+        store: Where upstream output is.
     """
     chunk_scans = plan_chunk_scans(graph, stage, snapshot, parameters)
     sizes = input_sizes(graph, stage, snapshot, manifests, parameters, chunk_scans)
@@ -245,7 +247,9 @@ def whole_leaves(
         else part
         for position, part in enumerate(slices)
     ]
-    bound = bind_leaves(graph, stage, slices, snapshot, manifests, graph.time_zone, chunk_scans)
+    bound = bind_leaves(
+        graph, stage, slices, snapshot, manifests, parameters, graph.time_zone, chunk_scans
+    )
     return bound, tuple(decisions)
 
 

@@ -1,4 +1,6 @@
-"""Which files of a table a scan need not read: in, a fragment and parameters; out, files.
+"""Which files of a table, and what of them, a scan need not read.
+
+In: a fragment and parameters. Out: files, and a test of row groups, which tasks try.
 
 A file's partition columns are constants, and its footer bounds its other columns. A file is left
 out where these show that a conjunct above the scan is false or NULL for each of its rows. The
@@ -11,7 +13,8 @@ from collections.abc import Mapping
 
 from infra.catalog.partitions import canonical_value
 from infra.catalog.snapshot import FileIdentity, TableSnapshot
-from infra.runtime.file_predicates import Bounds, column_bounds, may_hold, timed
+from infra.engines.row_bounds import ALWAYS, Bounds, BoundsTest, all_of, column_bounds
+from infra.runtime.file_predicates import bounds_test, may_hold, timed
 from planner.expressions import Expression, Literal, Parameter, substitute
 from planner.optimizer.fold_constants import fold
 from planner.physical import PhysicalPlan, ScanExec
@@ -52,6 +55,27 @@ def pruned_files(
         return table.files
     pruner = _Pruner(leaf, table, parts)
     return tuple(file for file in table.files if pruner.may_match(file))
+
+
+def row_group_test(
+    fragment: PhysicalPlan,
+    leaf: ScanExec,
+    table: TableSnapshot,
+    parameters: Mapping[str, Literal],
+    time_zone: str,
+) -> BoundsTest | None:
+    """What the filters right above a scan ask of the bounds of a row group; None where nothing.
+
+    Its columns go by their positions in the scan. The arguments are those of `pruned_files`.
+    """
+    # Dates and times of the old calendar are other ones in the footer.
+    if table.native_reason is not None:
+        return None
+    parts = conjuncts_above(fragment, leaf)
+    test = all_of(bounds_test(bound(part, parameters, time_zone)) for part in parts)
+    positions = {column.id: position for position, column in enumerate(leaf.outputs)}
+    found = test.renumbered(positions)
+    return None if found == ALWAYS else found
 
 
 def bound(part: Expression, parameters: Mapping[str, Literal], time_zone: str) -> Expression:

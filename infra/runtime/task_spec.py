@@ -14,6 +14,7 @@ from infra.engines.bloom import BloomStep
 from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.errors import InputLostError, QueryError
 from infra.engines.inputs import FileRows, LeafColumn
+from infra.engines.row_bounds import BoundsTest
 from infra.errors import ShuffleReadError, StorageError, StorageRefusedError, TaskFailedError
 from infra.shuffle.manifest import ManifestError
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
@@ -34,10 +35,13 @@ class ScanInput:
     Args:
         columns: Columns to read.
         files: What to read of which file, in order.
+        test: What row groups must pass for a row of theirs to be needed, its columns by their
+            positions here; None for nothing.
     """
 
     columns: tuple[LeafColumn, ...]
     files: tuple[FileRows, ...] = ()
+    test: BoundsTest | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,7 +351,8 @@ def _input_to_dict(spec: InputSpec) -> dict[str, Any]:
     columns = [c.to_list() for c in spec.columns]
     if isinstance(spec, ScanInput):
         files = [list(vars(f).values()) for f in spec.files]
-        return {"kind": "scan", "columns": columns, "files": files}
+        test = None if spec.test is None else spec.test.to_list()
+        return {"kind": "scan", "columns": columns, "files": files, "test": test}
     part = None if spec.sorted_range is None else spec.sorted_range.to_dict()
     return {"kind": "shuffle", **vars(spec), "columns": columns, "sorted_range": part}
 
@@ -357,7 +362,9 @@ def _input_from_dict(values: Mapping[str, Any]) -> InputSpec:
         return ChunkInput.from_dict(values)
     columns = tuple(LeafColumn.from_list(c) for c in values["columns"])
     if values["kind"] == "scan":
-        return ScanInput(columns=columns, files=tuple(FileRows(*f) for f in values["files"]))
+        test = None if values["test"] is None else BoundsTest.from_list(values["test"])
+        files = tuple(FileRows(*f) for f in values["files"])
+        return ScanInput(columns=columns, files=files, test=test)
     found = {k: v for k, v in values.items() if k not in ("kind", "columns")}
     found["files"] = None if values["files"] is None else tuple(values["files"])
     found["share"] = tuple(values["share"])

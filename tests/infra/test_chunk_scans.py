@@ -18,10 +18,11 @@ from infra.engines.chunk_steps import run_in_steps
 from infra.engines.duckdb import DuckDbSettings
 from infra.engines.errors import InputLostError
 from infra.engines.inputs import LeafColumn, leaf_schema
+from infra.engines.row_bounds import column_bounds
 from infra.runtime.chunk_bounds import ChunkPruner
 from infra.runtime.chunk_scans import ChunkScan, plan_chunk_scan, pruned_chunks
 from infra.runtime.estimator import InputSizes, ScanSlice, assign_tasks
-from infra.runtime.file_predicates import column_bounds, may_hold, whole_range
+from infra.runtime.file_predicates import may_hold, whole_range
 from infra.runtime.prune_files import bound
 from infra.storage.object_store import StorageOptions
 from planner.chunks import slices

@@ -16,7 +16,8 @@ import pytest
 
 from infra.catalog.catalog import FileCatalog, load_catalog
 from infra.catalog.snapshot import Snapshot, take_snapshot
-from infra.runtime.file_predicates import Bounds, column_bounds, may_hold
+from infra.engines.row_bounds import Bounds, column_bounds
+from infra.runtime.file_predicates import may_hold
 from infra.runtime.fingerprint import stage_fingerprints
 from infra.runtime.prune_files import pruned_files
 from planner.expressions import Literal

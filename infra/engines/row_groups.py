@@ -1,0 +1,253 @@
+"""Row groups of a Parquet file that DuckDB cannot open: in, which of them; out, record batches.
+
+Worker code. Neighbouring row groups make a window. The chosen columns of a window are fetched with
+few requests, while the rows of the window before are decoded:
+
+    row groups   | 0  1  2 | 3  4  5 | 6 …
+    requests     | ═══════ | ═══════ |        small holes between column chunks are read, too
+
+What is fetched stays within a bound, whatever the file: a row group of more than half of it is not
+fetched ahead, and one of more than all of it is read page by page.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+DEFAULT_MEMORY_BYTES = 128 << 20
+"""Bound of the bytes that are fetched and not yet decoded, if none is given."""
+
+_WINDOW_BYTES = 16 << 20  # that small row groups are put together to
+_REQUEST_BYTES = 16 << 20  # an answer is in memory twice while it arrives
+_HOLE_BYTES = 1 << 20  # another request takes longer than these
+_PAGE_BYTES = 1 << 20  # read at once of a column that is read page by page, at least
+_BATCH_BYTES = 16 << 20
+_BATCH_ROWS = 1 << 17
+_WIDE_BATCH_ROWS = 1 << 14  # where a dictionary may hide how long values are
+_VECTOR_ROWS = 1 << 11  # that DuckDB handles at once
+
+_Range = tuple[int, int]  # the first byte and the one after the last
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Neighbouring row groups that are fetched together.
+
+    Args:
+        groups: Their numbers.
+        ranges: Bytes of the file that hold the chosen columns, in order.
+        num_chunks: Chosen columns, each member of nested ones.
+        batch_rows: Rows to decode at once.
+    """
+
+    groups: tuple[int, ...]
+    ranges: tuple[_Range, ...]
+    num_chunks: int
+    batch_rows: int
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all ranges."""
+        return sum(end - start for start, end in self.ranges)
+
+    def with_next(self, following: _Window) -> _Window:
+        """Both windows as one."""
+        return _Window(
+            (*self.groups, *following.groups),
+            _merged((*self.ranges, *following.ranges)),
+            self.num_chunks,
+            min(self.batch_rows, following.batch_rows),
+        )
+
+
+def read_row_groups(
+    source: pa.NativeFile,
+    metadata: pq.FileMetaData,
+    groups: Sequence[int],
+    columns: Sequence[str],
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some row groups, in that order.
+
+    Args:
+        source: The file, open until the last batch is given.
+        metadata: Its footer.
+        groups: Numbers of the row groups.
+        columns: Top-level columns as the file spells them; none gives batches of the right length.
+        memory_bytes: Bound of the bytes that are fetched and not yet decoded.
+
+    Raises:
+        pa.ArrowException: The file is damaged.
+        StorageError: The store refuses or fails.
+    """
+    windows = _windows(metadata, groups, columns, memory_bytes)
+    file = _FetchedFile(source)
+    with ThreadPoolExecutor(1, "parquet-read") as pool:
+        ahead: Future[list[tuple[int, pa.Buffer]]] | None = None
+        for position, window in enumerate(windows):
+            page_bytes = 0
+            if ahead is not None:
+                file.parts = ahead.result()
+            elif window.num_bytes <= memory_bytes:
+                file.parts = file.fetch(window.ranges)
+            else:
+                page_bytes = _page_bytes(window, memory_bytes)
+            ahead = None
+            following = windows[position + 1 : position + 2]
+            if following and window.num_bytes + following[0].num_bytes <= memory_bytes:
+                ahead = pool.submit(file.fetch, following[0].ranges)
+            yield from _decode(file, metadata, window, columns, page_bytes)
+            file.parts = []
+
+
+def _decode(
+    file: _FetchedFile,
+    metadata: pq.FileMetaData,
+    window: _Window,
+    columns: Sequence[str],
+    page_bytes: int,
+) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(
+        pa.PythonFile(file, mode="r"),
+        metadata=metadata,
+        buffer_size=page_bytes,
+        pre_buffer=False,
+        coerce_int96_timestamp_unit="us",
+    ) as parquet:
+        yield from parquet.iter_batches(
+            window.batch_rows, row_groups=list(window.groups), columns=list(columns)
+        )
+
+
+def _windows(
+    metadata: pq.FileMetaData, groups: Sequence[int], columns: Sequence[str], memory_bytes: int
+) -> list[_Window]:
+    leaves = _leaves(metadata.schema, columns)
+    goal = min(_WINDOW_BYTES, memory_bytes // 2)
+    windows: list[_Window] = []
+    for number in groups:
+        group = metadata.row_group(number)
+        chunks = [group.column(leaf) for leaf in leaves]
+        found = _Window(
+            (number,), _merged(map(_chunk_range, chunks)), len(leaves), _batch_rows(group, chunks)
+        )
+        both = windows[-1].with_next(found) if windows else found
+        if windows and both.num_bytes <= goal:
+            windows[-1] = both
+        else:
+            windows.append(found)
+    return windows
+
+
+def _page_bytes(window: _Window, memory_bytes: int) -> int:
+    """How much is read at once of each column of a window that is read page by page."""
+    share = memory_bytes // 2 // max(window.num_chunks, 1)
+    return min(_REQUEST_BYTES, max(_PAGE_BYTES, share))
+
+
+def _leaves(schema: pq.ParquetSchema, columns: Sequence[str]) -> list[int]:
+    """The leaf columns of some top-level ones, as pyarrow finds them."""
+    inner = tuple(f"{name}." for name in columns)
+    paths = [schema.column(i).path for i in range(len(schema))]
+    return [i for i, path in enumerate(paths) if path in columns or path.startswith(inner)]
+
+
+def _chunk_range(chunk: pq.ColumnChunkMetaData) -> _Range:
+    start = chunk.data_page_offset
+    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+        start = min(start, chunk.dictionary_page_offset)
+    return start, start + chunk.total_compressed_size
+
+
+def _merged(ranges: Iterable[_Range]) -> tuple[_Range, ...]:
+    """The ranges in order, those with a small hole between them as one."""
+    merged: list[_Range] = []
+    for start, end in sorted(ranges):
+        if merged and start - merged[-1][1] <= _HOLE_BYTES:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return tuple(merged)
+
+
+def _batch_rows(group: pq.RowGroupMetaData, chunks: Sequence[pq.ColumnChunkMetaData]) -> int:
+    """How many rows of a row group to decode at once."""
+    num_bytes = sum(chunk.total_uncompressed_size for chunk in chunks)
+    rows = _BATCH_BYTES * max(group.num_rows, 1) // max(num_bytes, 1)
+    fixed = all(c.physical_type != "BYTE_ARRAY" and c.num_values <= group.num_rows for c in chunks)
+    most = _BATCH_ROWS if fixed else _WIDE_BATCH_ROWS
+    return max(_VECTOR_ROWS, min(rows // _VECTOR_ROWS * _VECTOR_ROWS, most))
+
+
+class _FetchedFile(io.RawIOBase):
+    """A file of which some parts are at hand; others are read when they are asked for.
+
+    Args:
+        source: The file.
+
+    Attributes:
+        parts: What is at hand: where each part starts, and its bytes.
+    """
+
+    def __init__(self, source: pa.NativeFile) -> None:
+        self.parts: list[tuple[int, pa.Buffer]] = []
+        self._source = source
+        self._lock = threading.Lock()
+        self._size = source.size()
+        self._position = 0
+
+    def fetch(self, ranges: Sequence[_Range]) -> list[tuple[int, pa.Buffer]]:
+        """Read ranges of the file; a short one where the file ends."""
+        return [(start, self._read_range(start, end)) for start, end in ranges if start < end]
+
+    def _read_range(self, start: int, end: int) -> pa.Buffer:
+        steps = range(start, end, _REQUEST_BYTES)
+        if len(steps) == 1:
+            return self._read_source(start, end - start)
+        filled = 0
+        whole = pa.allocate_buffer(end - start)
+        view = memoryview(whole)
+        for step in steps:
+            part = self._read_source(step, min(_REQUEST_BYTES, end - step))
+            filled = step - start + part.size
+            view[step - start : filled] = memoryview(part)
+        return whole.slice(0, filled)
+
+    def _read_source(self, start: int, length: int) -> pa.Buffer:
+        with self._lock:  # the thread that fetches ahead reads it, too
+            self._source.seek(start)
+            return self._source.read_buffer(length)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = start + offset
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> pa.Buffer:
+        """The next bytes, without a copy where they are at hand."""
+        start = self._position
+        left = max(self._size - start, 0)
+        length = left if size is None or size < 0 else min(size, left)
+        self._position += length
+        for offset, part in self.parts:
+            if offset <= start and start + length <= offset + part.size:
+                return part.slice(start - offset, length)
+        return self._read_source(start, length)
+
+    read_buffer = read
