@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import os
 import re
 import zoneinfo
 from collections.abc import Mapping
@@ -17,6 +18,12 @@ from typing import Any
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt])(?:i?b)?", re.IGNORECASE)
 _SIZE_UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
+_OFFSET = re.compile(r"Z|(UTC|GMT|UT)?[+-]\d{1,2}(:?\d{2}(:?\d{2})?)?")
+_SHORT_ZONES = frozenset(
+    "ACT AET AGT ART AST BET BST CAT CNT CST CTT EAT ECT EST HST IET IST JST MIT MST NET NST PLT "
+    "PNT PRT PST SST VST".split()
+)
+"""`java.time.ZoneId.SHORT_IDS`, which Spark takes, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +77,7 @@ class ValueRule:
         if self.choices:
             return f"use {', '.join(self.choices[:-1])} or {self.choices[-1]}"
         if self.is_zone:
-            return "give an IANA name such as UTC or Europe/Berlin"
+            return "give an IANA name such as UTC or Europe/Berlin, or an offset such as +02:00"
         if self.type in (bool, str):
             return "give true or false" if self.type is bool else "give a text"
         what = "number" if self.type is float else "whole number"
@@ -107,7 +114,7 @@ class ValueRule:
         if self.type is bool:
             return _to_bool(value)
         if self.type is str:
-            return _only(str, value)
+            return _only(str, os.fspath(value) if isinstance(value, os.PathLike) else value)
         if isinstance(value, str):
             return _to_bytes(value) if self.is_bytes else self.type(value)
         if isinstance(value, bool):
@@ -162,7 +169,9 @@ def in_source(source: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def is_time_zone(name: str) -> bool:
-    """Whether there is such a time zone."""
+    """Whether Spark has such a time zone: a region, an offset, or one of Java's short names."""
+    if _OFFSET.fullmatch(name) or name in _SHORT_ZONES:
+        return True
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

@@ -260,6 +260,7 @@ def _check_zone(_: click.Context, __: click.Parameter, value: str | None) -> str
 
     if value is not None and not is_time_zone(value):
         raise click.BadParameter(
-            f"'{value}' is no time zone; give an IANA name such as UTC or Europe/Berlin"
+            f"'{value}' is no time zone; give an IANA name such as UTC or Europe/Berlin, "
+            "or an offset such as +02:00"
         )
     return value

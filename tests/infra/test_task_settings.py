@@ -49,6 +49,18 @@ def test_what_does_not_fit_is_named(name: str, value: str) -> None:
     assert "(argument)" in str(caught.value)
 
 
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "+02:00", "-1130", "UTC+3", "Z", "PST"])
+def test_time_zones_that_spark_has_are_taken(zone: str) -> None:
+    assert load_settings(environment={}, overrides={"time_zone": zone}).time_zone == zone
+
+
+def test_a_folder_is_taken_as_a_path(tmp_path: Path) -> None:
+    found = load_settings(
+        environment={}, overrides={"storage_root": tmp_path, "spill_dir": tmp_path}
+    )
+    assert (found.storage_root, found.spill_dir) == (str(tmp_path), str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("name", "written", "allowed"),
     [
