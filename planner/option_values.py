@@ -19,9 +19,9 @@ from typing import Any
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt])(?:i?b)?", re.IGNORECASE)
 _SIZE_UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
 _OFFSET = re.compile(r"Z|(UTC|GMT|UT)?[+-]\d{1,2}(:?\d{2}(:?\d{2})?)?")
-_SHORT_ZONES = frozenset(
-    "ACT AET AGT ART AST BET BST CAT CNT CST CTT EAT ECT EST HST IET IST JST MIT MST NET NST PLT "
-    "PNT PRT PST SST VST".split()
+_SHORT_ZONE = re.compile(
+    "ACT|AET|AGT|ART|AST|BET|BST|CAT|CNT|CST|CTT|EAT|ECT|EST|HST|IET|IST|JST|MIT|MST|NET|NST|PLT|"
+    "PNT|PRT|PST|SST|VST"
 )
 """`java.time.ZoneId.SHORT_IDS`, which Spark takes, too."""
 
@@ -170,7 +170,7 @@ def in_source(source: str) -> str:
 @functools.lru_cache(maxsize=256)
 def is_time_zone(name: str) -> bool:
     """Whether Spark has such a time zone: a region, an offset, or one of Java's short names."""
-    if _OFFSET.fullmatch(name) or name in _SHORT_ZONES:
+    if _OFFSET.fullmatch(name) or _SHORT_ZONE.fullmatch(name):
         return True
     try:
         zoneinfo.ZoneInfo(name)
