@@ -210,7 +210,7 @@ def _run_job(text: str) -> None:
     started = time.perf_counter()
     told = _map(job) if kind == "map" else _reduce(job)
     seconds = time.perf_counter() - started
-    click.echo(json.dumps({"seconds": seconds, "peak_bytes": _peak_bytes(), **told}))
+    click.echo(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes(), **told}))
 
 
 def _map(job: Job) -> dict[str, Any]:
@@ -307,7 +307,7 @@ def _texts(characters: Any) -> pa.Array:
     return pa.StringArray.from_buffers(count, buffers[1], buffers[2])
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     """Highest resident memory of this process, not of what it was started from."""
     status = Path("/proc/self/status")
     if status.exists() and (found := re.search(r"VmHWM:\s+(\d+) kB", status.read_text())):

@@ -1,7 +1,7 @@
 """Row groups of a Parquet file that DuckDB cannot open: in, which of them; out, record batches.
 
 Worker code. Neighbouring row groups make a window. The chosen columns of a window are fetched with
-few requests, while the rows of the window before are decoded:
+few requests, several at a time, while the rows of the window before are decoded:
 
     row groups   | 0  1  2 | 3  4  5 | 6 …
     requests     | ═══════ | ═══════ |        small holes between column chunks are read, too
@@ -13,7 +13,6 @@ fetched ahead, and one of more than all of it is read page by page.
 from __future__ import annotations
 
 import io
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,7 +24,8 @@ DEFAULT_MEMORY_BYTES = 128 << 20
 """Bound of the bytes that are fetched and not yet decoded, if none is given."""
 
 _WINDOW_BYTES = 16 << 20  # that small row groups are put together to
-_REQUEST_BYTES = 16 << 20  # an answer is in memory twice while it arrives
+_REQUEST_BYTES = 8 << 20  # an answer is in memory twice while it arrives
+_MAX_REQUESTS = 4  # at a time: one connection to S3 gives less than 100 MB a second
 _HOLE_BYTES = 1 << 20  # another request takes longer than these
 _PAGE_BYTES = 1 << 20  # read at once of a column that is read page by page, at least
 _BATCH_BYTES = 16 << 20
@@ -89,22 +89,23 @@ def read_row_groups(
     """
     windows = _windows(metadata, groups, columns, memory_bytes)
     file = _FetchedFile(source)
-    with ThreadPoolExecutor(1, "parquet-read") as pool:
-        ahead: Future[list[tuple[int, pa.Buffer]]] | None = None
+    pool = ThreadPoolExecutor(_MAX_REQUESTS, "parquet-read")
+    ahead: list[_Part] | None = None
+    try:
         for position, window in enumerate(windows):
             page_bytes = 0
-            if ahead is not None:
-                file.parts = ahead.result()
-            elif window.num_bytes <= memory_bytes:
-                file.parts = file.fetch(window.ranges)
-            else:
+            if window.num_bytes > memory_bytes:
                 page_bytes = _page_bytes(window, memory_bytes)
+            else:
+                file.parts = ahead or _fetch(pool, source, window.ranges)
             ahead = None
             following = windows[position + 1 : position + 2]
             if following and window.num_bytes + following[0].num_bytes <= memory_bytes:
-                ahead = pool.submit(file.fetch, following[0].ranges)
+                ahead = _fetch(pool, source, following[0].ranges)
             yield from _decode(file, metadata, window, columns, page_bytes)
             file.parts = []
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _decode(
@@ -186,6 +187,54 @@ def _batch_rows(group: pq.RowGroupMetaData, chunks: Sequence[pq.ColumnChunkMetaD
     return max(_VECTOR_ROWS, min(rows // _VECTOR_ROWS * _VECTOR_ROWS, most))
 
 
+def _fetch(
+    pool: ThreadPoolExecutor, source: pa.NativeFile, ranges: Sequence[_Range]
+) -> list[_Part]:
+    """Ask for ranges of a file; they are there once their requests are answered."""
+    return [_Part(pool, source, start, end) for start, end in ranges if start < end]
+
+
+class _Part:
+    """A range of a file that arrives in answers to several requests.
+
+    Args:
+        pool: Asks for it.
+        source: The file.
+        start: Its first byte.
+        end: The byte after its last one.
+    """
+
+    def __init__(
+        self, pool: ThreadPoolExecutor, source: pa.NativeFile, start: int, end: int
+    ) -> None:
+        self.start = start
+        self.end = end
+        self._source = source
+        self._bytes = pa.allocate_buffer(end - start)
+        self._requests: list[Future[None]] = [
+            pool.submit(self._request, low, min(low + _REQUEST_BYTES, end))
+            for low in range(start, end, _REQUEST_BYTES)
+        ]
+
+    def read(self, start: int, length: int) -> pa.Buffer:
+        """Some of its bytes, without a copy, once all of them are there.
+
+        Raises:
+            EOFError: The file ends before the range does.
+            StorageError: The store refuses or fails.
+        """
+        for request in self._requests:
+            request.result()
+        self._requests = []
+        return self._bytes.slice(start - self.start, length)
+
+    def _request(self, start: int, end: int) -> None:
+        answer = self._source.read_at(end - start, start)
+        if len(answer) != end - start:
+            raise EOFError(f"the file ends at byte {start + len(answer)}, its footer tells more")
+        memoryview(self._bytes).cast("B")[start - self.start : end - self.start] = answer
+
+
 class _FetchedFile(io.RawIOBase):
     """A file of which some parts are at hand; others are read when they are asked for.
 
@@ -193,37 +242,14 @@ class _FetchedFile(io.RawIOBase):
         source: The file.
 
     Attributes:
-        parts: What is at hand: where each part starts, and its bytes.
+        parts: What is at hand, or asked for.
     """
 
     def __init__(self, source: pa.NativeFile) -> None:
-        self.parts: list[tuple[int, pa.Buffer]] = []
+        self.parts: list[_Part] = []
         self._source = source
-        self._lock = threading.Lock()
         self._size = source.size()
         self._position = 0
-
-    def fetch(self, ranges: Sequence[_Range]) -> list[tuple[int, pa.Buffer]]:
-        """Read ranges of the file; a short one where the file ends."""
-        return [(start, self._read_range(start, end)) for start, end in ranges if start < end]
-
-    def _read_range(self, start: int, end: int) -> pa.Buffer:
-        steps = range(start, end, _REQUEST_BYTES)
-        if len(steps) == 1:
-            return self._read_source(start, end - start)
-        filled = 0
-        whole = pa.allocate_buffer(end - start)
-        view = memoryview(whole)
-        for step in steps:
-            part = self._read_source(step, min(_REQUEST_BYTES, end - step))
-            filled = step - start + part.size
-            view[step - start : filled] = memoryview(part)
-        return whole.slice(0, filled)
-
-    def _read_source(self, start: int, length: int) -> pa.Buffer:
-        with self._lock:  # the thread that fetches ahead reads it, too
-            self._source.seek(start)
-            return self._source.read_buffer(length)
 
     def readable(self) -> bool:
         return True
@@ -245,9 +271,9 @@ class _FetchedFile(io.RawIOBase):
         left = max(self._size - start, 0)
         length = left if size is None or size < 0 else min(size, left)
         self._position += length
-        for offset, part in self.parts:
-            if offset <= start and start + length <= offset + part.size:
-                return part.slice(start - offset, length)
-        return self._read_source(start, length)
+        for part in self.parts:
+            if part.start <= start and start + length <= part.end:
+                return part.read(start, length)
+        return pa.py_buffer(self._source.read_at(length, start))
 
     read_buffer = read

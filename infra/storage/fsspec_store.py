@@ -90,10 +90,13 @@ class FsspecStore:
             )
 
     def open_input(self, key: str) -> pa.NativeFile:
-        """Return a random-access file whose every read is a ranged request."""
+        """Return a random-access file whose every read is a ranged request.
+
+        Several threads may `read_at` it at the same time.
+        """
         path = self._path(key)
         details = self._call("read the size of", key, lambda: self.filesystem.info(path))
-        return pa.PythonFile(_Reader(self, key, details), mode="r")
+        return _RangedFile(_Reader(self, key, details))
 
     def size(self, key: str) -> int:
         """Return the size of the object in bytes."""
@@ -393,19 +396,35 @@ class _Reader(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1, /) -> bytes:
-        start = self._position
-        left = max(self._size - start, 0)
+        left = max(self._size - self._position, 0)
         length = left if size is None or size < 0 else min(size, left)
-        if not length:
+        content = self.read_at(length, self._position)
+        self._position += len(content)
+        return content
+
+    def read_at(self, length: int, start: int) -> bytes:
+        """Bytes from `start`; fewer only where the object ends."""
+        end = min(start + length, self._size)
+        if start >= end:
             return b""
         store, path = self._store, self._store._path(self._key)
         content: bytes = store._call(
             "read",
             self._key,
-            lambda: store.filesystem.cat_file(path, start=start, end=start + length, **self._match),
+            lambda: store.filesystem.cat_file(path, start=start, end=end, **self._match),
         )
-        self._position += len(content)
         return content
+
+
+class _RangedFile(pa.PythonFile):
+    """An Arrow file over a reader whose `read_at` needs no lock, as Arrow's own would take."""
+
+    def __init__(self, reader: _Reader) -> None:
+        self._reader = reader  # the rest is done before, by Arrow's `__cinit__`
+
+    def read_at(self, nbytes: int, offset: int) -> bytes:
+        """Return bytes from `offset`; fewer only where the object ends."""
+        return self._reader.read_at(nbytes, offset)
 
 
 class _DeleteRefusedError(OSError):

@@ -20,7 +20,11 @@ from infra.engines.duckdb import DuckDbSettings, run_fragment
 from infra.engines.inputs import FileRows, LeafColumn, ParquetInput
 from infra.engines.row_groups import read_row_groups
 from infra.errors import StorageError
+from infra.storage.fsspec_store import FsspecStore
 from planner.types import BIGINT
+from tests.s3_server import S3Server, s3_server
+
+__all__ = ["s3_server"]
 
 MB = 1 << 20
 ROWS = 10_000  # of a row group: 80 kB for each column
@@ -129,6 +133,29 @@ def test_a_large_range_is_several_requests(monkeypatch: pytest.MonkeyPatch) -> N
     assert pa.Table.from_batches(read(file, "kxv", 64 * MB)).equals(table)
     assert {end - start for start, end in file.ranges[:-1]} == {100_000}
     assert file.num_bytes < len(file.getvalue())
+
+
+@pytest.mark.s3
+def test_requests_are_under_way_at_the_same_time(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of one window: the first is answered only once the second is sent."""
+    table = noise(2)
+    store = FsspecStore(s3_server.new_root(), s3_server.options)
+    store.write_bytes("t.parquet", file_of(table).getvalue())
+    source = store.open_input("t.parquet")
+    metadata = pq.read_metadata(source)
+    both = threading.Barrier(2, timeout=20)
+    real = FsspecStore._call
+
+    def together(self: FsspecStore, *args: Any, **options: Any) -> Any:
+        both.wait()
+        return real(self, *args, **options)
+
+    monkeypatch.setattr(FsspecStore, "_call", together)
+    monkeypatch.setattr(row_groups, "_REQUEST_BYTES", 250_000)  # two for 480 kB
+    batches = read_row_groups(source, metadata, [0, 1], list("kxv"))
+    assert pa.Table.from_batches(batches).equals(table)
 
 
 def test_a_row_group_beyond_the_bound_is_read_by_pages(monkeypatch: pytest.MonkeyPatch) -> None:
