@@ -14,6 +14,8 @@ from tests.differential.query_check import Expected, ask_spark, differences
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_ANSWER_SECONDS = 120.0
+
 
 def plain_session(spark: SparkSession, tables: EdgeTables) -> SparkSession:
     """Plain Spark over tables, with views of its own."""
@@ -29,10 +31,19 @@ def plain_session(spark: SparkSession, tables: EdgeTables) -> SparkSession:
 
 
 def ask_spark_all(spark: SparkSession, queries: list[str]) -> dict[str, Expected]:
-    """The answers; several queries at a time, because Spark plans longer than it runs."""
-    with ThreadPoolExecutor(max_workers=4) as pool:
-        answers = pool.map(lambda sql: ask_spark(spark, sql), queries)
-        return dict(zip(queries, answers, strict=True))
+    """The answers; several queries at a time, because Spark plans longer than it runs.
+
+    Raises:
+        TimeoutError: Spark gave no answer. (Its `toArrow` was once seen waiting for ever for the
+            thread that sends the rows.)
+    """
+    pool = ThreadPoolExecutor(max_workers=4)
+    try:
+        asked = {sql: pool.submit(ask_spark, spark, sql) for sql in queries}
+        return {sql: answer.result(_ANSWER_SECONDS) for sql, answer in asked.items()}
+    finally:
+        # Not waited for: a thread that hangs would keep the test from failing.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def all_differences(
