@@ -212,13 +212,24 @@ class _Clock:
     begun: Any
     end: Any
 
+    def begin(self, seconds: float) -> float:
+        """Wait for all processes, let them begin, and return when they end."""
+        self.ready.wait(120)
+        self.end.value = time.time() + seconds
+        self.begun.set()
+        return float(self.end.value)
+
+    def await_begin(self) -> None:
+        """Wait until all others are ready; one that is started later begins at once."""
+        if not self.begun.is_set():
+            self.ready.wait(120)
+            self.begun.wait(120)
+
 
 def _work(folder: str, kind: str, number: int, seed: int, clock: _Clock) -> None:
     """The body of a process; its findings go to a file of its own."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if not clock.begun.is_set():
-        clock.ready.wait(120)
-        clock.begun.wait(120)
+    clock.await_begin()
     process = _Process(folder, f"{kind}{number}", seed, clock.end.value)
     seen: dict[int, int] = {}
     steps: dict[str, Callable[[], None]] = {
@@ -255,34 +266,13 @@ def stress(
         queries: Whether the table is also read by Stagecoach's queries, in this process.
         folder: Where the table is made; a temporary folder by default.
     """
+    kinds = {"append": writers, "compact": compactors, "read": readers, "collect": 1}
     with tempfile.TemporaryDirectory(prefix="stagecoach-stress-", dir=folder) as place:
-        Path(place, "catalog.yaml").write_text(_CATALOG)
-        Path(place, "found").mkdir()
-        catalog = load_catalog(Path(place, "catalog.yaml"))
-        for writer in range(writers):
-            catalog.chunk_table("events").append(rows_of(writer, 1))
+        _make_table(place, writers)
         session = _warm_session(place) if queries else None
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(_PRELOADED)
-        clock = _Clock(
-            context.Barrier(writers + compactors + readers + 2),
-            context.Event(),
-            context.Value("d", 0.0),
-        )
-
-        def start(kind: str, number: int) -> Any:
-            process = context.Process(target=_work, args=(place, kind, number, seed, clock))
-            process.start()
-            return process
-
-        running = {("append", n): start("append", n) for n in range(writers)}
-        running |= {("compact", n): start("compact", n) for n in range(compactors)}
-        running |= {("read", n): start("read", n) for n in range(readers)}
-        running["collect", 0] = start("collect", 0)
-        clock.ready.wait(120)
-        end = time.time() + seconds
-        clock.end.value = end
-        clock.begun.set()
+        clock, start = _prepare(place, seed, sum(kinds.values()))
+        running = {(k, n): start(k, n) for k, count in kinds.items() for n in range(count)}
+        end = clock.begin(seconds)
         report = Report(seconds)
         asking = threading.Thread(target=_query, args=(session, end, report), daemon=True)
         if session is not None:
@@ -296,6 +286,29 @@ def stress(
             asking.join(120)
             session.close()
         return _gather(place, running, report)
+
+
+def _make_table(place: str, writers: int) -> None:
+    """A table with the first append of each writer."""
+    Path(place, "catalog.yaml").write_text(_CATALOG)
+    Path(place, "found").mkdir()
+    catalog = load_catalog(Path(place, "catalog.yaml"))
+    for writer in range(writers):
+        catalog.chunk_table("events").append(rows_of(writer, 1))
+
+
+def _prepare(place: str, seed: int, count: int) -> tuple[_Clock, Callable[[str, int], Any]]:
+    """A clock for that many processes, and what starts one."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOADED)
+    clock = _Clock(context.Barrier(count + 1), context.Event(), context.Value("d", 0.0))
+
+    def start(kind: str, number: int) -> Any:
+        process = context.Process(target=_work, args=(place, kind, number, seed, clock))
+        process.start()
+        return process
+
+    return clock, start
 
 
 def _kill_first_writer(

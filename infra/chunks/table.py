@@ -156,23 +156,12 @@ class ChunkTable:
             open_source(item, columns, position=i, options=options, file_format=file_format)
             for i, item in enumerate(items)
         ]
-        plans = []
-        merged = columns
-        for source in opened:
-            fields = self._fields(source, merged, allow_missing_keys)
-            merged = merge_columns(
-                merged,
-                fields,
-                declaration=self.declaration,
-                table=self.name,
-                place=source.place,
-            )
-            plans.append((source, fields))
+        fitted, merged = self._fit(opened, columns, allow_missing_keys)
         commit = self.new_commit()
         writer = ChunkWriter(self.store, self.declaration, commit.token)
         num_rows = 0
         try:
-            for source, fields in plans:
+            for source, fields in fitted:
                 num_rows += self._write(writer, source, fields, merged, sort)
         except BaseException:
             writer.discard()
@@ -188,17 +177,29 @@ class ChunkTable:
             seconds=time.perf_counter() - started,
         )
 
-    def _fields(
-        self, source: Source, columns: tuple[Field, ...], allow_missing_keys: bool
-    ) -> tuple[Field, ...]:
-        return fitted_fields(
-            file_fields(source.schema, place=source.place),
-            columns,
-            declaration=self.declaration,
-            table=self.name,
-            place=source.place,
-            allow_missing_keys=allow_missing_keys,
-        )
+    def _fit(
+        self, sources: Sequence[Source], columns: tuple[Field, ...], allow_missing_keys: bool
+    ) -> tuple[list[tuple[Source, tuple[Field, ...]]], tuple[Field, ...]]:
+        """The sources, each with its columns as the table takes them, and the table's own then."""
+        fitted = []
+        for source in sources:
+            fields = fitted_fields(
+                file_fields(source.schema, place=source.place),
+                columns,
+                declaration=self.declaration,
+                table=self.name,
+                place=source.place,
+                allow_missing_keys=allow_missing_keys,
+            )
+            columns = merge_columns(
+                columns,
+                fields,
+                declaration=self.declaration,
+                table=self.name,
+                place=source.place,
+            )
+            fitted.append((source, fields))
+        return fitted, columns
 
     def _write(
         self,

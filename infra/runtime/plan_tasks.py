@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from infra.catalog.snapshot import FileIdentity, Snapshot
 from infra.runtime.adaptive.decision import Decision
@@ -15,7 +16,7 @@ from infra.runtime.adaptive.ranges import output_order
 from infra.runtime.adaptive.tasks import divide_stage, without_useless
 from infra.runtime.bloom_steps import bloom_step
 from infra.runtime.chunk_scans import ChunkScan, plan_chunk_scan
-from infra.runtime.estimator import InputSizes, SourceFile
+from infra.runtime.estimator import InputSizes, LeafSlice, SourceFile, TaskAssignment
 from infra.runtime.key_pruning import KeyPruner
 from infra.runtime.leaf_inputs import bind_leaves
 from infra.runtime.prune_files import pruned_files
@@ -33,15 +34,9 @@ from planner.physical import DedupScanExec, ScanExec, StageInputExec
 from planner.stages import Stage, StageGraph
 
 
-def input_sizes(
-    graph: StageGraph,
-    stage: Stage,
-    snapshot: Snapshot,
-    manifests: Mapping[int, Manifest],
-    parameters: Mapping[str, Literal],
-    chunk_scans: Mapping[int, ChunkScan] | None = None,
-) -> InputSizes:
-    """Sizes of everything that a stage reads.
+@dataclass(frozen=True)
+class _StageReads:
+    """What a stage reads in a run: the sizes of its leaves, and what slices of them are bound to.
 
     Args:
         graph: The query.
@@ -49,41 +44,77 @@ def input_sizes(
         snapshot: Files of its tables.
         manifests: Upstream manifests by stage number.
         parameters: Values of the query's parameters, by which files are left out, too.
-        chunk_scans: Scans of deduplicated tables, by leaf.
     """
-    scans: dict[int, Sequence[SourceFile]] = {}
-    partitions: dict[int, Sequence[int]] = {}
-    map_files: dict[int, Sequence[int]] = {}
-    chunk_scans = chunk_scans or {}
-    for position, leaf in enumerate(stage.leaves):
-        if position in chunk_scans:
-            scans[position] = chunk_scans[position].sources
-        elif isinstance(leaf, ScanExec):
-            table = snapshot.table(leaf.table)
-            files = pruned_files(stage.fragment, leaf, table, parameters, graph.time_zone)
-            scans[position] = [_source(f) for f in files]
-        else:
-            manifest = manifests[leaf.stage_id]
-            partitions[position] = manifest.partition_bytes
-            map_files[position] = [file.num_bytes for file in manifest.files]
-    return InputSizes(scans, partitions, map_files)
 
+    graph: StageGraph
+    stage: Stage
+    snapshot: Snapshot
+    manifests: Mapping[int, Manifest]
+    parameters: Mapping[str, Literal]
 
-def plan_chunk_scans(
-    graph: StageGraph, stage: Stage, snapshot: Snapshot, parameters: Mapping[str, Literal]
-) -> dict[int, ChunkScan]:
-    """The scans of deduplicated tables among the leaves of a stage.
+    @cached_property
+    def chunk_scans(self) -> dict[int, ChunkScan]:
+        """The scans of deduplicated tables, by position of the leaf.
 
-    Raises:
-        CatalogError: A table is no longer what the plan was made for.
-    """
-    return {
-        position: plan_chunk_scan(
-            stage.fragment, leaf, snapshot.table(leaf.table), parameters, graph.time_zone
+        Raises:
+            CatalogError: A table is no longer what the plan was made for.
+        """
+        fragment, time_zone = self.stage.fragment, self.graph.time_zone
+        return {
+            position: plan_chunk_scan(
+                fragment, leaf, self.snapshot.table(leaf.table), self.parameters, time_zone
+            )
+            for position, leaf in enumerate(self.stage.leaves)
+            if isinstance(leaf, DedupScanExec)
+        }
+
+    def sizes(self) -> InputSizes:
+        """Sizes of everything that the stage's own filters do not rule out."""
+        scans: dict[int, Sequence[SourceFile]] = {}
+        partitions: dict[int, Sequence[int]] = {}
+        map_files: dict[int, Sequence[int]] = {}
+        fragment, time_zone = self.stage.fragment, self.graph.time_zone
+        for position, leaf in enumerate(self.stage.leaves):
+            if position in self.chunk_scans:
+                scans[position] = self.chunk_scans[position].sources
+            elif isinstance(leaf, ScanExec):
+                table = self.snapshot.table(leaf.table)
+                files = pruned_files(fragment, leaf, table, self.parameters, time_zone)
+                scans[position] = [_source(f) for f in files]
+            else:
+                manifest = self.manifests[leaf.stage_id]
+                partitions[position] = manifest.partition_bytes
+                map_files[position] = [file.num_bytes for file in manifest.files]
+        return InputSizes(scans, partitions, map_files)
+
+    def pruned_sizes(
+        self, settings: EngineSettings, store: ObjectStore, *, row_groups: bool = True
+    ) -> tuple[InputSizes, list[Decision]]:
+        """`sizes` without what the keys of finished build sides rule out, and what was decided.
+
+        Args:
+            settings: Whether anything is left out by keys.
+            store: Where upstream output is.
+            row_groups: Whether parts of files are left out, too.
+        """
+        sizes = self.sizes()
+        if not settings.decides("prune"):
+            return sizes, []
+        pruner = KeyPruner(self.stage, self.snapshot, self.manifests, store, row_groups=row_groups)
+        return pruner.prune(sizes)
+
+    def bind(self, slices: Sequence[LeafSlice], time_zone: str) -> tuple[InputSpec, ...]:
+        """What each leaf is bound to, given the slice of it that is read."""
+        return bind_leaves(
+            self.graph,
+            self.stage,
+            slices,
+            self.snapshot,
+            self.manifests,
+            self.parameters,
+            time_zone,
+            self.chunk_scans,
         )
-        for position, leaf in enumerate(stage.leaves)
-        if isinstance(leaf, DedupScanExec)
-    }
 
 
 @dataclass(frozen=True)
@@ -159,12 +190,9 @@ def build_specs(
         CatalogError: A table is no longer what the plan was made for.
         ShuffleReadError: The index of a skewed input is lost.
     """
-    chunk_scans = plan_chunk_scans(graph, stage, snapshot, parameters)
-    sizes = input_sizes(graph, stage, snapshot, manifests, parameters, chunk_scans)
+    reads = _StageReads(graph, stage, snapshot, manifests, parameters)
     store = store_from_dict(settings.store)
-    pruned: list[Decision] = []
-    if engine_settings.decides("prune"):
-        sizes, pruned = KeyPruner(stage, snapshot, manifests, store).prune(sizes)
+    sizes, pruned = reads.pruned_sizes(engine_settings, store)
     indexes = _InputIndexes(stage, manifests, store)
     divided = divide_stage(
         stage,
@@ -176,38 +204,42 @@ def build_specs(
         blocks=indexes.blocks,
         is_local=store.is_local,
     )
+    specs = _task_specs(reads, divided.tasks, sql=sql, fingerprint=fingerprint, settings=settings)
+    if engine_settings.decides("passing"):
+        rule = TrialRule(engine_settings.passing_share, row_sql)
+        specs = with_trials(stage, specs, rule, snapshot, manifests)
+    return StageTasks(specs, (*pruned, *divided.decisions))
+
+
+def _task_specs(
+    reads: _StageReads,
+    assignments: Sequence[TaskAssignment],
+    *,
+    sql: str,
+    fingerprint: str,
+    settings: TaskSettings,
+) -> tuple[TaskSpec, ...]:
+    """The spec of each task: alike but for its number and for what it reads."""
+    graph, stage = reads.graph, reads.stage
     types = tuple(f.dtype for f in stage.schema)
     order = None if stage is graph.head else output_order(stage)
     step = bloom_step(stage)
-    specs = tuple(
+    return tuple(
         TaskSpec(
             query=graph.query,
             stage_id=stage.stage_id,
             fingerprint=fingerprint,
             task_index=index,
             sql=sql,
-            inputs=bind_leaves(
-                graph,
-                stage,
-                assignment.slices,
-                snapshot,
-                manifests,
-                parameters,
-                settings.time_zone,
-                chunk_scans,
-            ),
+            inputs=reads.bind(assignment.slices, settings.time_zone),
             types=types,
             output=output_partitioning(stage),
             settings=settings,
             order=order,
             bloom=step,
         )
-        for index, assignment in enumerate(divided.tasks)
+        for index, assignment in enumerate(assignments)
     )
-    if engine_settings.decides("passing"):
-        rule = TrialRule(engine_settings.passing_share, row_sql)
-        specs = with_trials(stage, specs, rule, snapshot, manifests)
-    return StageTasks(specs, (*pruned, *divided.decisions))
 
 
 def whole_leaves(
@@ -231,12 +263,8 @@ def whole_leaves(
         settings: Whether what cannot contribute a row is left out.
         store: Where upstream output is.
     """
-    chunk_scans = plan_chunk_scans(graph, stage, snapshot, parameters)
-    sizes = input_sizes(graph, stage, snapshot, manifests, parameters, chunk_scans)
-    decisions: list[Decision] = []
-    if settings.decides("prune"):
-        pruner = KeyPruner(stage, snapshot, manifests, store, row_groups=False)
-        sizes, decisions = pruner.prune(sizes)
+    reads = _StageReads(graph, stage, snapshot, manifests, parameters)
+    sizes, decisions = reads.pruned_sizes(settings, store, row_groups=False)
     if settings.decides("empty"):
         sizes, useless = without_useless(stage, sizes)
         decisions += useless
@@ -247,10 +275,7 @@ def whole_leaves(
         else part
         for position, part in enumerate(slices)
     ]
-    bound = bind_leaves(
-        graph, stage, slices, snapshot, manifests, parameters, graph.time_zone, chunk_scans
-    )
-    return bound, tuple(decisions)
+    return reads.bind(slices, graph.time_zone), tuple(decisions)
 
 
 def check_tables(graph: StageGraph, snapshot: Snapshot, names: Collection[str]) -> None:

@@ -73,17 +73,7 @@ def commit_manifest(
         schema=schema,
         partitioning=partitioning,
         codec=codec,
-        files=tuple(
-            ManifestFile(
-                name=file.name,
-                task_index=file.task_index,
-                attempt=file.attempt,
-                num_bytes=file.num_bytes,
-                num_rows=file.num_rows,
-                checksum=file.checksum,
-            )
-            for file in ordered
-        ),
+        files=tuple(map(ManifestFile.from_map_file, ordered)),
         partition_rows=_totals([file.ranges.rows for file in ordered], partitioning),
         partition_bytes=_totals([file.ranges.lengths for file in ordered], partitioning),
         index_name=layout.index_name(_content_hash(content, ordered)),

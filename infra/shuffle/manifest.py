@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from infra.errors import ShuffleReadError
 from infra.shuffle.index import IndexSlice
-from infra.shuffle.map_file import Codec, OutputPartitioning
+from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
 from infra.shuffle.partitioner import PARTITIONER_VERSION
 from infra.shuffle.sorted_blocks import BlocksSlice
 from infra.storage import layout
@@ -64,6 +64,18 @@ class ManifestFile:
     num_bytes: int
     num_rows: int
     checksum: int
+
+    @classmethod
+    def from_map_file(cls, file: MapFile) -> ManifestFile:
+        """Return what a manifest says of a map file that a task has written."""
+        return cls(
+            name=file.name,
+            task_index=file.task_index,
+            attempt=file.attempt,
+            num_bytes=file.num_bytes,
+            num_rows=file.num_rows,
+            checksum=file.checksum,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,7 +50,25 @@ class ShuffleWriter:
     """Writes the map file of one attempt of one task.
 
     Use it as a context manager: an exception aborts it. `close` must be called for the file to
-    appear.
+    appear. Nothing is opened before the first row arrives.
+
+    Args:
+        store: Where the file goes.
+        key: Its key, from `layout.map_file` with an attempt that no other process uses.
+        schema: The pinned columns; dictionaries and views in it become plain types.
+        partitioning: How rows are divided.
+        codec: Compression of the batches.
+        memory_bytes: Bound of the memory for rows here, in bytes: held, on their way, and
+            written. A row wider than that takes what it takes, a few times.
+        chunk_rows: Most rows that are sorted at once.
+        batch_rows: Target rows of a batch in the file.
+        batch_bytes: Target size of a batch in the file before compression.
+        spill_dir: Local folder for spilled runs; `None` is the system's temporary folder.
+        order: How the rows of the only partition come sorted, so that ranges of them can be
+            read; None where they are not.
+
+    Raises:
+        PartitionKeyError: A key column cannot be hashed or does not exist.
     """
 
     def __init__(
@@ -68,26 +86,6 @@ class ShuffleWriter:
         spill_dir: str | None = None,
         order: RowOrder | None = None,
     ) -> None:
-        """Prepare to write; nothing is opened before the first row arrives.
-
-        Args:
-            store: Where the file goes.
-            key: Its key, from `layout.map_file` with an attempt that no other process uses.
-            schema: The pinned columns; dictionaries and views in it become plain types.
-            partitioning: How rows are divided.
-            codec: Compression of the batches.
-            memory_bytes: Bound of the memory for rows here, in bytes: held, on their way, and
-                written. A row wider than that takes what it takes, a few times.
-            chunk_rows: Most rows that are sorted at once.
-            batch_rows: Target rows of a batch in the file.
-            batch_bytes: Target size of a batch in the file before compression.
-            spill_dir: Local folder for spilled runs; `None` is the system's temporary folder.
-            order: How the rows of the only partition come sorted, so that ranges of them can be
-                read; None where they are not.
-
-        Raises:
-            PartitionKeyError: A key column cannot be hashed or does not exist.
-        """
         self._task_index, self._attempt = layout.parse_map_file(key)
         self._store = store
         self._key = key
@@ -108,16 +106,7 @@ class ShuffleWriter:
             field = self._schema.field(position)
             check_key_type(field.name, field.type)
         self._stack = ExitStack()
-        self._spill = SpillRuns(
-            self._schema,
-            partitioning.num_partitions,
-            spill_dir,
-            codec=codec,
-            batch_rows=batch_rows,
-            batch_bytes=self._batch_bytes,
-            seed=message_seed(self._name),
-            is_local=store.is_local,
-        )
+        self._spill = self._new_spill(spill_dir)
         self._stack.callback(self._spill.close)
         self._sink: MapFileSink | None = None
         # Tasks begin at different partitions: the first ones must not get a row more of each.
@@ -218,6 +207,18 @@ class ShuffleWriter:
         except BaseException as raised:
             if raised is not error:
                 raise
+
+    def _new_spill(self, folder: str | None) -> SpillRuns:
+        return SpillRuns(
+            self._schema,
+            self._partitioning.num_partitions,
+            folder,
+            codec=self._codec,
+            batch_rows=self._batch_rows,
+            batch_bytes=self._batch_bytes,
+            seed=message_seed(self._name),
+            is_local=self._store.is_local,
+        )
 
     def _open_sink(self) -> MapFileSink:
         if self._sink is None:

@@ -144,33 +144,17 @@ def publish(
     if current is not None and is_published(current, change):
         return _reused(current, change, started)
     apply_change(current, change)  # refuses what does not fit before anything is written
-    ranges = list(_file_ranges(manifest, target.target_file_bytes, settings))
     if keeps_files:
-        ranges = [(place, place + 1) for place in range(len(manifest.files))] or ranges
-    target_bytes = _ANY_BYTES if keeps_files else target.target_file_bytes
+        ranges, target_bytes = _single_files(manifest), _ANY_BYTES
+    else:
+        target_bytes = target.target_file_bytes
+        ranges = list(_file_ranges(manifest, target_bytes, settings))
     tasks = list(
         _tasks(manifest, columns, target, row_keys, change.token, store, ranges, target_bytes)
     )
     reports = _run(tasks, manifest, store, settings, spark, run_id, progress)
     change = _with_files(change, [file for report in reports for file in report.files])
-    try:
-        committed = commit(store, change)
-    except PublishError:
-        _delete(store, change)
-        raise
-    if committed.reused:
-        log.info("table %s: another run has just published the same result", target.table)
-        _delete(store, change)
-        return _reused(committed.version, change, started)
-    published = _published(committed.version, change, started)
-    log.info(
-        "table %s: version %d, %d rows in %d files",
-        target.table,
-        committed.version.number,
-        published.num_rows,
-        len(published.files),
-    )
-    return published
+    return _commit(store, change, started)
 
 
 def _new_change(
@@ -189,6 +173,28 @@ def _new_change(
         keep_versions=target.keep_versions,
         run_id=run_id,
     )
+
+
+def _commit(store: ObjectStore, change: TableChange, started: float) -> Published:
+    """Commit written files, or delete them where the table does not take them."""
+    try:
+        committed = commit(store, change)
+    except PublishError:
+        _delete(store, change)
+        raise
+    if committed.reused:
+        log.info("table %s: another run has just published the same result", change.table)
+        _delete(store, change)
+        return _reused(committed.version, change, started)
+    published = _published(committed.version, change, started)
+    log.info(
+        "table %s: version %d, %d rows in %d files",
+        change.table,
+        committed.version.number,
+        published.num_rows,
+        len(published.files),
+    )
+    return published
 
 
 def _tasks(
@@ -219,6 +225,12 @@ def _tasks(
             target_bytes=target_bytes,
             writes_empty=index == 0 and not manifest.num_rows,
         )
+
+
+def _single_files(manifest: Manifest) -> list[tuple[int, int]]:
+    """A range for each map file; one that is empty where there is no file."""
+    count = len(manifest.files)
+    return [(place, place + 1) for place in range(count)] or [(0, 0)]
 
 
 def _file_ranges(
