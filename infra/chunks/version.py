@@ -22,14 +22,12 @@ from infra.recent_cache import RecentCache
 from infra.storage import layout
 from infra.tables.version_json import (
     check_fields,
-    damaged,
+    columns_from_json,
+    columns_to_json,
     seal,
-    type_from_json,
-    type_to_json,
-    unseal,
+    unsealed,
 )
 from planner.chunks.chunk import ChunkValue
-from planner.errors import CatalogError, GraphFormatError, UnsupportedSqlError
 from planner.types import Field
 
 FORMAT_VERSION = 1
@@ -164,8 +162,8 @@ class ChunkTableVersion:
             **vars(self),
             "format_version": FORMAT_VERSION,
             "declaration": self.declaration.to_dict(),
-            "columns": _columns_to_json(self.columns),
-            "schemas": [_columns_to_json(columns) for columns in schemas],
+            "columns": columns_to_json(self.columns),
+            "schemas": [columns_to_json(columns) for columns in schemas],
             "chunks": chunks,
             "replaced": [vars(chunk) for chunk in self.replaced],
         }
@@ -178,18 +176,7 @@ class ChunkTableVersion:
         Raises:
             TableVersionError: It is damaged, has unknown fields or is of another format.
         """
-        try:
-            return _from_values(unseal(text, uri=uri, format_version=FORMAT_VERSION))
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            IndexError,
-            CatalogError,
-            GraphFormatError,
-            UnsupportedSqlError,
-        ) as error:
-            raise damaged(uri, error) from error
+        return unsealed(text, _from_values, uri=uri, format_version=FORMAT_VERSION)
 
 
 # By bytes of text; what is made of them takes about ten times as much.
@@ -212,11 +199,11 @@ def parsed_version(text: bytes, *, uri: str) -> ChunkTableVersion:
 
 
 def _from_values(values: dict[str, Any]) -> ChunkTableVersion:
-    schemas = [_columns_from_json(columns) for columns in values.pop("schemas")]
+    schemas = [columns_from_json(columns) for columns in values.pop("schemas")]
     check_fields(ChunkTableVersion, values)
     rest = {
         "declaration": Declaration.from_dict(values["declaration"]),
-        "columns": _columns_from_json(values["columns"]),
+        "columns": columns_from_json(values["columns"]),
         "chunks": tuple(_chunk_from_json(chunk, schemas) for chunk in values["chunks"]),
         "replaced": tuple(ReplacedChunk(**chunk) for chunk in values["replaced"]),
     }
@@ -261,11 +248,3 @@ def _chunk_from_json(values: dict[str, Any], schemas: Sequence[tuple[Field, ...]
 
 def _bound(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _columns_to_json(columns: Sequence[Field]) -> list[dict[str, Any]]:
-    return [{"name": f.name, "type": type_to_json(f.dtype)} for f in columns]
-
-
-def _columns_from_json(columns: Sequence[dict[str, Any]]) -> tuple[Field, ...]:
-    return tuple(Field(c["name"], type_from_json(c["type"])) for c in columns)

@@ -29,7 +29,7 @@ from infra.engines.row_bounds import (
     instant_text,
 )
 from planner.expressions import Call, Cast, ColumnRef, Expression, Literal
-from planner.optimizer.constants import ordered
+from planner.optimizer.constants import is_null, ordered
 from planner.optimizer.convert_outer_joins import null_rejected
 from planner.optimizer.proofs import is_total
 
@@ -44,7 +44,7 @@ _COMPARISONS = ("lt", "le", "gt", "ge", "eq")
 
 
 def timed(expr: Expression, time_zone: str) -> Expression:
-    """A text that is cast to a time, as a constant; anything else, and odd forms, as it is.
+    """A text or date that is cast to a time, as a constant; all else, and odd forms, as it is.
 
     Args:
         expr: An expression.
@@ -52,7 +52,7 @@ def timed(expr: Expression, time_zone: str) -> Expression:
     """
     if not isinstance(expr, Cast) or not isinstance(expr.arg, Literal):
         return expr
-    if expr.dtype.kind not in TIMES or expr.arg.dtype.kind != "string":
+    if expr.dtype.kind not in TIMES or expr.arg.dtype.kind not in ("string", "date"):
         return expr
     moment = _plain_moment(str(expr.arg.value))
     if moment is None:
@@ -184,17 +184,13 @@ def _plain_moment(text: str) -> datetime.datetime | None:
         return None
 
 
-def _is_null(expr: Expression) -> bool:
-    return isinstance(expr, Literal) and expr.value is None
-
-
 def _equal(expr: Expression, item: Expression) -> BoundsTest:
     return all_of((_compare("ge", expr, item), _compare("le", expr, item)))
 
 
 def _compare(function: str, expr: Expression, item: Expression) -> BoundsTest:
     """The test of a comparison with a constant."""
-    if _is_null(item):
+    if is_null(item):
         return NEVER
     column = _column_of(expr)
     if column is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -182,6 +182,22 @@ def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.concat_batches(batches)
 
 
+def offset_type(kind: pa.DataType) -> np.dtype[Any] | None:
+    """Return the type of the offsets of an array that has them."""
+    for is_kind in (pa.types.is_string, pa.types.is_binary, pa.types.is_list, pa.types.is_map):
+        if is_kind(kind):
+            return np.dtype(np.int32)
+    wide = (pa.types.is_large_string, pa.types.is_large_binary, pa.types.is_large_list)
+    return np.dtype(np.int64) if any(is_kind(kind) for is_kind in wide) else None
+
+
+def items_of(array: pa.Array) -> pa.Array:
+    """Return what the offsets of lists or maps point into; entries of maps are structs."""
+    if not pa.types.is_map(array.type):
+        return array.values
+    return pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
+
+
 def rows_without_columns(num_rows: int) -> pa.RecordBatch:
     """Return a batch of `num_rows` rows and no columns (`count(*)` needs no more)."""
     return pa.record_batch([pa.nulls(num_rows)], names=["_"]).select([])
@@ -200,14 +216,11 @@ def _array_sizes(array: pa.Array, bounds: npt.NDArray[np.int64]) -> npt.NDArray[
     if pa.types.is_fixed_size_list(kind):
         items = array.values
         return found + _array_sizes(items, (bounds + array.offset) * kind.list_size)
-    wide = (pa.types.is_large_list, pa.types.is_large_string, pa.types.is_large_binary)
-    narrow = (pa.types.is_list, pa.types.is_map, pa.types.is_string, pa.types.is_binary)
-    is_wide = any(is_kind(kind) for is_kind in wide)
-    if not is_wide and not any(is_kind(kind) for is_kind in narrow):
+    dtype = offset_type(kind)
+    if dtype is None:
         return found + (rows * kind.bit_width + 7) // 8
     if not len(array):
         return found
-    dtype = np.dtype(np.int64 if is_wide else np.int32)
     offsets = np.frombuffer(
         array.buffers()[1],
         dtype=dtype,
@@ -216,14 +229,8 @@ def _array_sizes(array: pa.Array, bounds: npt.NDArray[np.int64]) -> npt.NDArray[
     )[bounds].astype(np.int64)
     found += rows * dtype.itemsize
     if pa.types.is_nested(kind):
-        items = array.values if not pa.types.is_map(kind) else _entries(array)
-        return found + _array_sizes(items, offsets)
+        return found + _array_sizes(items_of(array), offsets)
     return found + np.diff(offsets)
-
-
-def _entries(array: pa.MapArray) -> pa.StructArray:
-    """The entries of a map below its offsets, as one array of structs."""
-    return pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
 
 
 def _plain_field(field: pa.Field) -> pa.Field:

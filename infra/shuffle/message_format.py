@@ -17,8 +17,8 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from infra.shuffle.encoding import rows_without_columns
-from infra.shuffle.row_streams import Part, RowSlices, offset_type
+from infra.shuffle.encoding import offset_type, rows_without_columns
+from infra.shuffle.row_streams import Part, RowSlices
 
 _PREFIX = struct.Struct("<Ii")
 _NUMBER = struct.Struct("<q")

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from infra.shuffle.encoding import Piece
+from infra.shuffle.encoding import Piece, items_of, offset_type
 
 _Bounds = npt.NDArray[np.int64]
 
@@ -129,15 +129,6 @@ def joined(slices: Iterable[RowSlices], target_rows: int, target_bytes: int) -> 
         yield _join_slices(pending)
 
 
-def offset_type(kind: pa.DataType) -> np.dtype[Any] | None:
-    """Return the type of the offsets of an array that has them."""
-    for is_kind in (pa.types.is_string, pa.types.is_binary, pa.types.is_list, pa.types.is_map):
-        if is_kind(kind):
-            return np.dtype(np.int32)
-    wide = (pa.types.is_large_string, pa.types.is_large_binary, pa.types.is_large_list)
-    return np.dtype(np.int64) if any(is_kind(kind) for is_kind in wide) else None
-
-
 def _join_slices(slices: Sequence[RowSlices]) -> RowSlices:
     if len(slices) == 1:
         return slices[0]
@@ -189,15 +180,9 @@ def _take_apart(array: pa.Array, bounds: _Bounds, streams: list[Stream]) -> None
         streams.append(Stream(np.diff(offsets).data.cast("B"), bounds * dtype.itemsize))
         inner = offsets[bounds].astype(np.int64)
         if pa.types.is_nested(kind):
-            items = array.values if not pa.types.is_map(kind) else _entries(array)
-            _take_apart(items, inner, streams)
+            _take_apart(items_of(array), inner, streams)
         else:
             streams.append(Stream(_view(buffers[2]), inner))
-
-
-def _entries(array: pa.MapArray) -> pa.StructArray:
-    """The entries of a map below its offsets, as one array of structs."""
-    return pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
 
 
 def _view(buffer: pa.Buffer | None) -> memoryview:

@@ -18,13 +18,12 @@ from infra.storage import layout
 from infra.tables.version_json import TableVersionError as TableVersionError
 from infra.tables.version_json import (
     check_fields,
-    damaged,
+    columns_from_json,
+    columns_to_json,
     seal,
-    type_from_json,
-    type_to_json,
-    unseal,
+    unsealed,
 )
-from planner.errors import GraphFormatError, StagecoachError, UnsupportedSqlError
+from planner.errors import StagecoachError
 from planner.types import Field
 
 FORMAT_VERSION = 1
@@ -156,7 +155,7 @@ class TableVersion:
             "token": self.token,
             "committed_at": self.committed_at,
             "mode": self.mode,
-            "columns": [{"name": f.name, "type": type_to_json(f.dtype)} for f in self.columns],
+            "columns": columns_to_json(self.columns),
             "partition_by": self.partition_by,
             "parts": [vars(part) for part in self.parts],
             "files": [vars(file) for file in self.files],
@@ -176,17 +175,11 @@ class TableVersion:
         Raises:
             TableVersionError: It is damaged, has unknown fields or is of another format.
         """
-        try:
-            return _from_values(unseal(text, uri=uri, format_version=FORMAT_VERSION))
-        except (ValueError, KeyError, TypeError, GraphFormatError, UnsupportedSqlError) as error:
-            raise damaged(uri, error) from error
+        return unsealed(text, _from_values, uri=uri, format_version=FORMAT_VERSION)
 
 
 def _from_values(values: dict[str, Any]) -> TableVersion:
     check_fields(TableVersion, values)
-    columns = tuple(
-        Field(column["name"], type_from_json(column["type"])) for column in values["columns"]
-    )
     parts = []
     for part in values["parts"]:
         check_fields(TablePart, part)
@@ -197,7 +190,7 @@ def _from_values(values: dict[str, Any]) -> TableVersion:
         lists = {name: tuple(file[name]) for name in ("row_groups", "partition")}
         files.append(TableFile(**{**file, **lists}))
     rest = {
-        "columns": columns,
+        "columns": columns_from_json(values["columns"]),
         "partition_by": tuple(values["partition_by"]),
         "parts": tuple(parts),
         "files": tuple(files),

@@ -7,15 +7,28 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import google_crc32c
 
 from planner.encoding import encode
-from planner.errors import StagecoachError, UnsupportedSqlError
+from planner.errors import CatalogError, GraphFormatError, StagecoachError, UnsupportedSqlError
 from planner.serde import decode
-from planner.types import DataType, parse_type
+from planner.types import DataType, Field, parse_type
+
+T = TypeVar("T")
+
+_DAMAGE = (
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    CatalogError,
+    GraphFormatError,
+    UnsupportedSqlError,
+)
+"""What readers of a text raise where it is not what was written."""
 
 
 class TableVersionError(StagecoachError):
@@ -27,13 +40,30 @@ def seal(values: Mapping[str, Any]) -> bytes:
     return dump({**values, "checksum": checksum(values)})
 
 
-def unseal(text: bytes, *, uri: str, format_version: int) -> dict[str, Any]:
-    """Return the values of a sealed text, without its format version and checksum.
+def unsealed(
+    text: bytes, make: Callable[[dict[str, Any]], T], *, uri: str, format_version: int
+) -> T:
+    """Return what is made of the values of a sealed text.
+
+    Args:
+        text: What `seal` returned.
+        make: Takes the values without format version and checksum, and may change them.
+        uri: Where the text was found, for messages.
+        format_version: The only one that is read.
 
     Raises:
-        TableVersionError: It is of another format.
-        ValueError: It is damaged.
+        TableVersionError: It is damaged, has unknown fields or is of another format.
     """
+    try:
+        return make(_values(text, uri=uri, format_version=format_version))
+    except _DAMAGE as error:
+        raise TableVersionError(
+            f"{uri} is damaged ({error}); restore it, or remove it to go back to the version "
+            "before it"
+        ) from error
+
+
+def _values(text: bytes, *, uri: str, format_version: int) -> dict[str, Any]:
     values = json.loads(text)
     if not isinstance(values, dict):
         raise ValueError("not an object")
@@ -45,13 +75,6 @@ def unseal(text: bytes, *, uri: str, format_version: int) -> dict[str, Any]:
     if values.pop("checksum", None) != checksum({"format_version": format_version, **values}):
         raise ValueError("its checksum does not fit")
     return values
-
-
-def damaged(uri: str, error: Exception) -> TableVersionError:
-    """Return the error to raise where a text cannot be read."""
-    return TableVersionError(
-        f"{uri} is damaged ({error}); restore it, or remove it to go back to the version before it"
-    )
 
 
 def check_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
@@ -88,6 +111,21 @@ def type_from_json(value: Any) -> DataType:
     if not isinstance(found, DataType):
         raise ValueError(f"{value!r} is no type")
     return found
+
+
+def columns_to_json(columns: Sequence[Field]) -> list[dict[str, Any]]:
+    """Columns as plain values."""
+    return [{"name": f.name, "type": type_to_json(f.dtype)} for f in columns]
+
+
+def columns_from_json(columns: Sequence[Mapping[str, Any]]) -> tuple[Field, ...]:
+    """The columns that `columns_to_json` described.
+
+    Raises:
+        ValueError: One has no type that is known.
+        KeyError: One lacks its name or type.
+    """
+    return tuple(Field(c["name"], type_from_json(c["type"])) for c in columns)
 
 
 def dump(values: Mapping[str, Any]) -> bytes:

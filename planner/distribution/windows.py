@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from planner.distribution.delivered import Distribution, colocated
 from planner.expressions import (
     Call,
     Column,
@@ -23,9 +23,6 @@ from planner.functions import make_call
 from planner.optimizer.context import RuleContext
 from planner.physical import FilterExec, PhysicalPlan, ProjectionExec, WindowExec
 from planner.types import INT
-
-if TYPE_CHECKING:
-    from planner.distribution.delivered import Distribution
 
 # Ranks that count only rows before the current one: dropping later rows does not change them.
 _RANKS = frozenset(("row_number", "rank", "dense_rank"))
@@ -69,7 +66,7 @@ def next_window(
     ready = [i for i, w in enumerate(waiting) if _reads(w) <= columns]
     for position in ready:
         window = waiting[position]
-        if delivered.kind == "single" or _in_place(delivered, _key_ids(window)):
+        if delivered.kind == "single" or colocated(delivered, _key_ids(window)):
             return position, NextWindow(window, None)
     serving = {i: sum(_serves(waiting[i], other) for other in waiting) for i in ready}
     position = max(ready, key=lambda i: (serving[i], -i))
@@ -90,13 +87,6 @@ def _key_order(window: WindowExec) -> tuple[int, ...]:
 
 def _key_ids(window: WindowExec) -> frozenset[int]:
     return frozenset(_key_order(window))
-
-
-def _in_place(delivered: Distribution, keys: frozenset[int]) -> bool:
-    """Whether all rows of a partition are in one task."""
-    return (
-        delivered.kind == "hash" and bool(delivered.keys) and all(k & keys for k in delivered.keys)
-    )
 
 
 def _serves(window: WindowExec, other: WindowExec) -> bool:

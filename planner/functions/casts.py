@@ -9,6 +9,7 @@ date) raise. What a cast gives was measured; the proofs are in `tests/differenti
 from __future__ import annotations
 
 from planner.functions.spell_collections import nested_cast
+from planner.functions.templates import quoted
 from planner.functions.time_casts import time_cast
 from planner.types import DataType
 
@@ -152,13 +153,11 @@ def _checked_decimal(text: str, target: DataType, safe: bool) -> str:
 
 
 def _extract(pattern: str, group: int = 1) -> str:
-    escaped = pattern.replace("{", "{{").replace("}", "}}")
-    return f"regexp_extract({{0}}, '{escaped}', {group})"
+    return f"regexp_extract({{0}}, {quoted(pattern)}, {group})"
 
 
 def _matches(pattern: str) -> str:
-    escaped = pattern.replace("{", "{{").replace("}", "}}")
-    return f"regexp_matches({{0}}, '{escaped}')"
+    return f"regexp_matches({{0}}, {quoted(pattern)})"
 
 
 def _of_text(target: DataType, safe: bool) -> str | None:

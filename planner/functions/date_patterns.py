@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from planner.functions.templates import quoted
+
 _MONTHS = "MMM"
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z']+)")
 Token = tuple[str, str]
@@ -101,11 +103,6 @@ def _letter(letters: str, when: str) -> str | None:
         digits = f"(lpad(CAST({micros} AS VARCHAR), 6, '0') || '000')"
         return f"left({digits}, {count})"
     return None
-
-
-def quoted(text: str) -> str:
-    """A DuckDB text literal whose braces are safe in a template."""
-    return "'" + text.replace("'", "''").replace("{", "{{").replace("}", "}}") + "'"
 
 
 def written(pattern: str, when: str) -> str | None:

@@ -13,30 +13,16 @@ from collections.abc import Callable
 
 from planner.expressions import Call, Literal
 from planner.functions.nested_rules import element, has_kind
+from planner.functions.templates import escaped, quoted, quoted_name
 from planner.sql.types import type_name
 from planner.types import DataType
 
 Spelling = Callable[[Call], str]
 
 
-def escaped(text: str) -> str:
-    """Text that `str.format` leaves as it is."""
-    return text.replace("{", "{{").replace("}", "}}")
-
-
 def duck_name(dtype: DataType) -> str:
     """DuckDB's name of a type, inside a template."""
     return escaped(type_name(dtype, "duckdb"))
-
-
-def quoted(text: str) -> str:
-    """A DuckDB text literal, inside a template."""
-    return "'" + escaped(text.replace("'", "''")) + "'"
-
-
-def quoted_name(text: str) -> str:
-    """A quoted name in DuckDB, inside a template."""
-    return '"' + escaped(text.replace('"', '""')) + '"'
 
 
 def raises(condition: str, dtype: str = "{type}") -> str:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from planner.expressions import Call
 from planner.functions.duckdb import decimal_to_unscaled
-from planner.functions.spell_strings import UNHEX, int_of, quoted, text_of
+from planner.functions.spell_strings import UNHEX, int_of, text_of
+from planner.functions.templates import quoted
 from planner.types import NULL
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from planner.expressions import Call
-from planner.functions.spell_strings import int_of, quoted, text_of
+from planner.functions.spell_strings import int_of, text_of
+from planner.functions.templates import quoted
 
 _DOT = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 _END = r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z"

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 
 from planner.expressions import Call, Expression, Literal
+from planner.functions.templates import quoted
 from planner.types import BINARY
 
 # Code points whose upper case is another in ICU 76 (Spark) than in DuckDB 2.0, in wider ranges.
@@ -23,16 +24,6 @@ _LOWER = r"[\x{3a3}\x{1c89}\x{a7cb}-\x{a7dc}\x{10d50}-\x{10d65}\x{16ea0}-\x{16eb
 _TITLE = r"[\x{df}\x{130}\x{1c4}-\x{1cc}\x{1f1}-\x{1f3}\x{10d0}-\x{10ff}]"
 
 ASCII = "strlen({0}) = length({0})"
-
-
-def braces(text: str) -> str:
-    """Text as part of a `str.format` template."""
-    return text.replace("{", "{{").replace("}", "}}")
-
-
-def quoted(text: str) -> str:
-    """A DuckDB string literal as part of a `str.format` template."""
-    return "'" + braces(text.replace("'", "''")) + "'"
 
 
 def spark_only(condition: str, body: str) -> str:

@@ -7,6 +7,7 @@ where the cast is not proven. What is outside of what is proven raises, and Spar
 from __future__ import annotations
 
 from planner.functions import spell_times as spell
+from planner.functions.templates import quoted
 from planner.types import DataType, interval_fields
 
 _BLANK = r"[\x00-\x20\x7f]*"
@@ -52,23 +53,20 @@ def _to_timestamp(source: DataType, target: DataType, safe: bool) -> str | None:
 
 
 def _text_to_timestamp(instant: bool, safe: bool) -> str:
-    def pattern(text: str) -> str:
-        return "'" + text.replace("{", "{{").replace("}", "}}") + "'"
-
     word = "TRY_CAST" if safe else "CAST"
     # NULL where the text is of another shape: DuckDB computes both branches of a constant.
-    found = f"nullif(regexp_extract({{0}}, {pattern(f'^{_TIME}$')}, 1), '')"
+    found = f"nullif(regexp_extract({{0}}, {quoted(f'^{_TIME}$')}, 1), '')"
     plain = f"{word}({found} AS TIMESTAMP)"
     name = "TIMESTAMPTZ" if instant else "TIMESTAMP"
     value = spell.zoned(plain) if instant else plain
     whens = (
         "WHEN {0} IS NULL THEN NULL WHEN regexp_matches({0}, '0000') "
         f"THEN CAST(error('SPARK_ONLY') AS {name}) "
-        f"WHEN regexp_full_match({{0}}, {pattern(_TIME)}) THEN {value} "
+        f"WHEN regexp_full_match({{0}}, {quoted(_TIME)}) THEN {value} "
     )
     if instant:
-        text = f"nullif(regexp_extract({{0}}, {pattern(f'^{_TIME_AT}$')}, 1), '')"
-        instants = f"regexp_full_match({{0}}, {pattern(_TIME_AT)})"
+        text = f"nullif(regexp_extract({{0}}, {quoted(f'^{_TIME_AT}$')}, 1), '')"
+        instants = f"regexp_full_match({{0}}, {quoted(_TIME_AT)})"
         whens += f"WHEN {instants} THEN {word}({text} AS TIMESTAMPTZ) "
     if safe:
         whens += "WHEN NOT regexp_matches({0}, '[0-9]') THEN NULL "

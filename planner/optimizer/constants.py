@@ -9,6 +9,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from planner.expressions import Expression, Literal
+from planner.moments import wall_clock, wall_clock_text
 
 Ordered = Decimal | str
 
@@ -21,6 +22,11 @@ COMPARE: dict[str, Callable[[int], bool]] = {
     "ge": lambda sign: sign >= 0,
 }
 """What a comparison makes of -1, 0 or 1: the first operand is less, equal or greater."""
+
+
+def is_null(expr: Expression) -> bool:
+    """Whether it is a NULL that is written out."""
+    return isinstance(expr, Literal) and expr.value is None
 
 
 def ordered(expr: Expression) -> Ordered | None:
@@ -37,8 +43,16 @@ def ordered(expr: Expression) -> Ordered | None:
     if expr.dtype.kind == "string":
         return text
     if expr.dtype.is_datetime and len(text) >= 10 and text[4] == "-" and text[:4].isdigit():
-        return text
+        return text if expr.dtype.kind == "date" else _canonical(text)
     return None
+
+
+def _canonical(text: str) -> str | None:
+    """A moment with its microseconds, which some literals leave out where they are 0."""
+    try:
+        return wall_clock_text(wall_clock(text))
+    except ValueError:
+        return None
 
 
 def compared(left: Ordered, right: Ordered) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.expressions import Expression, conjoin, conjuncts, substitute
-from planner.logical import Filter, Join, LogicalPlan
+from planner.expressions import Expression, conjuncts, substitute
+from planner.logical import Join, LogicalPlan
 from planner.optimizer.constraints import constraints
 from planner.optimizer.context import RuleContext
 from planner.optimizer.join_groups import EqualColumns
 from planner.optimizer.proofs import is_total
 from planner.optimizer.push_down_filters import push_down_filters
+from planner.optimizer.rewriting import filtered
 from planner.tree import transform_up
 
 
@@ -36,7 +37,7 @@ def _derive(node: Join) -> LogicalPlan:
     to_right = _missing(node.right, right, left, equal) if node.kind in _TO_RIGHT else []
     if not to_left and not to_right:
         return node
-    return replace(node, left=_filtered(node.left, to_left), right=_filtered(node.right, to_right))
+    return replace(node, left=filtered(node.left, to_left), right=filtered(node.right, to_right))
 
 
 # Sides of which rows without a partner do not matter.
@@ -63,7 +64,3 @@ def _missing(
                 if derived not in known:
                     found[derived] = None
     return list(found)
-
-
-def _filtered(plan: LogicalPlan, parts: list[Expression]) -> LogicalPlan:
-    return Filter(plan, conjoin(parts)) if parts else plan

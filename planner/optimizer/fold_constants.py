@@ -9,7 +9,7 @@ from planner.coercion import cast_literal
 from planner.expressions import FALSE, TRUE, Call, Cast, Expression, Literal
 from planner.logical import LogicalPlan
 from planner.moments import plus_months
-from planner.optimizer.constants import COMPARE, compared, ordered
+from planner.optimizer.constants import COMPARE, compared, is_null, ordered
 from planner.optimizer.context import RuleContext
 from planner.optimizer.rewriting import map_expressions, map_plans
 from planner.tree import transform_up
@@ -93,9 +93,9 @@ def _membership(expr: Call) -> Expression:
     """`x IN (…)` of constants: NULL where x is NULL, or where it equals none and one is NULL."""
     if not all(isinstance(a, Literal) for a in expr.args):
         return expr
-    if _is_null(expr.args[0]):
+    if is_null(expr.args[0]):
         return Literal(expr.dtype, None)
-    written = [a for a in expr.args if not _is_null(a)]
+    written = [a for a in expr.args if not is_null(a)]
     first, *members = [value for a in written if (value := ordered(a)) is not None] or [""]
     if len(members) + 1 < len(written) or not members:
         return expr
@@ -106,16 +106,12 @@ def _membership(expr: Call) -> Expression:
 
 def _coalesce(expr: Call) -> Expression:
     """COALESCE without leading NULLs; a constant that is not NULL ends it."""
-    args = [a for a in expr.args if not _is_null(a)]
+    args = [a for a in expr.args if not is_null(a)]
     if not args:
         return Literal(expr.dtype, None)
     if args[0].dtype == expr.dtype and (len(args) == 1 or isinstance(args[0], Literal)):
         return args[0]
     return expr if len(args) == len(expr.args) else expr.with_children(tuple(args))
-
-
-def _is_null(expr: Expression) -> bool:
-    return isinstance(expr, Literal) and expr.value is None
 
 
 def _integer(expr: Call, left: int, right: int) -> Expression:

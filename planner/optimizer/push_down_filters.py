@@ -19,6 +19,7 @@ from planner.logical import (
     Window,
 )
 from planner.optimizer.context import RuleContext
+from planner.optimizer.rewriting import filtered
 
 
 def push_down_filters(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
@@ -54,17 +55,13 @@ def _push(plan: LogicalPlan, parts: list[Expression]) -> LogicalPlan:
         case Generate():
             below = [p for p in parts if p.column_ids <= plan.child.column_ids]
             child = _push(plan.child, below)
-            return _filtered(_child(plan, child), [p for p in parts if p not in below])
+            return filtered(_child(plan, child), [p for p in parts if p not in below])
     new = plan.with_children(tuple(_push(child, []) for child in plan.children))
-    return _filtered(new, parts)
+    return filtered(new, parts)
 
 
 def _child(plan: LogicalPlan, child: LogicalPlan) -> LogicalPlan:
     return plan.with_children((child,))
-
-
-def _filtered(plan: LogicalPlan, parts: list[Expression]) -> LogicalPlan:
-    return Filter(plan, conjoin(parts)) if parts else plan
 
 
 def _aggregate(plan: Aggregate, parts: list[Expression]) -> LogicalPlan:
@@ -72,7 +69,7 @@ def _aggregate(plan: Aggregate, parts: list[Expression]) -> LogicalPlan:
     below = [p for p in parts if plan.groups and p.column_ids and p.column_ids <= mapping.keys()]
     above = [p for p in parts if p not in below]
     child = _push(plan.child, [substitute(p, mapping) for p in below])
-    return _filtered(_child(plan, child), above)
+    return filtered(_child(plan, child), above)
 
 
 def _window(plan: Window, parts: list[Expression]) -> LogicalPlan:
@@ -81,7 +78,7 @@ def _window(plan: Window, parts: list[Expression]) -> LogicalPlan:
     keys = {k.id for k in plan.partition if isinstance(k, ColumnRef) and not k.dtype.is_floating}
     below = [p for p in parts if p.column_ids and p.column_ids <= keys]
     above = [p for p in parts if p not in below]
-    return _filtered(_child(plan, _push(plan.child, below)), above)
+    return filtered(_child(plan, _push(plan.child, below)), above)
 
 
 def _union(plan: Union, parts: list[Expression]) -> LogicalPlan:
@@ -131,7 +128,7 @@ def _join(plan: Join, parts: list[Expression]) -> LogicalPlan:
     kind = plan.kind
     if kind in ("inner", "cross"):
         kind = "inner" if kept else "cross"
-    return _filtered(
+    return filtered(
         replace(plan, left=left, right=right, kind=kind, condition=conjoin(kept)), above
     )
 

@@ -1,7 +1,7 @@
-"""Shared by the rules: rewriting all expressions of a plan.
+"""Shared by the rules: in, a plan and what is to change; out, the plan, the same object if nothing.
 
-In: a plan and a function over expressions. Out: the plan with its expressions rewritten; the same
-object where none changed.
+Rewrites of all expressions and of all operators of a plan, and the two operators that most rules
+put above one.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from planner.expressions import Expression, SubqueryExpression
-from planner.logical import LogicalPlan
+from planner.expressions import Column, Expression, SubqueryExpression, conjoin
+from planner.logical import Filter, LogicalPlan, Project
 from planner.tree import transform_up
 
 ExpressionRule = Callable[[Expression], Expression]
@@ -37,3 +37,15 @@ def map_plans(plan: LogicalPlan, fn: Callable[[LogicalPlan], LogicalPlan]) -> Lo
         return expr if new is expr.plan else replace(expr, plan=new)
 
     return transform_up(plan, lambda node: fn(map_expressions(node, enter)))
+
+
+def filtered(plan: LogicalPlan, parts: list[Expression]) -> LogicalPlan:
+    """The rows for which all parts are true."""
+    return Filter(plan, conjoin(parts)) if parts else plan
+
+
+def with_columns(plan: LogicalPlan, columns: tuple[Column, ...]) -> LogicalPlan:
+    """The plan with just these columns, which are among its own, in this order."""
+    if plan.columns == columns:
+        return plan
+    return Project(plan, tuple((c, c.ref) for c in columns))

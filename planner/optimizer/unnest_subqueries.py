@@ -18,6 +18,7 @@ from planner.functions import make_call
 from planner.logical import Filter, Join, JoinKind, Limit, LogicalPlan, Project, Union
 from planner.optimizer.context import RuleContext
 from planner.optimizer.renumber import renumber
+from planner.optimizer.rewriting import filtered, with_columns
 from planner.optimizer.unnesting.domain import Domain
 from planner.optimizer.unnesting.lateral import is_lateral, unnest_lateral
 from planner.optimizer.unnesting.negations import push_negations
@@ -70,7 +71,7 @@ class _Unnester:
                 new = node.with_children((values.plan,)).with_expressions(exprs)
             case _:
                 raise UnsupportedSqlError(f"a subquery in {type(node).__name__.upper()}")
-        return _with_columns(new, node)
+        return with_columns(new, node.columns)
 
     def _values(self, plan: LogicalPlan) -> Values:
         return Values(plan, self._context, self._unnested)
@@ -95,7 +96,7 @@ class _Unnester:
                 more = [values.expression(part)]
                 plan = values.plan
             rest += more
-        return Filter(plan, conjoin(rest)) if rest else plan
+        return filtered(plan, rest)
 
     def _exists(
         self, plan: LogicalPlan, inner: LogicalPlan, negated: bool
@@ -208,12 +209,6 @@ def _place(part: Expression, node: Join) -> str:
     if node.kind in ("inner", "cross", "right", "semi") and reads_left and not reads_right:
         return "left"
     return "above" if node.kind in ("inner", "cross") else "on"
-
-
-def _with_columns(new: LogicalPlan, node: LogicalPlan) -> LogicalPlan:
-    if new.columns == node.columns:
-        return new
-    return Project(new, tuple((c, c.ref) for c in node.columns))
 
 
 def _condition(found: Expression) -> Expression:

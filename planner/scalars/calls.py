@@ -73,12 +73,17 @@ def _aggregate(name: str, node: exp.Anonymous, names: Names) -> Expression:
         raise AnalysisError("count needs an argument, such as *")
     args = tuple(build_scalar(o, names) for o in plain)
     if name in ("first", "last", "any_value") and len(args) == 2:
-        ignore_nulls, args = _flag(name, args[1]), args[:1]
+        ignore_nulls, args = ignores_nulls(name, args[1]), args[:1]
     call = aggregate_call(name, args, distinct)
     return replace(call, ignore_nulls=True) if ignore_nulls else call
 
 
-def _flag(name: str, node: Expression) -> bool:
+def ignores_nulls(name: str, node: Expression) -> bool:
+    """What the second argument of `first` and its kin says.
+
+    Raises:
+        AnalysisError: It is no constant boolean.
+    """
     if not isinstance(node, Literal) or not isinstance(node.value, bool):
         raise AnalysisError(f"the second argument of '{name}' is true or false")
     return node.value

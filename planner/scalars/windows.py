@@ -28,7 +28,7 @@ from planner.expressions import (
 )
 from planner.functions import make_call
 from planner.parse import position
-from planner.scalars.calls import checked_arguments
+from planner.scalars.calls import checked_arguments, ignores_nulls
 from planner.scalars.handlers import Names, build_scalar, builds
 from planner.scalars.intervals import DAY_MICROS
 from planner.scalars.ordered_sets import sort_key
@@ -125,7 +125,7 @@ def _function(node: exp.Expr, names: Names) -> _Function:
     args = tuple(build_scalar(o, names) for o in operands)
     known = WINDOW_FUNCTIONS.get(name)
     if known is not None and known.is_aggregate and len(args) == 2:
-        ignore_nulls, args = _flag(name, args[1]), args[:1]
+        ignore_nulls, args = ignores_nulls(name, args[1]), args[:1]
     if ignore_nulls and not (known is not None and known.skips_nulls):
         raise AnalysisError(f"'{name}' does not take IGNORE NULLS")
     if where is not None and name in ONLY_OVER:
@@ -161,12 +161,6 @@ def _default(name: str, node: Expression, dtype: DataType) -> Expression:
     if node.dtype not in (NULL, dtype) and not isinstance(result, Literal):
         raise UnsupportedSqlError(f"{name} of {dtype} with a default of {node.dtype}")
     return result
-
-
-def _flag(name: str, node: Expression) -> bool:
-    if not isinstance(node, Literal) or not isinstance(node.value, bool):
-        raise AnalysisError(f"the second argument of '{name}' is true or false")
-    return node.value
 
 
 def _condition(node: exp.Expr, names: Names) -> Expression:

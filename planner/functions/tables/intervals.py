@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.coercion import as_int, cast_literal
+from planner.coercion import cast_literal
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import Call, Expression, Literal
 from planner.functions import rules as rule
@@ -99,16 +99,12 @@ def _field(name: str, result: DataType, text: str) -> Function:
     return _row(name, (1, 1), result, text, f"extract({unit.upper()} FROM {{0}})")
 
 
-def _numbers(args: Args) -> Args:
-    return tuple(as_int(a) for a in args)
-
-
 def _day_time_parts(args: Args) -> Args:
     parts = (*args, *(Literal(INT, 0) for _ in range(4 - len(args))))
     seconds = parts[3]
     if not (seconds.dtype.is_numeric or seconds.dtype == NULL):
         raise UnsupportedSqlError(f"seconds are a {seconds.dtype}")
-    return (*_numbers(parts[:3]), cast_literal(seconds, decimal(18, 6)))
+    return (*rule.ints(parts[:3]), cast_literal(seconds, decimal(18, 6)))
 
 
 def _make_day_time(node: Call) -> str:
@@ -122,7 +118,7 @@ def _make_day_time(node: Call) -> str:
 
 
 def _year_month_parts(args: Args) -> Args:
-    return _numbers((*args, *(Literal(INT, 0) for _ in range(2 - len(args)))))
+    return rule.ints((*args, *(Literal(INT, 0) for _ in range(2 - len(args)))))
 
 
 def _moment_type(args: Args) -> DataType:

@@ -16,7 +16,8 @@ from planner.functions import nested_rules as rule
 from planner.functions.constant_arguments import require_constant
 from planner.functions.function import Args, Function, listed
 from planner.functions.rules import fixed
-from planner.functions.spell_collections import quoted, raises
+from planner.functions.spell_collections import raises
+from planner.functions.templates import quoted
 from planner.types import INT, NULL, STRING, DataType, array_of, parse_type
 
 _PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,6}\])+")

@@ -28,6 +28,7 @@ from planner.logical import (
 )
 from planner.optimizer.context import RuleContext
 from planner.optimizer.convert_outer_joins import null_rejected
+from planner.optimizer.rewriting import with_columns
 from planner.optimizer.unnesting.domain import Domain
 from planner.optimizer.unnesting.one_row import Chain, hoist, one_row, put_beside
 from planner.optimizer.unnesting.pull_up import pull_up
@@ -48,7 +49,7 @@ def unnest_lateral(plan: Join, context: RuleContext) -> LogicalPlan:
     """
     if plan.kind in ("right", "full"):
         raise UnsupportedSqlError(f"a {plan.kind.upper()} JOIN LATERAL")
-    return _with_columns(_unnested(plan, context), plan)
+    return with_columns(_unnested(plan, context), plan.columns)
 
 
 def _unnested(plan: Join, context: RuleContext) -> LogicalPlan:
@@ -66,12 +67,6 @@ def _unnested(plan: Join, context: RuleContext) -> LogicalPlan:
     on = [*conjuncts(plan.condition), *pushed.matches(domain)]
     kind = "inner" if plan.kind == "cross" else plan.kind
     return Join(left, pushed.plan, kind, conjoin(on))
-
-
-def _with_columns(new: LogicalPlan, plan: Join) -> LogicalPlan:
-    if new.columns == plan.columns:
-        return new
-    return Project(new, tuple((c, c.ref) for c in plan.columns))
 
 
 def _one_row(plan: Join, chain: Chain, context: RuleContext) -> LogicalPlan:
