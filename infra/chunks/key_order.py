@@ -59,12 +59,6 @@ def neighbours(rows: pa.Table, columns: Sequence[str]) -> tuple[Bools, Bools]:
     return above, equal
 
 
-def sorted_by(rows: pa.Table, columns: Sequence[str]) -> bool:
-    """Whether the rows are in ascending order of these columns."""
-    above, equal = neighbours(rows, columns)
-    return bool((above | equal).all())
-
-
 def has_duplicates(rows: pa.Table, columns: Sequence[str]) -> bool:
     """Whether two rows have equal values of all these columns."""
     if rows.num_rows < 2:

@@ -237,22 +237,20 @@ class TaskFailure:
     Args:
         kind: Its class, one of those that the driver acts on, else `other`.
         args: Arguments that make the error again.
-        error_class: Name of the class that was raised.
     """
 
     kind: str
     args: tuple[Any, ...]
-    error_class: str
 
     @classmethod
     def of(cls, error: BaseException) -> TaskFailure:
         """The failure that an exception stands for."""
         for kind, known in _KINDS.items():
             if isinstance(error, known):
-                return cls(kind=kind, args=_arguments(error), error_class=type(error).__name__)
+                return cls(kind=kind, args=_arguments(error))
         text = secrets.redact(str(error)) or type(error).__name__
         message = text if isinstance(error, StagecoachError) else f"{type(error).__name__}: {text}"
-        return cls(kind="other", args=(message,), error_class=type(error).__name__)
+        return cls(kind="other", args=(message,))
 
     def to_error(self, stage: str, task_index: int | None) -> StagecoachError:
         """The error to raise in the driver."""

@@ -148,7 +148,7 @@ def run_write_task(task: WriteTask, attempt: int = 0) -> WriteReport:
     try:
         return WriteReport(task_index=task.task_index, files=tuple(_write(task, attempt)))
     except PublishError as error:
-        failure = TaskFailure(kind=_PUBLISH, args=(str(error),), error_class="PublishError")
+        failure = TaskFailure(kind=_PUBLISH, args=(str(error),))
     except Exception as error:
         log.debug("table %s, task %d failed", task.table, task.task_index, exc_info=True)
         failure = TaskFailure.of(error)

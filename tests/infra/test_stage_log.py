@@ -68,9 +68,7 @@ def test_the_first_failure_is_on_top(tmp_path: Path) -> None:
     store = open_store(tmp_path)
 
     def report(task: int, ended: float, *, failed: bool) -> TaskReport:
-        failure = (
-            TaskFailure(kind="other", args=("boom",), error_class="OSError") if failed else None
-        )
+        failure = TaskFailure(kind="other", args=("boom",)) if failed else None
         return TaskReport(
             task_index=task,
             attempt="0_a",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +33,13 @@ def rank(value: Any) -> tuple[int, Any]:
     if value is None:
         return 0, 0
     return (2, 0) if isinstance(value, float) and math.isnan(value) else (1, value)
+
+
+def sorted_by(rows: pa.Table, columns: Sequence[str]) -> bool:
+    """Whether the rows are in ascending order of these columns."""
+    values = zip(*(rows.column(name).to_pylist() for name in columns), strict=True)
+    ranks = [tuple(map(rank, row)) for row in values]
+    return ranks == sorted(ranks)
 
 
 def key_of(row: Row, declaration: Declaration) -> Key:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pyarrow as pa
@@ -9,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infra.chunks.key_order import has_duplicates, latest_rows, sort_positions, sorted_by
-from tests.infra.chunks.model import canonical, rank
+from infra.chunks.key_order import has_duplicates, latest_rows, neighbours, sort_positions
+from tests.infra.chunks.model import canonical, rank, sorted_by
 
 DOUBLES = st.sampled_from([None, float("nan"), -0.0, 0.0, 1.5, float("inf"), float("-inf")])
 TEXTS = st.sampled_from([None, "", "a", "B", "é", "𝄞", "￿"])
@@ -48,7 +49,9 @@ def test_rows_are_sorted_as_python_sorts_them(
     assert found == sorted(range(len(rows)), key=lambda i: python_key(rows[i], names))
     assert sorted_by(table(rows).take(pa.array(found, pa.uint64())), names)
     in_order = [python_key(row, names) for row in rows]
-    assert sorted_by(table(rows, pieces), names) == (in_order == sorted(in_order))
+    above, equal = neighbours(table(rows, pieces), names)
+    assert above.tolist() == [a < b for a, b in itertools.pairwise(in_order)]
+    assert equal.tolist() == [a == b for a, b in itertools.pairwise(in_order)]
 
 
 @settings(max_examples=40, deadline=None)

@@ -29,7 +29,7 @@ from infra.chunks.compaction import compact, groups_to_merge
 from infra.chunks.declaration import Declaration
 from infra.chunks.errors import CompactionError
 from infra.chunks.expiry import collect_chunk_garbage, find_expired_chunks, remove_expired_chunks
-from infra.chunks.key_order import has_duplicates, sorted_by
+from infra.chunks.key_order import has_duplicates
 from infra.chunks.merge import Merger
 from infra.chunks.table import ChunkTable
 from infra.chunks.version import ChunkTableVersion
@@ -45,6 +45,7 @@ from tests.infra.chunks.model import (
     chunk_rows,
     latest,
     plain,
+    sorted_by,
     stored_rows,
     visible,
 )
