@@ -28,6 +28,8 @@ _REFUSED_CLASSES = {
     "PartialCredentialsError": "half of the credentials are missing; set both keys",
     "CredentialRetrievalError": "AWS's own tools give no credentials; see `aws sts "
     "get-caller-identity`",
+    "FtpLoginError": "the server refuses the login (530); correct user and password in the URL, or "
+    "in the storage option filesystem_options",
 }
 
 

@@ -2,19 +2,37 @@
 
 Worker code. To end a transfer early, fsspec sends ABOR and waits for two answers. Some servers give
 one, and the read hangs. Here the data connection is closed, which has one answer anywhere.
+
+A login that is refused has an error of its own: the same answer to any other command may pass.
 """
 
 from __future__ import annotations
 
 import ftplib
+import re
 from contextlib import suppress
 from typing import Any
 
 from fsspec.implementations.ftp import FTPFileSystem
 
+_CROWDED = re.compile(r"too many|maximum|limit", re.IGNORECASE)
+"""Some servers say so with the code of a wrong password; it passes."""
+
+
+class FtpLoginError(Exception):
+    """The server refuses this user or password (530)."""
+
 
 class RangedFTPFileSystem(FTPFileSystem):
     """`FTPFileSystem` with a `cat_file` of its own for ranges."""
+
+    def _connect(self) -> None:
+        try:
+            super()._connect()
+        except ftplib.error_perm as error:
+            if not str(error).startswith("530") or _CROWDED.search(str(error)):
+                raise
+            raise FtpLoginError(str(error)) from error
 
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **arguments: Any

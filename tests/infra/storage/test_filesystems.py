@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import http.server
 import importlib
+import socket
 import threading
 import uuid
 from collections.abc import Iterator
@@ -255,9 +256,44 @@ def test_objects_have_ages(ftp_server: FtpServer) -> None:
 
 def test_a_wrong_password_fails_at_once_and_is_not_shown(ftp_server: FtpServer) -> None:
     store = open_store(ftp_server.new_root("wr0ng-password"), {"retry_seconds": 600})
-    with pytest.raises(StorageError, match=r"cannot read ftp://\*\*\*@.*/k: .*530") as error:
+    message = r"cannot read ftp://\*\*\*@.*/k: the server refuses the login \(530\); correct user"
+    with pytest.raises(StorageRefusedError, match=message) as error:
         store.read_bytes("k")
+    assert not error.value.retryable  # by the task and by Dagster neither
     assert "wr0ng" not in str(error.value) + repr(store) + store.uri("k")
+
+
+@pytest.mark.parametrize(
+    ("answer", "retryable"),
+    [
+        ("530 Login incorrect.", False),
+        ("530 Sorry, the maximum number of clients (3) are connected.", True),
+        ("530 Too many users logged in.", True),
+        ("421 Too many connections.", True),
+        ("550 Disk quota exceeded.", True),
+    ],
+)
+def test_a_login_is_refused_for_good_or_for_now(answer: str, retryable: bool) -> None:
+    """A server that answers so to any password."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection, connection.makefile("rw", newline="\r\n") as lines:
+                for line in ("220 ready", "331 password?"):
+                    lines.write(f"{line}\n")
+                    lines.flush()
+                    lines.readline()
+                lines.write(f"{answer}\n")
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        root = f"ftp://u:p@127.0.0.1:{listener.getsockname()[1]}/root"
+        with pytest.raises(StorageError) as error:
+            open_store(root, {"retry_seconds": 0, "timeout_seconds": 5}).read_bytes("k")
+        thread.join(5)
+    assert error.value.retryable == retryable
+    assert "the server refuses the login" in str(error.value) or retryable
 
 
 @pytest.fixture
