@@ -5,6 +5,8 @@ ago than the age given to gc, and as long as a run reads them; the newest versio
 those that have just been followed by another. A file that no version names is what a writer left
 that died, or one that has yet to commit: it stays for a day at least.
 
+Uploads to such files that were begun and never ended are aborted after the same time.
+
 Versions go from the oldest on, so that the numbers that stay have no gaps.
 
 Files and versions are as old as the clock says that dated them, that of the table's store. When a
@@ -30,6 +32,7 @@ from infra.storage import layout
 from infra.storage.object_store import ObjectStore
 from infra.tables.expiry import READER_GRACE, StoredObject, canonical_uri, snapshot_uris
 from infra.upkeep.listing import list_objects, store_now
+from infra.upkeep.uploads import Upload, abort_uploads, find_uploads
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +52,7 @@ class ExpiredChunks:
         replaced: Names of chunks that a compaction has replaced, and their sizes in bytes.
         orphans: Files that no version names.
         record_bytes: Size of the records.
+        uploads: Uploads that were begun and never ended; what they hold is not known.
     """
 
     table: ChunkTable
@@ -56,10 +60,16 @@ class ExpiredChunks:
     replaced: tuple[tuple[str, int], ...] = ()
     orphans: tuple[StoredObject, ...] = ()
     record_bytes: int = 0
+    uploads: tuple[Upload, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing may go."""
+        return not self.num_objects and not self.uploads
 
     @property
     def num_objects(self) -> int:
-        """Objects in all."""
+        """Objects in all, without uploads, which are none yet."""
         return len(self.records) + len(self.replaced) + len(self.orphans)
 
     @property
@@ -111,7 +121,7 @@ def collect_chunk_garbage(
         find_expired_chunks(table, pinned_uris=pinned, now=now, older_than=older_than)
         for table in tables
     ]
-    found = [expired for expired in found if expired.num_objects]
+    found = [expired for expired in found if not expired.is_empty]
     if not dry_run and found:
         # A run may have pinned something since we looked.
         later = pinned_by_runs(store)
@@ -160,13 +170,15 @@ def find_expired_chunks(
     stored = now or store_now(table.store, f"{layout.CHUNKS_ROOT}/clock-{uuid.uuid4()}")
     ours = now or datetime.datetime.now(datetime.UTC)
     gone = _old_records(records, stored - min(older_than, READER_GRACE))
+    uncommitted = stored - max(older_than, UNCOMMITTED)
     found = ExpiredChunks(
         table=table,
         records=tuple(item.key for item in gone),
         record_bytes=sum(item.num_bytes for item in gone),
         # Whichever clock keeps them longer.
         replaced=_old_replaced(version, min(stored, ours) - older_than),
-        orphans=_orphans(files, version, stored - max(older_than, UNCOMMITTED)),
+        orphans=_orphans(files, version, uncommitted),
+        uploads=tuple(u for u in find_uploads(table.store, before=uncommitted) if _is_ours(u.key)),
     )
     return found.without(pinned_uris)
 
@@ -188,6 +200,7 @@ def remove_expired_chunks(expired: ExpiredChunks) -> None:
         table.log.commit(commit.token, step)
     _remove_records(table, expired.records)
     table.store.delete([item.key for item in expired.orphans])
+    abort_uploads(table.store, expired.uploads)
 
 
 def trim_versions(table: ChunkTable, *, now: datetime.datetime | None = None) -> int:
@@ -241,7 +254,11 @@ def _orphans(
     return tuple(
         item
         for item in files
-        if item.modified < limit
-        and item.key not in named
-        and _OUR_NAME.fullmatch(item.key.rsplit("/", 1)[-1])
+        if item.modified < limit and item.key not in named and _is_ours(item.key)
     )
+
+
+def _is_ours(key: str) -> bool:
+    """Whether a file is named as a writer of chunks names it."""
+    folder, *_, name = key.split("/")
+    return folder == layout.CHUNKS_ROOT and _OUR_NAME.fullmatch(name) is not None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from infra.engines.inputs import LeafColumn, local_path
+from infra.engines.row_groups import DEFAULT_MEMORY_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +113,7 @@ class ChunkInput:
         steps: With `fetch`: numbers of neighbouring parts that belong together, so that all times
             of a step lie before those of the next, in the reader's order.
         storage_options: How to reach files that are not local, for `StorageOptions.from_dict`.
+        memory_bytes: Bound of the bytes of such a Parquet file that are fetched and not decoded.
     """
 
     columns: tuple[LeafColumn, ...]
@@ -122,6 +124,7 @@ class ChunkInput:
     fetch: int = 0
     steps: tuple[int, ...] = ()
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
 
     @property
     def files(self) -> tuple[ChunkRows, ...]:
@@ -162,7 +165,7 @@ class ChunkInput:
         return replace(self, parts=tuple(parts))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for `from_dict`; how to reach storage is not in it."""
+        """Plain data for `from_dict`; how storage is read is not in it: the task's settings say."""
         return {
             "columns": [c.to_list() for c in self.columns],
             "hidden": [c.to_list() for c in self.hidden],

@@ -274,7 +274,12 @@ class _Binder:
         """The file's stored columns, and the position of each row."""
         columns = tuple(LeafColumn(s, s, parse_type(kind)) for s, kind in file.stored)
         if file.kind == "parquet":
-            leaf = ParquetInput(columns, (chunk_file(file),), self._leaf.storage_options)
+            leaf = ParquetInput(
+                columns,
+                (chunk_file(file),),
+                self._leaf.storage_options,
+                memory_bytes=self._leaf.memory_bytes,
+            )
             batches = read_parquet_batches(leaf)
         else:
             batches = _arrow_batches(file, [c.source for c in columns], self._options)

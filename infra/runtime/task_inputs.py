@@ -83,7 +83,7 @@ def engine_input(
     if isinstance(spec, ScanInput):
         return scan_input(spec, settings)
     if isinstance(spec, ChunkInput):
-        return replace(spec, storage_options=dict(settings.store.get("options", {})))
+        return chunk_input(spec, settings)
     if spec.low >= spec.high:
         return ParquetInput(spec.columns, ())
     read = functools.partial(read_shuffle, store, spec, spec.low, spec.high, settings)
@@ -98,6 +98,15 @@ def scan_input(spec: ScanInput, settings: TaskSettings) -> ParquetInput:
         spec.files,
         dict(settings.store.get("options", {})),
         test=spec.test,
+        memory_bytes=settings.reader_memory_bytes,
+    )
+
+
+def chunk_input(spec: ChunkInput, settings: TaskSettings) -> ChunkInput:
+    """A scan of a deduplicated table as engines take it."""
+    return replace(
+        spec,
+        storage_options=dict(settings.store.get("options", {})),
         memory_bytes=settings.reader_memory_bytes,
     )
 
@@ -139,10 +148,9 @@ def read_input(spec: TaskSpec, part: int) -> Iterator[pa.RecordBatch]:
 
 def _chunk_rows(leaf: ChunkInput, settings: TaskSettings) -> Iterator[pa.RecordBatch]:
     """Rows of a deduplicated table for another engine; DuckDB deduplicates them here, too."""
-    options = dict(settings.store.get("options", {}))
     columns = ", ".join('"' + c.name.replace('"', '""') + '"' for c in leaf.columns)
     sql = f"SELECT {columns or 'TRUE AS no_column'} FROM in_0"
-    inputs = [replace(leaf, storage_options=options)]
+    inputs = [chunk_input(leaf, settings)]
     schema = leaf_schema(leaf.columns)
     with run_fragment(sql, inputs, schema, database_settings(settings)) as batches:
         yield from batches

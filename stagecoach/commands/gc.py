@@ -84,7 +84,8 @@ def gc(
         click.echo(
             f"{verb} {format_bytes(chunks.num_bytes)} of table {chunks.table.name}: "
             f"{len(chunks.replaced)} replaced chunks, {len(chunks.orphans)} files that were never "
-            f"committed, {len(chunks.records)} old versions"
+            f"committed, {len(chunks.records)} old versions, {len(chunks.uploads)} uploads that "
+            "were never ended"
         )
 
 

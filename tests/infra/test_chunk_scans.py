@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from infra.catalog.snapshot import TableSnapshot
-from infra.engines.chunk_inputs import ChunkInput
+from infra.engines import chunks as chunk_engine
+from infra.engines import parquet
+from infra.engines.chunk_inputs import ChunkInput, ChunkPart, ChunkRows
 from infra.engines.chunk_steps import run_in_steps
-from infra.engines.duckdb import DuckDbSettings
+from infra.engines.duckdb import DuckDbSettings, run_fragment
 from infra.engines.errors import InputLostError
 from infra.engines.inputs import LeafColumn, leaf_schema
 from infra.engines.row_bounds import column_bounds
@@ -24,6 +26,10 @@ from infra.runtime.chunk_scans import ChunkScan, plan_chunk_scan, pruned_chunks
 from infra.runtime.estimator import InputSizes, ScanSlice, assign_tasks
 from infra.runtime.file_predicates import may_hold, whole_range
 from infra.runtime.prune_files import bound
+from infra.runtime.task_inputs import TaskMeter, database_settings, engine_input, read_input
+from infra.runtime.task_spec import TaskSettings, TaskSpec
+from infra.shuffle.map_file import OutputPartitioning
+from infra.storage.local_store import LocalStore
 from infra.storage.object_store import StorageOptions
 from planner.chunks import slices
 from planner.chunks.chunk import Chunk, DedupTable
@@ -313,3 +319,59 @@ def test_rows_with_nan_are_compared_as_spark_does(tmp_path: Path) -> None:
         fragment, leaf, snapshot = scan_of(case, chunks, wanted)
         scan = plan_chunk_scan(fragment, leaf, snapshot, {}, "UTC")
         assert task_rows(fragment, scan, 1, tmp_path) == expected
+
+
+def test_a_remote_chunk_is_read_within_the_bound_of_the_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By DuckDB, and where DuckDB deduplicates for another engine."""
+    pq.write_table(pa.table({"k": range(10)}), tmp_path / "a.parquet")
+    read_groups, bounds = parquet.read_row_groups, []
+
+    def noted(*args: Any) -> Any:
+        bounds.append(args[-1])
+        return read_groups(*args)
+
+    monkeypatch.setattr(parquet, "read_row_groups", noted)
+    monkeypatch.setattr(parquet, "open_store", lambda *_: LocalStore(str(tmp_path)))
+    for module in (parquet, chunk_engine):
+        monkeypatch.setattr(module, "check_file", lambda *_: None)
+    remote = ChunkRows(
+        uri="s3://b/t/a.parquet",
+        kind="parquet",
+        row_start=0,
+        row_end=10,
+        num_rows=10,
+        num_bytes=100,
+        version="",
+        sequence=1,
+        stored=(("k", "bigint"),),
+    )
+    columns = (LeafColumn("c0", "k", BIGINT),)
+    settings = TaskSettings(
+        store=LocalStore(str(tmp_path)).to_dict(),
+        time_zone="UTC",
+        memory_bytes=1 << 28,
+        writer_memory_bytes=1 << 20,
+        reader_memory_bytes=3 << 20,
+        max_spill_bytes=0,
+        spill_dir=str(tmp_path / "spill"),
+        codec="none",
+    )
+    spec = TaskSpec(
+        query="q",
+        stage_id=0,
+        fingerprint="0" * 64,
+        task_index=0,
+        sql="SELECT c0 FROM in_0",
+        inputs=(ChunkInput(columns=columns, parts=(ChunkPart(plain=(remote,)),)),),
+        types=(BIGINT,),
+        output=OutputPartitioning(),
+        settings=settings,
+    )
+    spec = TaskSpec.from_dict(spec.to_dict())
+    leaf = engine_input(LocalStore(str(tmp_path)), spec.inputs[0], settings, 0, TaskMeter([0]))
+    with run_fragment(spec.sql, [leaf], leaf_schema(columns), database_settings(settings)) as found:
+        assert sum(batch.num_rows for batch in found) == 10
+    assert sum(batch.num_rows for batch in read_input(spec, 0)) == 10
+    assert bounds == [3 << 20, 3 << 20]

@@ -16,6 +16,7 @@ from infra.chunks.compaction import compact
 from infra.chunks.expiry import collect_chunk_garbage
 from infra.engines.errors import InputLostError
 from infra.runtime.chunk_scans import plan_chunk_scan
+from infra.storage.fsspec_store import FsspecStore
 from infra.storage.local_store import LocalStore
 from infra.storage.object_store import StorageOptions
 from planner.chunks import slices
@@ -24,6 +25,7 @@ from planner.physical import DedupScanExec
 from planner.planning import plan_query
 from tests.infra.chunks.model import visible
 from tests.infra.test_chunk_scans import task_values
+from tests.infra.test_gc import begin_upload, unfinished
 from tests.s3_server import S3Server
 from tests.s3_server import s3_server as s3_server
 
@@ -64,6 +66,32 @@ def test_a_table_on_s3(s3_server: S3Server, tmp_path: Path) -> None:
     assert len(found.replaced) == 3
     assert len(list(table.store.list("chunks"))) == 1
     assert visible(table) == expected
+
+
+def test_uploads_of_killed_writers_are_aborted(s3_server: S3Server, tmp_path: Path) -> None:
+    root = s3_server.new_root()
+    (tmp_path / "catalog.yaml").write_text(
+        f"tables: {{t: {{kind: deduplicated, location: '{root}', primary_key: [k]}}}}"
+    )
+    table = load_catalog(tmp_path / "catalog.yaml", s3_server.options).chunk_table("t")
+    table.append([pa.table({"k": [1]})])
+    store = FsspecStore(root, s3_server.options)
+    begin_upload(root, store, "chunks/20240101T000000-0123456789ab-00000.parquet")
+    whose = begin_upload(root, store, "chunks/notes.parquet")
+    age = datetime.timedelta(hours=1)
+
+    def collect(hours: int, *, dry_run: bool = False) -> int:
+        now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours)
+        runs = LocalStore(str(tmp_path))
+        found = collect_chunk_garbage(runs, [table], older_than=age, dry_run=dry_run, now=now)
+        return sum(len(expired.uploads) for expired in found)
+
+    assert collect(23) == 0  # a writer may be at it for a day
+    assert collect(25, dry_run=True) == 1
+    assert len(unfinished(root, store)) == 2
+    assert collect(25) == 1
+    assert unfinished(root, store) == [whose]
+    assert set(visible(table)) == {(1,)}
 
 
 def read_by_tasks(
