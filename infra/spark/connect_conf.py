@@ -5,18 +5,20 @@ Also the port that it listens on, the folder of its Spark, and which code its Py
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
 import os
 import random
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import infra
 import planner
 from infra.errors import ConfigError
+from infra.process_folders import ProcessFolder
 from infra.settings import EngineSettings
 from infra.spark.worker_memory import executor_conf
 
@@ -73,7 +75,27 @@ def server_conf(settings: EngineSettings, port: int) -> dict[str, str]:
     return conf | dict(settings.spark_conf)
 
 
-def properties_text(conf: Mapping[str, str]) -> str:
+@contextlib.contextmanager
+def properties_file(conf: Mapping[str, str], parent: str) -> Iterator[str]:
+    """Yield the path of a properties file, there while the block lasts, that only we can read.
+
+    A configuration may hold keys of a storage. So what killed processes left in the same parent is
+    removed as well.
+
+    Args:
+        conf: A Spark configuration.
+        parent: A local folder; made if it is missing.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    with contextlib.closing(ProcessFolder(parent, "conf")) as folder:  # which only we can enter
+        file = Path(folder.path, "spark.properties")
+        file.write_text(_properties_text(conf), encoding="utf-8")
+        yield str(file)
+
+
+def _properties_text(conf: Mapping[str, str]) -> str:
     """A Spark configuration as the text of a properties file."""
     texts = (
         (name, value.replace("\\", "\\\\").replace("\n", "\\n")) for name, value in conf.items()

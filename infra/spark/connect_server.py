@@ -21,7 +21,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -40,7 +39,7 @@ from infra.spark.connect_conf import (
     CODE_CONF,
     TOKEN_VARIABLE,
     free_port,
-    properties_text,
+    properties_file,
     server_conf,
     spark_home,
 )
@@ -208,13 +207,10 @@ class _Watcher:
         home, spark = ensure_java(), Path(spark_home())
         environment = self._environment()
         share_classes(environment, home)
-        # A file that only we can read, because a configuration may hold keys of a storage.
-        with tempfile.NamedTemporaryFile("w", prefix="conf-", dir=self._folder) as conf:
-            conf.write(properties_text(self._conf))
-            conf.flush()
+        with properties_file(self._conf, self._folder) as conf:
             command = [
                 str(spark / "bin" / "spark-submit"),
-                *("--properties-file", conf.name, "--load-spark-defaults"),
+                *("--properties-file", conf, "--load-spark-defaults"),
                 str(Path(__file__).with_name("connect_app.py")),
             ]
             self._tell(f"starting Spark Connect on 127.0.0.1:{self._port}")

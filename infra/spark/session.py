@@ -36,7 +36,7 @@ from infra.spark.connect_conf import (
     SLOTS_CONF,
     code_digest,
     code_files,
-    properties_text,
+    properties_file,
 )
 from infra.spark.connect_server import await_server, is_up
 from infra.spark.java import ensure_java
@@ -255,10 +255,8 @@ def _read_from_file(conf: Mapping[str, str]) -> Iterator[None]:
         return
     variable = "PYSPARK_SUBMIT_ARGS"
     given = os.environ.get(variable)
-    with tempfile.NamedTemporaryFile("w", prefix="stagecoach-conf-") as file:
-        file.write(properties_text(conf))
-        file.flush()
-        arguments = f"--properties-file {shlex.quote(file.name)} --load-spark-defaults"
+    with properties_file(conf, tempfile.gettempdir()) as file:
+        arguments = f"--properties-file {shlex.quote(file)} --load-spark-defaults"
         os.environ[variable] = f"{arguments} {given or 'pyspark-shell'}"
         try:
             yield

@@ -22,6 +22,7 @@ from infra.spark.connect_conf import (
     SLOTS_CONF,
     TOKEN_VARIABLE,
     code_digest,
+    properties_file,
     server_conf,
 )
 from infra.spark.connect_server import WarmServer, await_server
@@ -52,6 +53,32 @@ def test_what_a_server_is_configured_with() -> None:
     assert conf[CODE_CONF] == code_digest()
     assert conf["spark.sql.artifact.isolation.enabled"] == "false"
     assert not [value for name, value in conf.items() if "token" in name.lower()]
+
+
+def test_the_file_of_a_killed_watcher_goes_with_the_next(tmp_path: Path) -> None:
+    program = (
+        "import sys, time\nfrom infra.spark.connect_conf import properties_file\n"
+        "with properties_file({'k': 'secret'}, sys.argv[1]) as file:\n"
+        "    print(file, flush=True)\n    time.sleep(600)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        env=environment(),
+        text=True,
+    ) as watcher:
+        assert watcher.stdout is not None
+        left = Path(watcher.stdout.readline().strip())
+        with properties_file({}, str(tmp_path)):
+            assert left.read_text() == "k=secret\n"  # it lives
+        watcher.kill()
+        watcher.wait()
+    assert left.exists()
+    with properties_file({"a": "b\\c"}, str(tmp_path)) as file:
+        assert [str(path) for path in tmp_path.rglob("*.properties")] == [file]
+        assert Path(file).read_text() == "a=b\\\\c\n"
+        assert Path(file).parent.stat().st_mode & 0o077 == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_executors_elsewhere_do_not_have_our_code() -> None:
@@ -193,11 +220,11 @@ def test_a_warm_server_serves_recovers_and_ends(
     assert seen["restarted"]["new"]
     assert server.token not in server.log.read_text()
 
-    (jvm,) = processes_with(f"{server.log.parent}/conf-")
+    (jvm,) = processes_with(f"{server.log.parent}/stagecoach-conf-")
     os.kill(parent_pid, signal.SIGKILL)
     assert is_gone(jvm)
     assert is_gone(server.watcher_pid)
-    assert not list(server.log.parent.glob("conf-*"))
+    assert not list(server.log.parent.glob("stagecoach-conf-*"))
 
 
 _STRANGER = """
