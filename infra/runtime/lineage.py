@@ -2,8 +2,9 @@
 
 A stage that is computed a second time may come out differently (ties under a LIMIT, the last digits
 of a sum of doubles). Whoever reads it afterwards must not be joined with what was computed from its
-first output. So each commit names, by fingerprint, the content of every stage upstream, and a stage
-whose inputs disagree about one of them does not run: the older of them is computed anew first.
+first output. So each commit names, by fingerprint, the content of every stage upstream. What was
+computed from other outputs than there are now is not used again, and a stage whose inputs disagree
+about one of them does not run: the older of them is computed anew first.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from infra.runtime.context import StageContext
 from infra.runtime.pointers import StagePointer, read_pointer
 from infra.shuffle.commit import mark_lost
-from infra.shuffle.manifest import ManifestError
+from infra.shuffle.manifest import Manifest, ManifestError
 from infra.storage import layout
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,12 @@ def merged_lineage(inputs: Mapping[int, StagePointer]) -> dict[str, str]:
         if pointer.content:
             merged[pointer.fingerprint] = pointer.content
     return merged
+
+
+def comes_from(manifest: Manifest, inputs: Mapping[int, StagePointer]) -> bool:
+    """Whether an output of a stage is of these inputs, as far as their contents are known."""
+    now = merged_lineage(inputs)
+    return all(now.get(key, content) == content for key, content in manifest.lineage.items())
 
 
 def check_lineage(

@@ -35,11 +35,11 @@ from infra.runtime.context import StageContext as StageContext
 from infra.runtime.context import StageResult as StageResult
 from infra.runtime.execution import Attempt, Output, run_duckdb, run_query, run_spark
 from infra.runtime.fingerprint import digest
-from infra.runtime.lineage import check_lineage, merged_lineage
+from infra.runtime.lineage import check_lineage, comes_from, merged_lineage
 from infra.runtime.pointers import StagePointer, read_pointer, write_pointer
 from infra.runtime.recovery import is_recovering, recovering
 from infra.runtime.schema_check import SchemaCheck, start_schema_check
-from infra.shuffle.commit import commit_manifest
+from infra.shuffle.commit import commit_manifest, mark_lost
 from infra.shuffle.manifest import Manifest, ManifestError
 from infra.shuffle.reader import read_table
 from infra.storage import layout
@@ -136,9 +136,9 @@ def _run_inner(
     fingerprint = context.fingerprints[stage.stage_id]
     if reason := _deferred_input(inputs):
         return _defer(context, stage, fingerprint, reason)
-    if (found := usable_manifest(context, stage, fingerprint)) is not None:
+    look = partial(_reusable, context, stage, fingerprint, inputs)
+    if (found := look()) is not None:
         return _finish(context, stage, found, reused=True)
-    look = partial(usable_manifest, context, stage, fingerprint)
     with sole_computation(context, stage, fingerprint, look, among_steps=is_recovering()) as found:
         if found is not None:
             return _finish(context, stage, found, reused=True)
@@ -149,6 +149,25 @@ def _run_inner(
             reason = f"stage_{stage.stage_id} fails by itself, on Spark too: {first_line}"
             return _defer(context, stage, fingerprint, reason)
         return _commit(context, stage, fingerprint, output, inputs=inputs)
+
+
+def _reusable(
+    context: StageContext, stage: Stage, fingerprint: str, inputs: Mapping[int, StagePointer]
+) -> Manifest | None:
+    """The committed output, if it is whole and was computed from the inputs as they are now.
+
+    Raises:
+        ManifestError: It was not, and an input is not any more what the run has pinned.
+    """
+    found = usable_manifest(context, stage, fingerprint)
+    if found is None or comes_from(found, inputs):
+        return found
+    for i, pointer in inputs.items():  # it may be this run that is out of date
+        pinned_manifest(context, i, pointer)
+    name = context.stage_name(stage.stage_id)
+    log.warning("%s runs again: what it reads was computed again, and came out otherwise", name)
+    mark_lost(context.store, fingerprint, found.manifest_hash)
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +196,7 @@ class _HeadStage:
         # If the check has ended with bad news, the stage need not start.
         if self.check.done() and (mismatch := self.check.result().mismatch):
             return self._run_whole_query(mismatch)
-        look = partial(usable_manifest, self.context, self.stage, self._fingerprint)
+        look = partial(_reusable, self.context, self.stage, self._fingerprint, self.inputs)
         if (found := look()) is None:
             with sole_computation(self.context, self.stage, self._fingerprint, look) as found:
                 if found is None:

@@ -2,9 +2,10 @@
 
 An IPC footer's metadata is fixed before writing, so each batch carries its own in the message:
 `stagecoach: partition=00012;crc32c=89abcdef`, the CRC-32C of the whole message with the eight hex
-digits replaced by `########`, gone on from that of the file's name. That makes a file
-self-describing: each message can be checked before it is decoded, one of another file does not fit,
-and the index of a file can be rebuilt from the file alone.
+digits replaced by `########`, XOR that of the file's name. That makes a file self-describing: each
+message can be checked before it is decoded, one of another file does not fit, and the index of a
+file can be rebuilt from the file alone. Without the name, which no two attempts share, the
+checksums tell whether two files hold the same rows.
 
 Messages come from Arrow's stream writer and the frame around them is ours, so that a message can be
 made at one time and copied into a file at another:
@@ -84,8 +85,12 @@ class MessageEncoder:
         content = bytearray().join(pieces)
         # The checksum's library takes nothing that it could change.
         message = pa.py_buffer(content)
-        content[self._checksum] = b"%08x" % google_crc32c.extend(self._seed, message)
+        content[self._checksum] = b"%08x" % (google_crc32c.value(message) ^ self._seed)
         return message
+
+    def content_checksum(self, message: bytes | pa.Buffer) -> int:
+        """Return the checksum of a message that `encode` made, whatever its file."""
+        return int(bytes(memoryview(message)[self._checksum]), 16) ^ self._seed
 
 
 class MapFileSink:
@@ -106,7 +111,7 @@ class MapFileSink:
             target: Where its bytes go.
             schema: Its columns.
             codec: Compression of its messages.
-            seed: What their checksums go on from, `message_seed`.
+            seed: Of the file, `message_seed`.
             is_local: Whether it stays on this machine.
         """
         self._target = target
@@ -114,6 +119,7 @@ class MapFileSink:
         self._encoder = MessageEncoder(schema, codec, seed=seed, is_local=is_local)
         self._position = 0
         self._checksum = 0
+        self._content_checksum = 0
         self._unwritten = bytearray()
         self._blocks: list[tuple[int, int, int]] = []
         self._hand_on(_HEADER)
@@ -129,6 +135,11 @@ class MapFileSink:
         """CRC-32C of all of them."""
         return self._checksum
 
+    @property
+    def content_checksum(self) -> int:
+        """CRC-32C of the messages' own checksums: equal for two files of the same messages."""
+        return self._content_checksum
+
     def write(self, piece: Piece, partition: int, range_checksum: int) -> tuple[int, int]:
         """Append a batch; return its length in bytes and the partition's CRC-32C with it."""
         return self.write_message(self.encode(whole(piece), partition), range_checksum)
@@ -142,6 +153,8 @@ class MapFileSink:
         length, metadata_bytes = len(message), _metadata_bytes(message)
         self._blocks.append((self._position, metadata_bytes, length - metadata_bytes))
         range_checksum = google_crc32c.extend(range_checksum, message)
+        own = b"%08x" % self._encoder.content_checksum(message)
+        self._content_checksum = google_crc32c.extend(self._content_checksum, own)
         self._hand_on(message)
         return length, range_checksum
 
@@ -176,13 +189,13 @@ def write_options(codec: Codec) -> pa.ipc.IpcWriteOptions:
 
 
 def message_seed(file_name: str) -> int:
-    """Return what the checksums of a file's messages go on from; attempts never share a name."""
+    """Return what makes a message's checksum one of its file; attempts never share a name."""
     return int(google_crc32c.value(file_name.encode()))
 
 
-def message_checksum(pieces: Iterable[Any], seed: int = 0) -> int:
-    """Return the CRC-32C of the pieces (bytes or Arrow buffers) in order, gone on from `seed`."""
-    checksum = seed
+def message_checksum(pieces: Iterable[Any]) -> int:
+    """Return the CRC-32C of the pieces (bytes or Arrow buffers) in order."""
+    checksum = 0
     for piece in pieces:
         checksum = google_crc32c.extend(checksum, piece)
     return checksum
@@ -193,7 +206,7 @@ class Seal(NamedTuple):
 
     Attributes:
         unsealed: The metadata with the placeholder put back.
-        checksum: CRC-32C of the message with that metadata.
+        checksum: CRC-32C of the message with that metadata, XOR the file's `message_seed`.
         partition: To which it belongs.
     """
 

@@ -25,7 +25,7 @@ from infra.shuffle.sorted_blocks import BlocksSlice
 from infra.storage import layout
 from planner.errors import StagecoachError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class ManifestError(ShuffleReadError):
@@ -56,6 +56,7 @@ class ManifestFile:
         num_bytes: Size of the file.
         num_rows: Rows in it.
         checksum: CRC-32C of the whole file.
+        content_checksum: Equal for two files of the same rows in place, whatever their names.
     """
 
     name: str
@@ -64,6 +65,7 @@ class ManifestFile:
     num_bytes: int
     num_rows: int
     checksum: int
+    content_checksum: int
 
     @classmethod
     def from_map_file(cls, file: MapFile) -> ManifestFile:
@@ -75,6 +77,7 @@ class ManifestFile:
             num_bytes=file.num_bytes,
             num_rows=file.num_rows,
             checksum=file.checksum,
+            content_checksum=file.content_checksum,
         )
 
 
@@ -154,7 +157,7 @@ class Manifest:
     @property
     def content_hash(self) -> str:
         """SHA-256 of what the files hold: equal for two commits with the same rows in place."""
-        files = [(file.num_bytes, file.num_rows, file.checksum) for file in self.files]
+        files = [(file.num_bytes, file.num_rows, file.content_checksum) for file in self.files]
         return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 
     def file_keys(self) -> list[str]:

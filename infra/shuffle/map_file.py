@@ -90,6 +90,7 @@ class MapFile:
         num_bytes: Size of the whole file.
         num_rows: Rows of all partitions.
         checksum: CRC-32C of the whole file.
+        content_checksum: Equal for two files of the same rows in place, whatever their names.
         schema_hash: Hash of the columns in it; a commit checks that all files agree.
         ranges: Where each partition lies.
         spilled_bytes: Bytes that the writer spilled to local disk on the way.
@@ -102,6 +103,7 @@ class MapFile:
     num_bytes: int
     num_rows: int
     checksum: int
+    content_checksum: int
     schema_hash: str
     ranges: PartitionRanges
     spilled_bytes: int = 0
@@ -116,6 +118,7 @@ class MapFile:
             "num_bytes": self.num_bytes,
             "num_rows": self.num_rows,
             "checksum": self.checksum,
+            "content_checksum": self.content_checksum,
             "schema_hash": self.schema_hash,
             "spilled_bytes": self.spilled_bytes,
             "offsets": list(self.ranges.offsets),
@@ -142,6 +145,7 @@ class MapFile:
             num_bytes=values["num_bytes"],
             num_rows=values["num_rows"],
             checksum=values["checksum"],
+            content_checksum=values["content_checksum"],
             schema_hash=values["schema_hash"],
             spilled_bytes=values.get("spilled_bytes", 0),
             ranges=ranges,

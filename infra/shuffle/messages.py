@@ -128,7 +128,7 @@ def _check_message(pieces: list[pa.Buffer], seed: int, partition: int) -> None:
         if piece.size <= _MAX_METADATA_BYTES and b"crc32c=" in (text := piece.to_pybytes()):
             seal = read_seal(text)
             whole = [*pieces[:position], seal.unsealed, *pieces[position + 1 :]]
-            if message_checksum(whole, seed) != seal.checksum:
+            if message_checksum(whole) ^ seed != seal.checksum:
                 raise MessageFormatError(_CORRUPT)
             if seal.partition != partition:
                 raise MessageFormatError(f"corrupt: rows of partition {seal.partition}")

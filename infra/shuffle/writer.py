@@ -312,6 +312,7 @@ class ShuffleWriter:
             num_bytes=sink.num_bytes,
             num_rows=sum(self._rows),
             checksum=sink.checksum,
+            content_checksum=sink.content_checksum,
             schema_hash=encoding.schema_hash(self._schema),
             spilled_bytes=self._spill.num_bytes,
             blocks=None if self._sampler is None else self._sampler.result(),

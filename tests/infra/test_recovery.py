@@ -246,6 +246,64 @@ def test_what_came_from_another_output_is_not_joined(runs: LocalRuns) -> None:
     assert read_result(other).equals(expected)
 
 
+def test_the_same_rows_are_the_same_content(runs: LocalRuns) -> None:
+    """What is computed again, by another attempt, does not outdate what comes from it."""
+    graph = runs.plan("shared")
+    context = runs.context(graph)
+    everything = run(context, *range(len(graph.stages)))
+    first = everything[0].manifest
+    assert first is not None
+    for damage in ("file missing", "manifest short"):
+        DAMAGE[damage](context, first)
+        again = run(runs.context(graph), *range(len(graph.stages)))
+        manifest = again[0].manifest
+        assert manifest is not None
+        assert manifest.files[0].attempt != first.files[0].attempt
+        assert manifest.content_hash == first.content_hash
+        assert [result.reused for result in again] == [False, *(True for _ in again[1:])]
+        first = manifest
+
+
+def test_what_came_from_another_output_is_not_used_again(runs: LocalRuns) -> None:
+    """By a later run that recovers nothing: it computes all that comes from the other output."""
+    graph = runs.plan("shared")
+    expected, _ = runs.run(graph, fresh=True)
+    context = runs.context(graph)
+    everything = run(context, *range(len(graph.stages)))
+    assert everything[0].manifest is not None
+    DAMAGE["file missing"](context, everything[0].manifest)
+    strict = dataclasses.replace(
+        runs.context(graph),
+        settings=dataclasses.replace(context.settings, recover=False, codec="none"),
+    )
+    again = run(strict, *range(len(graph.stages)))
+    assert not any(result.reused for result in again)
+    assert not any(result.recovered for result in again)
+    with tasks_here():
+        assert read_result(strict).equals(expected)
+
+
+def test_a_run_that_is_out_of_date_spoils_no_newer_output(runs: LocalRuns) -> None:
+    """Its own input was replaced by another output, of which a newer run has computed the next."""
+    graph = runs.plan("shared")
+    context = runs.context(graph)
+    (first,) = run(context, 0)
+    assert first.manifest is not None
+    DAMAGE["file missing"](context, first.manifest)
+    newer = dataclasses.replace(
+        runs.context(graph),
+        settings=dataclasses.replace(context.settings, codec="none"),
+    )
+    _, second = run(newer, 0, 1)
+    assert second.manifest is not None
+    strict = dataclasses.replace(
+        context, settings=dataclasses.replace(context.settings, recover=False)
+    )
+    with pytest.raises(ManifestError, match=r"shared/stage_0.*replaced by another commit"):
+        run(strict, 1)
+    assert not is_lost(runs.store, second.manifest)
+
+
 def test_damage_that_passes_costs_a_second_try(
     runs: LocalRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,7 +33,7 @@ from infra.shuffle.commit import (
     mark_lost,
 )
 from infra.shuffle.encoding import BatchSchemaError, Piece, coalesce
-from infra.shuffle.manifest import Manifest, ManifestError, ManifestVersionError
+from infra.shuffle.manifest import FORMAT_VERSION, Manifest, ManifestError, ManifestVersionError
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
 from infra.shuffle.partitioner import PartitionKeyError, partition_ids
 from infra.shuffle.reader import ReadRequestError, read_partitions, read_table, verify_files
@@ -530,7 +530,7 @@ def test_manifest_round_trip_and_hash(store: ObjectStore) -> None:
     assert loaded == manifest
     assert loaded.manifest_hash == manifest.manifest_hash
     assert manifest.stage_name == "q5/stage_2"
-    assert json.loads(manifest.to_json())["format_version"] == 1
+    assert json.loads(manifest.to_json())["format_version"] == FORMAT_VERSION
     assert replace(manifest, created_at="later").manifest_hash != manifest.manifest_hash
     assert sorted(manifest.file_keys()) == sorted(store.list("shuffle"))
     file = write_task(store, numbers(3), hashed(2))
@@ -585,7 +585,7 @@ def test_unknown_version_is_clear(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     store.write_bytes(layout.manifest(FINGERPRINT), b'{"format_version": 99, "fingerprint": "f"}')
     with pytest.raises(
-        ManifestVersionError, match=r"has format version 99, this Stagecoach reads 1"
+        ManifestVersionError, match=r"has format version 99, this Stagecoach reads 2"
     ):
         load_manifest(store, FINGERPRINT)
 
