@@ -7,6 +7,7 @@ Both go through `executor` (threads) and call `engine` for each stage.
 
 from assets import import_check as import_check  # first: it tells whose packages follow
 from assets.components import StagecoachProject as StagecoachProject
+from assets.default_storage import default_storage as default_storage
 from assets.definitions import build_definitions as build_definitions
 from assets.engine import RunListener as RunListener
 from assets.engine import StageRequest as StageRequest

@@ -14,6 +14,7 @@ import dagster as dg
 
 from assets.engine import ENGINE_RESOURCE
 from assets.metadata import NAMESPACE
+from infra.upkeep.ages import parse_age
 
 # It imports numpy and more, which loading a code location need not wait for.
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ class GarbageCollection(dg.Resolvable):
     timezone: str = "UTC"
 
     def __post_init__(self) -> None:
-        from infra.upkeep.gc import parse_age
-
         parse_age(self.older_than)
 
 
@@ -68,12 +67,12 @@ def build_gc_job(gc: GarbageCollection, tables: "Sequence[ChunkTable]" = ()) -> 
     @dg.op(
         name=GC_OP,
         required_resource_keys={ENGINE_RESOURCE},
-        description="Removes expired shuffles, folders of runs that are over, old versions of "
-        "published tables, and files that failed attempts left behind.",
+        description="Removes expired shuffles, folders of runs that are over, plans that no recent "
+        "run used, old versions of published tables, and files that failed attempts left behind.",
     )
     def collect(context: dg.OpExecutionContext, config: GcConfig) -> None:
         from infra.chunks.expiry import collect_chunk_garbage
-        from infra.upkeep.gc import collect_garbage, parse_age
+        from infra.upkeep.gc import collect_garbage
 
         store = getattr(context.resources, ENGINE_RESOURCE).store()
         age = parse_age(config.older_than)
@@ -123,6 +122,7 @@ def gc_text(report: "GcReport", *, dry_run: bool) -> str:
         f"{verb} {report.num_bytes} bytes in {report.num_objects} objects: "
         f"{len(report.expired)} shuffles, {len(report.runs)} runs, "
         f"{sum(len(table.numbers) for table in report.versions)} versions of tables, "
+        f"{len(report.plans)} plans, {len(report.analyses)} analyses of plans, "
         f"{len(report.orphans)} files that were never committed; {report.num_kept} shuffles kept"
     )
 
@@ -134,6 +134,8 @@ def gc_metadata(report: "GcReport") -> dict[str, int]:
         f"{NAMESPACE}/removed_bytes": report.num_bytes,
         f"{NAMESPACE}/removed_shuffles": len(report.expired),
         f"{NAMESPACE}/removed_runs": len(report.runs),
+        f"{NAMESPACE}/removed_plans": len(report.plans),
+        f"{NAMESPACE}/removed_analyses": len(report.analyses),
         f"{NAMESPACE}/removed_orphans": len(report.orphans),
         f"{NAMESPACE}/kept_shuffles": report.num_kept,
         f"{NAMESPACE}/kept_bytes": report.kept_bytes,

@@ -8,13 +8,16 @@ are the same and no table has grown or shrunk about tenfold:
 
     plans/<query>/<key>.json
 
-A kept plan that cannot be read costs time, nothing else.
+A kept plan that cannot be read costs time, nothing else. One that is used is written again once a
+day, so that gc, which removes what is old, takes none that is in use.
 """
 
+import datetime
 import hashlib
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from assets.dependencies import tables_read
 from assets.plan_files import CompiledPlan, parse_plan
@@ -32,6 +35,7 @@ from planner.stages import FORMAT_VERSION, PLANNER_VERSION, StageGraph
 logger = logging.getLogger(__name__)
 
 _BITS_OF_A_MAGNITUDE = 3
+_USED = "used"  # the note that tells the day
 
 
 class PinnedPlans:
@@ -41,12 +45,16 @@ class PinnedPlans:
         plan: How a query is planned that has no plan yet.
         store: Where plans are kept.
         options: What they are planned with.
+        day: Today as `YYYY-MM-DD`; by this machine's clock if left out.
     """
 
-    def __init__(self, plan: PlanQuery, store: ObjectStore, options: PlannerOptions) -> None:
+    def __init__(
+        self, plan: PlanQuery, store: ObjectStore, options: PlannerOptions, *, day: str = ""
+    ) -> None:
         self._plan = plan
         self._store = store
         self._options = options
+        self._day = day or datetime.datetime.now(datetime.UTC).date().isoformat()
         self._shown: dict[tuple[str, str], ShownPlan | None] = {}
 
     def __call__(self, query: Query, catalog: Catalog) -> StageGraph:
@@ -62,10 +70,10 @@ class PinnedPlans:
             # The queries of checks, which are no assets, have names that no asset can have.
             shown = ShownPlan(graph) if name_problem(query.name) is None else None
             plan = CompiledPlan(graph=graph, notes={}, shown=shown)
-            try:
-                self._store.write_bytes(place, plan.to_text().encode())
-            except StorageError as error:
-                logger.warning("the plan of '%s' cannot be kept: %s", query.name, error)
+            if (problem := self._write(place, plan)) is not None:
+                logger.warning("the plan of '%s' cannot be kept: %s", query.name, problem)
+        elif plan.notes.get(_USED) != self._day and (problem := self._write(place, plan)):
+            logger.debug("the plan of '%s' cannot be written again: %s", query.name, problem)
         self._shown[query.name, query.sql] = plan.shown
         return plan.graph
 
@@ -82,6 +90,15 @@ class PinnedPlans:
             *(_known(catalog.table(name)) for name in sorted(tables_read(query.sql))),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+    def _write(self, place: str, plan: CompiledPlan) -> StorageError | None:
+        """Keep a plan, as used today; return why that cannot be."""
+        text = replace(plan, notes={**plan.notes, _USED: self._day}).to_text()
+        try:
+            self._store.write_bytes(place, text.encode())
+        except StorageError as error:
+            return error
+        return None
 
     def _read(self, place: str) -> CompiledPlan | None:
         try:

@@ -1,8 +1,9 @@
 """What Dagster loads: every query in `queries/` over the tables of `catalog.yaml`.
 
-`STAGECOACH_CATALOG` names another catalog file, `STAGECOACH_STORAGE_ROOT` another place for
-shuffles and results than `.stagecoach` in the repository. Where a table's data is missing, its
-queries are shown with the reason and without stages; `make demo` makes the data.
+`STAGECOACH_CATALOG` names another catalog file. Shuffles and results are in `.stagecoach` of the
+repository unless the settings name another place (`STAGECOACH_STORAGE_ROOT`, or `storage_root` in
+the file that `STAGECOACH_SETTINGS` names). Where a table's data is missing, its queries are shown
+with the reason and without stages; `make demo` makes the data.
 
 With compiled plans in `plans/` (`stagecoach compile`) it loads without looking at a table.
 """
@@ -10,7 +11,7 @@ With compiled plans in `plans/` (`stagecoach compile`) it loads without looking 
 import os
 from pathlib import Path
 
-from assets import build_definitions
+from assets import GarbageCollection, build_definitions, default_storage
 
 HERE = Path(__file__).resolve().parent
 PLANS = HERE / "plans"
@@ -18,7 +19,9 @@ PLANS = HERE / "plans"
 defs = build_definitions(
     queries=HERE / "queries",
     catalog=os.environ.get("STAGECOACH_CATALOG", HERE / "catalog.yaml"),
-    storage=os.environ.get("STAGECOACH_STORAGE_ROOT", HERE.parent / ".stagecoach" / "storage"),
+    storage=default_storage(HERE.parent / ".stagecoach" / "storage"),
     plans=PLANS if PLANS.is_dir() else None,
     missing_data_hint="`make demo` generates the TPC-H tables; reload the code location after it.",
+    # Every night, of what no run of the last week needs; turn it off under Automation.
+    gc=GarbageCollection(older_than="7d", cron="0 3 * * *"),
 )

@@ -43,6 +43,7 @@ def input_pointer(context: StageContext, stage_id: int) -> StagePointer:
         engine=manifest.engine,
         content=manifest.content_hash,
         lineage=manifest.lineage,
+        plan=context.graph.plan_hash,
     )
     return pin(context.store, context.root_run_id, stage_id, pointer)
 

@@ -34,6 +34,7 @@ class StagePointer:
         fallback_reason: Why it is not the engine of the plan, or None.
         content: Hash of what the commit's files hold; empty if there is none.
         lineage: Such hashes of all stages upstream that it was computed from, by fingerprint.
+        plan: Hash of the run's plan, which keeps the plan from gc; empty if it is not known.
     """
 
     expected: str
@@ -45,6 +46,7 @@ class StagePointer:
     fallback_reason: str | None = None
     content: str = ""
     lineage: Mapping[str, str] = field(default_factory=dict)
+    plan: str = ""
 
     @property
     def fields(self) -> tuple[Field, ...]:

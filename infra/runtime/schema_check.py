@@ -98,7 +98,9 @@ def check_schema(
     except ObjectMissingError:
         with isolated_session(spark(), graph.time_zone) as session:
             columns = analyze(session, graph.query, graph.sql, graph.tables, parameters)
-        store.write_bytes(address, json.dumps({"columns": columns}, ensure_ascii=False).encode())
+        # What the answer is of, for gc.
+        found = {"columns": columns, "plan": graph.plan_hash, "query": graph.query}
+        store.write_bytes(address, json.dumps(found, ensure_ascii=False).encode())
     return _compare(graph, tuple(columns))
 
 

@@ -285,7 +285,12 @@ def _deferred_input(inputs: Mapping[int, StagePointer]) -> str | None:
 
 def _defer(context: StageContext, stage: Stage, fingerprint: str, reason: str) -> StageResult:
     log.warning("%s is deferred: %s", context.stage_name(stage.stage_id), reason)
-    pointer = StagePointer(expected=fingerprint, fingerprint=fingerprint, deferred=reason)
+    pointer = StagePointer(
+        expected=fingerprint,
+        fingerprint=fingerprint,
+        deferred=reason,
+        plan=context.graph.plan_hash,
+    )
     write_pointer(context.store, context.root_run_id, stage.stage_id, pointer)
     return StageResult(stage_id=stage.stage_id, fingerprint=fingerprint, deferred=reason)
 
@@ -339,6 +344,7 @@ def _finish(
         fallback_reason=reason,
         content=manifest.content_hash,
         lineage=manifest.lineage,
+        plan=context.graph.plan_hash,
     )
     write_pointer(context.store, context.root_run_id, stage.stage_id, pointer)
     # Garbage collection keeps what is pinned; it may have been at work before this was.

@@ -1,8 +1,9 @@
 """Garbage collection: in, a store and an age; out, what was removed and what was kept.
 
 Removed: files that no manifest names (orphans of failed attempts), uploads that were never ended,
-committed shuffles that have expired or are marked as lost, folders of runs that are over, and
-versions of published tables beyond those that are kept (`infra.tables.expiry`). Kept, whatever its
+committed shuffles that have expired or are marked as lost, folders of runs that are over, plans and
+analyses of plans (`infra.upkeep.plans`), and versions of published tables beyond those that are
+kept (`infra.tables.expiry`). Kept, whatever its
 age: what a run of the last `older_than` or a run in progress has pinned, and what was written since
 the oldest run in progress began.
 
@@ -21,26 +22,27 @@ from __future__ import annotations
 
 import datetime
 import logging
-import re
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from infra.errors import ConfigError
 from infra.shuffle.manifest import Manifest
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from infra.tables.expiry import ExpiredVersions, StoredObject, find_expired, without_pinned
 from infra.upkeep.listing import list_objects, manifest_at, parse_manifest, store_now
+from infra.upkeep.plans import (
+    ExpiredPlan,
+    find_expired_analyses,
+    find_expired_plans,
+    without_needed,
+)
 from infra.upkeep.run_needs import ExpiredRun, RunNeeds, Runs
 from infra.upkeep.uploads import Upload, abort_uploads, find_uploads
 
 log = logging.getLogger(__name__)
-
-_AGE = re.compile(r"(\d+)\s*([smhdw])")
-_AGE_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 _MANIFEST = "manifest.json"
 _BATCH = 500
@@ -82,6 +84,8 @@ class GcReport:
         num_kept_runs: Folders of runs that stay.
         versions: Versions of published tables, by table.
         uploads: Uploads that were begun and never ended; what they hold is not known.
+        plans: Plans that queries kept.
+        analyses: What Spark said of plans.
     """
 
     expired: tuple[ExpiredShuffle, ...] = ()
@@ -93,6 +97,8 @@ class GcReport:
     num_kept_runs: int = 0
     versions: tuple[ExpiredVersions, ...] = ()
     uploads: tuple[Upload, ...] = ()
+    plans: tuple[ExpiredPlan, ...] = ()
+    analyses: tuple[ExpiredPlan, ...] = ()
 
     @property
     def num_objects(self) -> int:
@@ -105,23 +111,8 @@ class GcReport:
         return self.orphan_bytes + sum(item.num_bytes for item in self._items)
 
     @property
-    def _items(self) -> tuple[ExpiredShuffle | ExpiredRun | ExpiredVersions, ...]:
-        return (*self.expired, *self.runs, *self.versions)
-
-
-def parse_age(text: str) -> datetime.timedelta:
-    """Return the age that a text such as `12h` or `7d` says.
-
-    Raises:
-        ConfigError: It is none.
-    """
-    match = _AGE.fullmatch(text.strip().lower())
-    if match is None:
-        raise ConfigError(f"'{text}' is no age; give a number and s, m, h, d or w, such as 7d")
-    try:
-        return datetime.timedelta(**{_AGE_UNITS[match[2]]: int(match[1])})
-    except OverflowError:
-        raise ConfigError(f"the age '{text}' is too long") from None
+    def _items(self) -> tuple[ExpiredShuffle | ExpiredRun | ExpiredVersions | ExpiredPlan, ...]:
+        return (*self.expired, *self.runs, *self.versions, *self.plans, *self.analyses)
 
 
 def collect_garbage(
@@ -176,6 +167,8 @@ def _decide(
         kept_bytes=shuffles.kept_bytes,
         num_kept_runs=needs.num_runs,
         uploads=find_uploads(store, before=limit),
+        plans=find_expired_plans(store, pinned=needs.pinned, limit=limit),
+        analyses=find_expired_analyses(store, pinned=needs.pinned, limit=limit),
     )
 
 
@@ -254,6 +247,7 @@ def _remove(store: ObjectStore, report: GcReport, runs: Runs, needs: RunNeeds) -
         _delete(store, table.keys[len(table.numbers) :])
     _delete(store, report.orphans)
     abort_uploads(store, report.uploads)
+    report = _remove_plans(store, report, runs)
     over = tuple(run for run in report.runs if runs.is_over(run))
     for run in over:
         _delete(store, run.keys)
@@ -283,6 +277,17 @@ def _remove_shuffles(
     report = _without(report, late | replaced)
     _delete(store, [key for shuffle in report.expired for key in shuffle.keys[1:]])
     return report
+
+
+def _remove_plans(store: ObjectStore, report: GcReport, runs: Runs) -> GcReport:
+    """Remove plans and analyses but those that have come to be needed."""
+    if not report.plans and not report.analyses:
+        return report
+    pinned = runs.needs().pinned
+    plans = without_needed(store, report.plans, pinned)
+    analyses = without_needed(store, report.analyses, pinned)
+    _delete(store, [key for plan in (*plans, *analyses) for key in plan.keys])
+    return replace(report, plans=plans, analyses=analyses)
 
 
 def _manifest_hash(content: bytes) -> str:

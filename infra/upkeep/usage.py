@@ -50,19 +50,24 @@ class StorageUsage:
         uncommitted: Shuffle files that no manifest names: attempts under way, and orphans.
         tables: Published tables.
         runs: Folders of runs.
-        others: Everything else by folder: plans, analyses.
+        plans: Plans that queries keep; its items are queries.
+        analyses: What Spark said of plans.
+        others: Everything else by folder.
     """
 
     stages: tuple[Usage, ...]
     uncommitted: Usage
     tables: tuple[Usage, ...]
     runs: Usage
+    plans: Usage
+    analyses: Usage
     others: tuple[Usage, ...]
 
     @property
     def total(self) -> Usage:
         """All of it."""
-        parts = (*self.stages, self.uncommitted, *self.tables, self.runs, *self.others)
+        kept = (self.runs, self.plans, self.analyses, *self.others)
+        parts = (*self.stages, self.uncommitted, *self.tables, *kept)
         return Usage(
             name="total",
             num_items=len(parts),
@@ -83,12 +88,17 @@ def storage_usage(store: ObjectStore) -> StorageUsage:
         folders[item.key.split("/")[0]].append(item)
     stages, uncommitted = _shuffles(store, folders.pop(layout.SHUFFLE_ROOT, []))
     tables = _grouped(folders.pop(layout.RESULTS_ROOT, []))
-    runs = folders.pop(layout.RUNS_ROOT, [])
+    runs, plans, analyses = (
+        folders.pop(root, [])
+        for root in (layout.RUNS_ROOT, layout.PLANS_ROOT, layout.ANALYSIS_ROOT)
+    )
     return StorageUsage(
         stages=stages,
         uncommitted=_usage("never committed", uncommitted),
         tables=tables,
-        runs=_usage("runs", runs, num_items=len({item.key.split("/")[1] for item in runs})),
+        runs=_usage("runs", runs, num_items=_num_folders(runs)),
+        plans=_usage("plans", plans, num_items=_num_folders(plans)),
+        analyses=_usage("analyses of plans", analyses, num_items=len(analyses)),
         others=tuple(_usage(name, items) for name, items in sorted(folders.items())),
     )
 
@@ -132,6 +142,11 @@ def _grouped(items: Iterable[StoredObject]) -> tuple[Usage, ...]:
     for item in items:
         groups[item.key.split("/")[1]].append(item)
     return tuple(_usage(name, found) for name, found in sorted(groups.items()))
+
+
+def _num_folders(items: Iterable[StoredObject]) -> int:
+    """How many folders there are below the first."""
+    return len({item.key.split("/")[1] for item in items})
 
 
 def _usage(

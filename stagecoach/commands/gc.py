@@ -32,7 +32,7 @@ class AgeType(click.ParamType[datetime.timedelta]):
         if isinstance(value, datetime.timedelta):
             return value
         from infra.errors import ConfigError
-        from infra.upkeep.gc import parse_age
+        from infra.upkeep.ages import parse_age
 
         try:
             return parse_age(str(value))
@@ -65,7 +65,7 @@ def gc(
     catalog: str | None,
     debug: bool,
 ) -> None:
-    """Remove expired shuffles, runs that are over, and what failed attempts left behind.
+    """Remove expired shuffles, runs that are over, old plans, and what failed attempts left behind.
 
     Nothing is removed that a run of the last AGE, a run in progress or a published result needs.
     """
@@ -104,6 +104,10 @@ def _lines(report: GcReport) -> Iterator[str]:
         size = format_bytes(table.num_bytes)
         count = len(table.numbers)
         yield f"{count} versions of table {table.table}: {len(table.keys)} files, {size}"
+    for plans, what in ((report.plans, "plans"), (report.analyses, "analyses of plans")):
+        if plans:
+            size = format_bytes(sum(plan.num_bytes for plan in plans))
+            yield f"{len(plans)} {what} that no recent run used: {size}"
     if report.orphans:
         size = format_bytes(report.orphan_bytes)
         yield f"{len(report.orphans)} files that were never committed: {size}"

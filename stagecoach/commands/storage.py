@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @text_or_json_option
 @debug_option
 def storage(storage: str | None, output_format: str, debug: bool) -> None:
-    """Show what is kept: shuffles by query and stage, published tables, runs.
+    """Show what is kept: shuffles by query and stage, published tables, runs, plans.
 
     `stagecoach gc --dry-run` says what of it nothing needs any more.
     """
@@ -47,10 +47,15 @@ def _lines(found: StorageUsage) -> Iterator[tuple[str, str]]:
         yield usage.name, _numbers(usage, str(usage.num_items), f"{usage.num_rows:,}")
     for usage in found.tables:
         yield f"table {usage.name}", _numbers(usage)
-    for usage in (found.runs, *found.others, found.uncommitted):
-        if usage.num_objects:
-            name = f"{usage.num_items} runs" if usage is found.runs else usage.name
-            yield name, _numbers(usage)
+    yield from (
+        (name, _numbers(usage))
+        for name, usage in (
+            (f"{found.runs.num_items} runs", found.runs),
+            (f"plans of {found.plans.num_items} queries", found.plans),
+            *((usage.name, usage) for usage in (found.analyses, *found.others, found.uncommitted)),
+        )
+        if usage.num_objects
+    )
     yield "total", _numbers(found.total)
 
 
@@ -65,6 +70,8 @@ def _as_json(found: StorageUsage) -> dict[str, object]:
         "stages": [_usage_json(usage) for usage in found.stages],
         "tables": [_usage_json(usage) for usage in found.tables],
         "runs": _usage_json(found.runs),
+        "plans": _usage_json(found.plans),
+        "analyses": _usage_json(found.analyses),
         "others": [_usage_json(usage) for usage in found.others],
         "uncommitted": _usage_json(found.uncommitted),
         "total": _usage_json(found.total),

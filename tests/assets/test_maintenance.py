@@ -2,6 +2,8 @@
 
 import datetime
 import os
+import runpy
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
+import pipelines
 from assets import EngineResource, GarbageCollection, build_definitions
 from assets.maintenance import GC_JOB, GC_OP
 from infra.catalog.catalog import load_catalog
@@ -107,6 +110,34 @@ def output_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
         if event.event_type is dg.DagsterEventType.STEP_OUTPUT
     ]
     return {key: value.value for key, value in output.metadata.items()}
+
+
+@pytest.mark.parametrize("given", ["nothing", "file", "variable", "old variable"])
+def test_the_project_of_the_repository_collects_garbage_where_the_settings_say(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(pipelines.__path__[0])
+    for name in ("STAGECOACH_SETTINGS", "STAGECOACH_STORAGE_ROOT", "STAGECOACH_STORAGE"):
+        monkeypatch.delenv(name, raising=False)
+    # A catalog whose tables have no data: nothing is planned, so nothing is written.
+    catalog = tmp_path / "pipelines" / "catalog.yaml"
+    catalog.parent.mkdir()
+    shutil.copy(folder / "catalog.yaml", catalog)
+    monkeypatch.setenv("STAGECOACH_CATALOG", str(catalog))
+    if given == "file":
+        (tmp_path / "settings.yaml").write_text("storage_root: /data/there\n")
+        monkeypatch.setenv("STAGECOACH_SETTINGS", str(tmp_path / "settings.yaml"))
+    elif given != "nothing":
+        old = given == "old variable"
+        variable = "STAGECOACH_STORAGE" if old else "STAGECOACH_STORAGE_ROOT"
+        monkeypatch.setenv(variable, "/data/there")
+    found: dg.Definitions = runpy.run_path(str(folder / "definitions.py"))["defs"]
+    schedule = found.resolve_schedule_def(f"{GC_JOB}_schedule")
+    assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 3 * * *", "UTC")
+    assert found.resources is not None
+    settings = found.resources["engine"].engine_settings()
+    own = str(folder.parent / ".stagecoach" / "storage")
+    assert settings.storage_root == (own if given == "nothing" else "/data/there")
 
 
 def test_an_age_that_is_none_is_found_when_the_project_is_loaded() -> None:

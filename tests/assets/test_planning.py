@@ -1,5 +1,8 @@
 """A project planned as a whole: what a query makes is a table for the next one."""
 
+import logging
+import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,10 @@ from assets.front_matter import parse_front_matter
 from assets.pinned_plans import PinnedPlans, magnitude
 from assets.planning import PlannedProject, plan_project, planner_of
 from assets.project import ProjectError, Query
+from infra.errors import StorageError
+from infra.storage.local_store import LocalStore
 from infra.storage.stores import open_store
+from infra.upkeep.gc import collect_garbage
 from planner.catalog import Catalog, MappingCatalog, TableInfo, TableStats
 from planner.errors import CatalogError
 from planner.options import PlannerOptions
@@ -165,6 +171,52 @@ def test_a_damaged_plan_is_planned_anew(tmp_path: Path) -> None:
     assert counting.count == 2
     plans(asked, base())
     assert counting.count == 2
+
+
+def test_a_plan_in_use_is_written_again_once_a_day_so_that_gc_keeps_it(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    used, newest = (query("a", f"SELECT id + {n} AS n FROM orders") for n in (1, 2))
+
+    def load(day: str, *queries: Query) -> int:
+        """How many of them a code location plans that is loaded on this day."""
+        counting = Counting()
+        plans = PinnedPlans(counting, store, OPTIONS, day=day)
+        assert [plans(asked, base()).sql for asked in queries] == [asked.sql for asked in queries]
+        return counting.count
+
+    assert load("2024-01-01", used) == 1
+    (key,) = store.list("plans")
+    text = store.read_bytes(key)
+    assert load("2024-01-01", newest) == 1
+    os.utime(store.uri(key), (0.0, 0.0))
+    assert load("2024-01-01", used) == 0
+    assert store.read_bytes(key) == text
+    assert os.stat(store.uri(key)).st_mtime == 0
+    assert load("2024-01-02", used) == 0
+    assert store.read_bytes(key) == text.replace(b"2024-01-01", b"2024-01-02")
+    assert not collect_garbage(store, older_than=timedelta(days=7)).plans
+    os.utime(store.uri(key), (0.0, 0.0))
+    (gone,) = collect_garbage(store, older_than=timedelta(days=7)).plans
+    assert (gone.query, gone.plan_hash) == ("a", planner_of(OPTIONS)(used, base()).plan_hash)
+    assert load("2024-01-02", used, newest) == 1
+    assert load("2024-01-02", used, newest) == 0
+
+
+def test_a_plan_that_cannot_be_written_again_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store(tmp_path)
+    counting = Counting()
+    asked = query("a", "SELECT id FROM orders")
+    PinnedPlans(counting, store, OPTIONS, day="2024-01-01")(asked, base())
+
+    def refuse(*_: object) -> None:
+        raise StorageError("read-only")
+
+    monkeypatch.setattr(LocalStore, "write_bytes", refuse)
+    PinnedPlans(counting, store, OPTIONS, day="2024-01-02")(asked, base())
+    assert counting.count == 1
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_magnitudes_are_steps_of_eight() -> None:

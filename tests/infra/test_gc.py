@@ -24,7 +24,8 @@ from infra.storage.fsspec_store import FsspecStore
 from infra.storage.local_store import LocalStore
 from infra.storage.object_store import ObjectStore, StorageOptions
 from infra.storage.stores import open_store
-from infra.upkeep.gc import collect_garbage, parse_age
+from infra.upkeep.ages import parse_age
+from infra.upkeep.gc import collect_garbage
 from infra.upkeep.run_needs import RunNeeds, Runs
 from infra.upkeep.uploads import find_uploads
 from infra.upkeep.usage import storage_usage

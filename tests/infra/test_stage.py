@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +23,7 @@ from infra.settings import EngineSettings
 from infra.shuffle.commit import load_manifest
 from infra.shuffle.manifest import ManifestError
 from infra.storage import layout
+from infra.upkeep.gc import collect_garbage
 from planner.errors import CatalogError
 from planner.expressions import Literal
 from planner.options import PlannerOptions
@@ -126,6 +130,24 @@ def test_a_second_run_reuses_everything_without_spark(project: Project) -> None:
     second, results = project.run(graph, spark=no_spark)
     assert second == first
     assert all(r.reused for r in results)
+
+
+def test_gc_keeps_the_analysis_of_a_plan_that_a_run_has_pinned(project: Project) -> None:
+    graph = project.plan(COUNTS)
+    project.run(graph)
+    (kept,) = project.store.list("analysis")
+    found = json.loads(project.store.read_bytes(kept))
+    assert (found["plan"], found["query"]) == (graph.plan_hash, "q")
+    other = layout.analysis("ab" * 32)
+    project.store.write_bytes(other, json.dumps({**found, "plan": "0" * 64}).encode())
+    for key in project.store.list(""):
+        os.utime(project.store.uri(key), (0.0, 0.0))
+    newest = layout.analysis("cd" * 32)
+    project.store.write_bytes(newest, project.store.read_bytes(other))
+    project.run(graph)
+    report = collect_garbage(project.store, older_than=timedelta(days=7))
+    assert [analysis.stored.key for analysis in report.analyses] == [other]
+    assert set(project.store.list("analysis")) == {kept, newest}
 
 
 def test_fresh_reuses_nothing_of_other_runs(project: Project) -> None:

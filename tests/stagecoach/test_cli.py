@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -183,6 +184,30 @@ def test_gc_of_an_empty_storage(project: Path) -> None:
     result = run("gc", "--storage", str(project / "storage"))
     assert result.exit_code == 0
     assert "removed 0 B in 0 files; 0 shuffles kept" in result.stdout
+
+
+def test_gc_and_storage_tell_of_plans(project: Path) -> None:
+    for name in ("plans/a/0123456789.json", "plans/a/abcdef0123.json", "analysis/abcdef0123.json"):
+        path = project / "storage" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("12345")
+    os.utime(project / "storage/plans/a/0123456789.json", (0.0, 0.0))
+    os.utime(project / "storage/analysis/abcdef0123.json", (0.0, 0.0))
+    told = run("storage", "--storage", "storage").stdout.splitlines()
+    shown = {line[:20].strip(): line[20:].split()[:3] for line in told}
+    assert shown["plans of 1 queries"] == ["2", "10", "B"]
+    assert shown["analyses of plans"] == ["1", "5", "B"]
+    lines = run("gc", "--storage", "storage", "--dry-run").stdout.splitlines()
+    assert lines[:2] == [
+        "would remove 1 plans that no recent run used: 5 B",
+        "would remove 1 analyses of plans that no recent run used: 5 B",
+    ]
+    assert lines[2].startswith("would remove 10 B in 2 files; ")
+    lines = run("gc", "--storage", "storage").stdout.splitlines()
+    assert lines[0] == "removed 1 plans that no recent run used: 5 B"
+    left = {path.name for path in (project / "storage").rglob("*.json")}
+    assert left == {"abcdef0123.json"}
+    assert run("gc", "--storage", "storage").stdout.startswith("removed 0 B in 0 files; ")
 
 
 def test_ui_state_and_command(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
