@@ -38,7 +38,7 @@ QUICK = {
 def main() -> int:
     """Run a campaign; return 1 where a fault ended as none may."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--faults", type=int, default=500, help="about how many")
+    parser.add_argument("--faults", type=int, default=500, help="how many to meet")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--quick", action="store_true", help="few, without Spark")
     parser.add_argument("--no-spark", action="store_true", help="none of Spark's own processes")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults.__main__ import QUICK
-from benchmarks.faults.campaign import Campaign, run_campaign, small_disk
+from benchmarks.faults.campaign import Campaign, _until_met, run_campaign, small_disk
 from benchmarks.faults.trial import BAD, COLUMNS, Tally
 from benchmarks.rclone import RcloneServer
 from infra.process_folders import ProcessFolder
@@ -91,4 +91,28 @@ def test_faults_that_cannot_happen_are_told(
         "9 faults are left out: network: rclone is not installed",
         "7 faults are left out: no space on the device: no tmpfs can be mounted here",
     ]
-    assert [line.split(" in ")[0] for line in said] == ["full_disk: 0 of 7 faults"]
+    assert [line.split(",")[0] for line in said] == ["full_disk: 0 faults in 0 runs"]
+
+
+def test_a_group_goes_on_until_enough_faults_are_met() -> None:
+    tally = Tally()
+    asked: list[int] = []
+
+    def play(count: int) -> None:
+        """Every third fault finds nobody."""
+        for number in range(sum(asked), sum(asked) + count):
+            tally.add("kind", "right" if number % 3 else "not met")
+        asked.append(count)
+
+    assert _until_met(play, 8, tally) == (8, 12)
+    assert asked == [8, 3, 1]
+    unmet: list[int] = []
+    nobody = Tally()
+
+    def play_for_nobody(count: int) -> None:
+        unmet.append(count)
+        for _ in range(count):
+            nobody.add("kind", "not met")
+
+    assert _until_met(play_for_nobody, 2, nobody) == (0, 6)
+    assert unmet == [2, 2, 2]
