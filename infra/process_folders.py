@@ -9,16 +9,15 @@ share the parent, mean nothing here. The number is in the name for people only.
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 import re
 import shutil
 import tempfile
 
+from infra.file_locks import NO_LOCKS, lock_folder
+from infra.shared_files import sweep_shared_files
+
 _NAME = re.compile(r"stagecoach-[a-z]+-\d+-\w+")
-# What file systems without such locks (some network ones) say.
-_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class ProcessFolder:
@@ -39,9 +38,9 @@ class ProcessFolder:
         while self._lock is None:  # another process may remove it before it is locked
             self.path = tempfile.mkdtemp(prefix=f"stagecoach-{kind}-{os.getpid()}-", dir=parent)
             try:
-                self._lock = _lock(self.path)
+                self._lock = lock_folder(self.path)
             except OSError as error:
-                if error.errno in _NO_LOCKS:
+                if error.errno in NO_LOCKS:
                     return  # nobody else will remove it, either
                 raise
 
@@ -56,6 +55,8 @@ class ProcessFolder:
 def sweep_process_folders(parent: str) -> None:
     """Remove the folders of processes that have ended without doing so; others are kept.
 
+    The same is done with files that processes share there.
+
     Args:
         parent: Where they are; nothing happens where it cannot be listed.
     """
@@ -65,29 +66,7 @@ def sweep_process_folders(parent: str) -> None:
     for name in names:
         folder = os.path.join(parent, name)
         with contextlib.suppress(OSError):  # somebody else's, or there are no locks
-            if (lock := _lock(folder)) is not None:
+            if (lock := lock_folder(folder)) is not None:
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(lock)
-
-
-def _lock(folder: str) -> int | None:
-    """The folder, opened and locked; None where another process has locked or removed it.
-
-    Raises:
-        OSError: It cannot be opened, or nothing can be locked there.
-    """
-    try:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.stat(folder), os.fstat(opened)):
-            return opened
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    except OSError:
-        os.close(opened)
-        raise
-    os.close(opened)
-    return None
+    sweep_shared_files(parent)

@@ -86,9 +86,11 @@ class EngineSettings:
             scan from S3, fetches ahead or looks at. One request asks for up to half of it, so a
             task reads at most so much of a map file with one request.
         broadcast_cache_bytes: Memory in which a worker process keeps broadcast inputs for its next
-            tasks; 0 reads them anew in each task.
+            tasks, and size of those that the workers of a host share in `spill_dir`; 0 reads them
+            anew in each task.
         codec: Compression of shuffle files.
-        spill_dir: Local folder for spilled data; the system's temporary folder by default.
+        spill_dir: Local folder for spilled data, and for broadcast inputs that the workers of a
+            host share; the system's temporary folder by default.
         max_spill_bytes: Most that DuckDB may spill in one worker; 0 leaves it to the free space.
         target_task_bytes: Input above which a stage gets more tasks than slots.
         min_task_bytes: Input below which a stage gets one task; 0 always splits.

@@ -199,10 +199,13 @@ class Trial:
 def _spilled(folder: str) -> Iterator[str]:
     """What is left in a spill folder after another process has begun to use it.
 
-    A process that lives has a folder for DuckDB, and one of Spark may still end its last task.
+    A process that lives has a folder for DuckDB, and one of Spark may still end its last task. Of
+    files that processes share, those are left that a living one has locked.
     """
     sweep_process_folders(folder)
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        if name.startswith("stagecoach-shared-"):
+            continue
         match = _PROCESS_FOLDER.fullmatch(name)
         is_ours = match is not None and int(match["pid"]) == os.getpid()
         in_use = match is not None and is_running(int(match["pid"]))

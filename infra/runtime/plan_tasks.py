@@ -6,7 +6,7 @@ leaves of the stage ─▶ sizes ─▶ decisions, estimator ─▶ TaskSpec for
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from infra.catalog.snapshot import FileIdentity, Snapshot
@@ -204,6 +204,7 @@ def build_specs(
         blocks=indexes.blocks,
         is_local=store.is_local,
     )
+    settings = replace(settings, num_readers=min(len(divided.tasks), parallelism))
     specs = _task_specs(reads, divided.tasks, sql=sql, fingerprint=fingerprint, settings=settings)
     if engine_settings.decides("passing"):
         rule = TrialRule(engine_settings.passing_share, row_sql)

@@ -24,8 +24,9 @@ from infra.runtime.task_spec import (
     TaskSpec,
     TrialResult,
 )
-from infra.shuffle import broadcast_cache
+from infra.shuffle import broadcast_cache, host_inputs
 from infra.shuffle.commit import load_manifest
+from infra.shuffle.host_inputs import HostInput
 from infra.shuffle.manifest import Manifest, ManifestError
 from infra.shuffle.reader import read_blocks, read_partitions
 from infra.storage import layout
@@ -162,7 +163,7 @@ def read_shuffle(
     """Rows of a range of partitions with the leaf's names and types.
 
     A broadcast input, and one that other tasks read as well, is kept for the next tasks of this
-    process.
+    process, and shared with the other workers of the host where that pays.
 
     Raises:
         ShuffleReadError: The upstream stage's output is lost.
@@ -187,7 +188,17 @@ def read_shuffle(
         return
     part = spec.files, spec.share, spec.sorted_range
     key = manifest.manifest_hash, low, high, part, spec.columns
-    yield from broadcast_cache.SHARED.batches(key, read, settings.broadcast_cache_bytes)
+    max_bytes = settings.broadcast_cache_bytes
+    stored = sum(manifest.partition_bytes[low:high])
+    if (
+        settings.num_readers > 1
+        and part == (None, (0, 1), None)  # a part is read by one task
+        and host_inputs.pays(manifest, stored, max_bytes, is_local=store.is_local)
+    ):
+        named = manifest.manifest_hash, low, high, [c.to_list() for c in spec.columns]
+        host = HostInput(settings.spill_dir, named, schema, max_bytes)
+        read = functools.partial(host.batches, read)
+    yield from broadcast_cache.SHARED.batches(key, read, max_bytes)
 
 
 def _share_of(batch: pa.RecordBatch, index: int, shares: int) -> pa.RecordBatch:

@@ -136,6 +136,7 @@ class TaskSettings:
         store: The object store as `ObjectStore.to_dict` describes it; may hold secrets.
         time_zone: Session time zone, an IANA name.
         directories: Local folders that hold table files.
+        num_readers: How many tasks with these settings may run at the same time.
     """
 
     store: Mapping[str, Any] = field(repr=False)
@@ -148,6 +149,7 @@ class TaskSettings:
     reader_memory_bytes: int = 128 << 20
     broadcast_cache_bytes: int = 0
     directories: tuple[str, ...] = ()
+    num_readers: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

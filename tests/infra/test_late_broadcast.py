@@ -196,6 +196,8 @@ def test_requests_are_a_fraction(s3_server: S3Server, catalog: FileCatalog, tmp_
             requests[limit] = sum(n.endswith(".arrow") and "index" not in n for n in names)
             proxy.requests.clear()
             tasks = len(joined.specs)
+            # Two at a time, so workers share what they read.
+            assert {spec.settings.num_readers for spec in joined.specs} == {2}
     assert rows[0] == rows[MB]
     # Each map file once: the tasks of this process read the small input once for all of them.
     assert requests[MB] == files

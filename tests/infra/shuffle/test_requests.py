@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +22,25 @@ from infra.shuffle.map_file import OutputPartitioning
 from infra.storage.object_store import ObjectStore
 from infra.storage.stores import open_store
 from planner.types import BIGINT, STRING
-from tests.fault_proxy import FaultProxy
+from tests.acceptance.processes import ROOT
+from tests.fault_proxy import Fault, FaultProxy
 from tests.s3_server import S3Server, s3_server
 from tests.stage_outputs import commit_files, write_map_file
 
 __all__ = ["s3_server"]
+
+# A Python worker: runs a task when it is told to, says its rows, and stays as a worker does.
+WORKER = """
+import json, sys
+from infra.runtime.task import run_task
+from infra.runtime.task_spec import TaskSpec
+spec = TaskSpec.from_dict(json.loads(sys.stdin.readline()))
+print("ready", flush=True)
+sys.stdin.readline()
+report = run_task(spec)
+print(report.rows_in[0] if report.failure is None else report.failure, flush=True)
+sys.stdin.read()
+"""
 
 UPSTREAM, OUTPUT = "1c" * 32, "2d" * 32
 NUM_TASKS, NUM_PARTITIONS = 5, 16
@@ -43,10 +61,10 @@ def commit(store: ObjectStore, partitioning: OutputPartitioning) -> Manifest:
     return commit_files(store, UPSTREAM, files, schema, partitioning)
 
 
-def reduce_task(
+def reduce_spec(
     store: ObjectStore, manifest: Manifest, low: int, high: int, tmp_path: Path, **settings: Any
-) -> int:
-    """Run a task that reads some partitions; returns its rows."""
+) -> TaskSpec:
+    """A task that reads some partitions."""
     leaf = ShuffleInput(
         columns=(LeafColumn("c0", "", BIGINT), LeafColumn("c1", "", STRING)),
         fingerprint=UPSTREAM,
@@ -56,7 +74,7 @@ def reduce_task(
         high=high,
         num_bytes=sum(manifest.partition_bytes[low:high]),
     )
-    spec = TaskSpec(
+    return TaskSpec(
         query="q",
         stage_id=1,
         fingerprint=OUTPUT,
@@ -76,7 +94,13 @@ def reduce_task(
             **settings,
         ),
     )
-    report = run_task(spec)
+
+
+def reduce_task(
+    store: ObjectStore, manifest: Manifest, low: int, high: int, tmp_path: Path, **settings: Any
+) -> int:
+    """Run a task that reads some partitions; returns its rows."""
+    report = run_task(reduce_spec(store, manifest, low, high, tmp_path, **settings))
     assert report.failure is None, report.failure
     return report.rows_in[0]
 
@@ -136,3 +160,44 @@ def test_a_broadcast_is_read_once_a_process(s3_server: S3Server, tmp_path: Path)
         # Without it, each task reads for itself.
         assert reduce_task(store, manifest, 0, 1, tmp_path) == manifest.num_rows
         broadcast_cache.SHARED.clear()
+
+
+def run_in_processes(spec: TaskSpec, count: int) -> list[str]:
+    """Run a task in so many processes at the same time; returns what each says."""
+    with ExitStack() as started:
+        workers = [
+            started.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", WORKER],
+                    cwd=ROOT,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for _ in range(count)
+        ]
+        said: list[str] = []
+        for sent in (json.dumps(spec.to_dict()), ""):
+            for worker in workers:
+                assert worker.stdin is not None
+                worker.stdin.write(sent + "\n")
+                worker.stdin.flush()
+            said = [worker.stdout.readline().strip() for worker in workers if worker.stdout]
+        return said
+
+
+def test_a_broadcast_is_read_once_a_host(s3_server: S3Server, tmp_path: Path) -> None:
+    proxy = FaultProxy(s3_server.endpoint_url)
+    with proxy.running():
+        options = {**s3_server.options.to_dict(), "endpoint_url": proxy.url}
+        store = open_store(s3_server.new_root(), options)
+        manifest = commit(store, OutputPartitioning(kind="broadcast"))
+        # So that each comes while another still reads.
+        proxy.add(Fault("slow", method="GET", path="index", seconds=0.3))
+        reads(proxy)
+        settings = {"broadcast_cache_bytes": 32 << 20, "num_readers": 2}
+        spec = reduce_spec(store, manifest, 0, 1, tmp_path, **settings)
+        assert run_in_processes(spec, 2) == [str(manifest.num_rows)] * 2
+        assert reads(proxy) == {"GET manifest": 2, "GET index": 1, "GET map": NUM_TASKS}
+    assert list((tmp_path / "spill").glob("stagecoach-shared-*")) == []
