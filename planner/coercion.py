@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from decimal import Context, Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
 
 from planner.errors import AnalysisError, UnsupportedSqlError
 from planner.expressions import Expression, Literal, cast
@@ -36,6 +36,12 @@ _ISO_TIME = re.compile(
     r"(Z|[+-]\d\d:\d\d)?)?\s*"
 )
 _ISO_DATE = re.compile(r"\s*([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?\s*")
+
+_WHOLE_TEXT = re.compile(r"-?[0-9]{1,18}")
+_DECIMAL_TEXT = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_DOUBLE_TEXT = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,9})?")
+_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+_EXACT = Context(prec=MAX_PRECISION, traps=[Inexact, InvalidOperation])
 
 
 def decimal_literal_type(text: str) -> DataType:
@@ -122,42 +128,51 @@ def cast_literal(expr: Expression, dtype: DataType) -> Expression:
         return Literal(DATE, text) if text else cast(expr, dtype)
     if dtype in (TIMESTAMP, TIMESTAMP_NTZ) and expr.dtype == STRING:
         return _read_timestamp(expr, dtype)
+    if dtype == TIMESTAMP_NTZ and expr.dtype == DATE:
+        return Literal(dtype, f"{expr.value} 00:00:00")
     if expr.dtype == STRING and dtype.is_numeric:
         return _read_number(expr, dtype)
-    if expr.dtype.is_integral and dtype.kind in ("int", "bigint"):
-        if dtype == BIGINT or -(2**31) <= int(expr.value) < 2**31:
-            return Literal(dtype, expr.value)
-        return cast(expr, dtype)
-    if expr.dtype.is_integral and dtype.is_decimal:
-        digits = len(str(abs(int(expr.value or 0))))
-        return (
-            _rescaled(expr, dtype) if digits <= dtype.precision - dtype.scale else cast(expr, dtype)
-        )
-    if expr.dtype.is_decimal and dtype.is_decimal:
-        holds = (
-            dtype.scale >= expr.dtype.scale
-            and dtype.precision - dtype.scale >= expr.dtype.precision - expr.dtype.scale
-        )
-        return _rescaled(expr, dtype) if holds else cast(expr, dtype)
-    if dtype.is_floating and (expr.dtype.is_integral or expr.dtype.is_decimal):
-        return Literal(dtype, float(Decimal(str(expr.value))))
+    if expr.dtype.is_integral or expr.dtype.is_decimal:
+        return _exact_number(Decimal(str(expr.value)), dtype) or cast(expr, dtype)
     return cast(expr, dtype)
 
 
 def _read_number(literal: Literal, dtype: DataType) -> Expression:
+    """A text as a number, where it is one without an exponent, of few enough digits."""
     text = str(literal.value)
-    if dtype in (INT, BIGINT) and re.fullmatch(r"-?[0-9]{1,18}", text):
-        return cast_literal(Literal(BIGINT, int(text)), dtype)
-    if dtype == DOUBLE and re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]{1,9})?", text):
-        return Literal(DOUBLE, float(text))
-    return cast(literal, dtype)
+    if dtype.is_integral:
+        is_plain = _WHOLE_TEXT.fullmatch(text)
+    elif dtype.is_decimal:
+        is_plain = _DECIMAL_TEXT.fullmatch(text) if len(text) <= MAX_PRECISION else None
+    else:
+        is_plain = _DOUBLE_TEXT.fullmatch(text) if dtype == DOUBLE else None
+    found = _exact_number(Decimal(text), dtype) if is_plain else None
+    return found or cast(literal, dtype)
 
 
-def _rescaled(literal: Literal, dtype: DataType) -> Literal:
-    scale = Decimal(1).scaleb(-dtype.scale)
-    # Decimals have up to 38 digits; Python's default context has 28.
-    value = Decimal(str(literal.value)).quantize(scale, context=Context(prec=MAX_PRECISION))
-    return Literal(dtype, format(value, "f"))
+def _exact_number(value: Decimal, dtype: DataType) -> Literal | None:
+    """A number as a literal of a type, or None where it is not one of its values.
+
+    Doubles are the nearest ones, as Spark's.
+    """
+    if dtype.is_floating:
+        return Literal(dtype, float(value))
+    if dtype.is_integral:
+        limit = 1 << (_INTEGER_BITS[dtype.kind] - 1)
+        is_exact = value == value.to_integral_value() and -limit <= value < limit
+        return Literal(dtype, int(value)) if is_exact else None
+    if not dtype.is_decimal:
+        return None
+    try:
+        # Decimals have up to 38 digits; Python's default context has 28.
+        exact = value.quantize(Decimal(1).scaleb(-dtype.scale), context=_EXACT)
+    except (InvalidOperation, Inexact):
+        return None
+    # `abs` would round to Python's digits; zero has no sign.
+    size = exact.copy_abs()
+    if size >= Decimal(10) ** (dtype.precision - dtype.scale):
+        return None
+    return Literal(dtype, format(exact if exact else size, "f"))
 
 
 # What Spark casts the types that are not numbers or strings to, besides to strings (ANSI mode).

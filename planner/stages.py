@@ -28,7 +28,7 @@ from planner.tree import walk
 from planner.types import DataType, Field
 
 FORMAT_VERSION = 2
-PLANNER_VERSION = 2
+PLANNER_VERSION = 3
 
 Engine = OneOf["duckdb", "spark"]
 BranchKind = OneOf["splits", "partitions", "single"]

@@ -20,12 +20,13 @@ _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 
 
 def fold_constants(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
-    """Replace constant arithmetic and comparisons, and boolean terms that are known.
+    """Replace constant casts, arithmetic and comparisons, and boolean terms that are known.
 
     Before:  Filter[d < add_months(DATE '1994-01-01', 12) AND 1 + 1 = 2]
     After:   Filter[d < DATE '1995-01-01']
     A strict operator over a NULL constant is NULL, as in Spark's NullPropagation.
-    Never:   where the value is not certain (overflow, a date out of range): the engine then says.
+    Never:   where the value is not certain (overflow, rounding, a date out of range): the engine
+             then says.
     """
     del context
 
@@ -37,8 +38,9 @@ def fold_constants(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
 
 def fold(expr: Expression) -> Expression:
     """One expression whose operands are folded already."""
-    if isinstance(expr, Cast) and isinstance(expr.arg, Literal) and not expr.safe:
-        return cast_literal(expr.arg, expr.dtype)
+    if isinstance(expr, Cast) and isinstance(expr.arg, Literal):
+        found = cast_literal(expr.arg, expr.dtype)
+        return found if isinstance(found, Literal) else expr
     if not isinstance(expr, Call):
         return expr
     if expr.function in ("and", "or"):

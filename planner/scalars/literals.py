@@ -5,7 +5,7 @@ In: nodes of constants and casts. Out: literals in canonical form, casts.
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from sqlglot import exp
 
@@ -32,6 +32,7 @@ from planner.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    MAX_PRECISION,
     NULL,
     STRING,
     parse_type,
@@ -66,7 +67,8 @@ def _negate(node: exp.Neg, names: Names) -> Expression:
     if is_number and isinstance(inner, Literal) and isinstance(inner.value, int | float):
         return Literal(inner.dtype, -inner.value)
     if isinstance(inner, Literal) and inner.dtype.is_decimal:
-        value = -Decimal(str(inner.value))
+        # Python's own minus rounds to 28 digits. Zero has no sign.
+        value = Context(prec=MAX_PRECISION).minus(Decimal(str(inner.value)))
         if inner.dtype.scale == 0 and value == -(2**63):
             return Literal(integer_literal_type(-(2**63)), -(2**63))
         return Literal(inner.dtype, _plain(value))

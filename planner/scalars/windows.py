@@ -326,7 +326,7 @@ def _amount(offset: Literal) -> Decimal:
 
 def _position(bound: FrameBound) -> Decimal:
     amount = _amount(bound.offset) if bound.offset is not None else Decimal(0)
-    return -amount if bound.kind == "preceding" else amount
+    return amount.copy_negate() if bound.kind == "preceding" else amount
 
 
 def _turned(bound: FrameBound) -> FrameBound:

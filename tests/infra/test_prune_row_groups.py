@@ -184,6 +184,14 @@ VALUES: dict[str, tuple[pa.DataType, list[tuple[Any, str]]]] = {
 }  # fmt: skip
 # Without a zone of their own they are read in the session's, where clocks change.
 LOCAL_TIMES = ("TIMESTAMP'2024-03-10 02:30:00'", "TIMESTAMP'2024-11-03 01:30:00'", "TIMESTAMP'2024-03-10 03:00:00'", "TIMESTAMP'1883-11-18 12:00:00'")  # fmt: skip
+CAST_VALUES: dict[str, tuple[str, ...]] = {
+    "i": ("CAST('-5' AS SMALLINT)", "7S", "CAST(7.0 AS INT)", "TRY_CAST('x' AS INT)"),
+    "d": ("-0.01BD", "CAST('12.5' AS DECIMAL(4,2))", "CAST(12.50 AS DECIMAL(9,1))", "TRY_CAST('1e3' AS DECIMAL(4,2))"),
+    "w": ("-1234567890123456789012345678901234.5678BD", "CAST('0.0001' AS DECIMAL(38,4))"),
+    "day": ("TRY_CAST('2024-02-29' AS DATE)", "TRY_CAST('2023-02-29' AS DATE)"),
+    "at": (*LOCAL_TIMES, "DATE'2024-03-10'", "DATE'1970-01-01'"),
+    "ntz": ("CAST(DATE'2024-03-10' AS TIMESTAMP_NTZ)", "DATE'2024-11-03'"),
+}  # fmt: skip
 GROUPS, GROUP_ROWS = 24, 6
 
 
@@ -210,8 +218,7 @@ def predicates(draw: st.DrawFn) -> str:
     """A condition over one or several columns."""
     name = draw(st.sampled_from(list(VALUES)))
     values = [text for _, text in VALUES[name][1]]
-    if name == "at":
-        values += LOCAL_TIMES
+    values += CAST_VALUES.get(name, ())
     one, two = draw(st.sampled_from(values)), draw(st.sampled_from(values))
     operator = draw(st.sampled_from(["=", "<", "<=", ">", ">=", "<>", "<=>"]))
     forms = [
@@ -392,9 +399,9 @@ def test_what_is_left_out_is_not_asked_for(
     assert found["k < 0"] == ([], 0)
     assert found["k = 5500 OR k = 30500"][0] == [5, 30]
     assert found["k >= 0"][0] == list(range(40))
-    # Two of them are far from each other, 40 neighbours make up three windows.
+    # Two of them are far from each other, 40 neighbours make up three windows: five requests.
     few, both, every = (found[c][1] for c in ("k = 5500", "k = 5500 OR k = 30500", "k >= 0"))
-    assert (both - few, every - few) == (1, 2)
+    assert (both - few, every - few) == (1, 4)
 
 
 def test_infinite_bounds_rule_nothing_out() -> None:
