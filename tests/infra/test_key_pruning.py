@@ -50,6 +50,7 @@ def test_a_key_within_the_bounds_may_meet() -> None:
         nulls = rng.choice([None, 0, 3])
         for null_safe in (False, True):
             keys = keys_of(values, pa.int16(), "whole", null_safe=null_safe)
+            assert list(keys.values) == sorted({v for v in values if v is not None})
             expected = any(v is not None and low <= v <= high for v in values)
             expected |= null_safe and None in values and nulls != 0
             assert keys.may_meet((nulls, low, high), 10) == expected
