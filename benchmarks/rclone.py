@@ -55,6 +55,8 @@ class RcloneServer:
         # Not --dir-cache-time 0: it makes rclone spin. So changes of the files behind the server
         # are seen late.
         arguments = ["serve", "s3", "--addr", f"127.0.0.1:{self.port}"]
+        # By default it waits 20 ms before it reads anywhere else than where it read last.
+        arguments += ["--vfs-read-wait", "0"]
         arguments += ["--auth-key", f"{access_key},{secret_key}", str(folder)]
         self._arguments = [command, *arguments]
         self._process: subprocess.Popen[bytes] | None = None

@@ -40,8 +40,8 @@ a worker that decoded them took 30 ms of processor time and 146 MB of memory. Sh
 75 ms, each other 10, and all of them together 147 MB. So memory is saved from two workers on, and
 time from three or four. With less than this, both are too little for files of its own.
 
-Elsewhere there is no such limit: an input of one map file of 1 kB on S3 takes two requests, 47 ms
-and 5.5 ms of processor time; to write it for others takes 1 ms, and to map it 0.1."""
+Elsewhere there is no such limit: an input of one map file of 1 kB on S3 takes two requests, with
+5.5 ms of processor time; to write it for others takes 1 ms, and to map it 0.1."""
 
 _POLL_SECONDS = 0.005
 _PATIENCE_SECONDS = 10.0
