@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 _FREE_BYTES = 1 << 20  # stored bytes of keys that are read whatever the scan is
 _WORTH = 8  # how many times more the scan must be than other keys
+_MOST_BYTES = 64 << 20  # stored bytes of keys that the driver reads at most
 _GROUPS_BYTES = 8 << 20  # of a scan below which footers are not read for its row groups
 _MOST_FOOTERS = 512
 _MOST_RUNS = 16  # pieces of a file: each is a query of its own in DuckDB
@@ -148,8 +149,7 @@ class KeyPruner:
         leaf = self._input(wanted)
         manifest = self.manifests[leaf.stage_id]
         domain = key_domain(leaf.outputs[wanted.key].dtype, dtype)
-        worth = max(_FREE_BYTES, scan_bytes // _WORTH)
-        if domain is None or sum(manifest.partition_bytes) > worth:
+        if domain is None or sum(manifest.partition_bytes) > most_key_bytes(scan_bytes):
             return None
         name = leaf.stage_id, wanted.key, domain, wanted.null_safe
         if name not in self._keys:
@@ -208,6 +208,11 @@ class KeyPruner:
         for source in sources:
             left += _runs(source, bounds.get(source.uri), keys)
         return left
+
+
+def most_key_bytes(scan_bytes: int) -> int:
+    """Stored bytes of keys that are worth reading for a scan of that size, in the driver."""
+    return min(max(_FREE_BYTES, scan_bytes // _WORTH), _MOST_BYTES)
 
 
 def _group_bounds(

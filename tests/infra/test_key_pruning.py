@@ -222,6 +222,12 @@ def test_spark_stages_are_pruned_by_files_and_off_is_off(
     assert outcomes[1] == outcomes[2]  # what is read does not change where the output goes
 
 
+def test_keys_are_read_within_a_bound_whatever_the_scan() -> None:
+    mb = 1 << 20
+    found = {size: key_pruning.most_key_bytes(size * mb) for size in (0, 80, 1 << 30)}
+    assert found == {0: mb, 80: 10 * mb, 1 << 30: 64 * mb}
+
+
 def test_row_groups_of_a_file_that_is_gone_are_not_known(tables: Path) -> None:
     table = take_snapshot(load_catalog(tables / "catalog.yaml"), ["fact"]).table("fact")
     first = table.files[0]
