@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.faults.damage import DAMAGE
 from benchmarks.faults.local_runs import QUERIES, LocalRuns, write_tables
-from benchmarks.faults.trial import Tally, Trial, load_manifest_of
+from benchmarks.faults.trial import Tally, Trial, load_manifest_of, until_met
 from benchmarks.rclone import RcloneServer
 from infra.runtime.context import StageContext
 from infra.settings import EngineSettings
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _BUCKET = "faults"
-_MOST_RUNS = 3  # for each fault that is to be met
 _S3_GROUPS = ("s3_damage", "network", "server_killed")
 
 NETWORK: dict[str, Fault] = {
@@ -321,20 +320,6 @@ def _reached(
     return server.options(url, timeout_seconds=0.5, retry_seconds=retry_seconds)
 
 
-def _until_met(run: Callable[[int], None], count: int, tally: Tally) -> tuple[int, int]:
-    """Let a group play until so many of its faults were met; return that, and how many it played.
-
-    Some faults find nobody: a driver may have ended before it is killed.
-    """
-    before, left_out, runs = tally.total(), len(tally.left_out), 0
-    while (missing := count - (tally.total() - before)) > 0 and runs < _MOST_RUNS * count:
-        run(missing)
-        if len(tally.left_out) > left_out:
-            break
-        runs += missing
-    return tally.total() - before, runs
-
-
 def run_campaign(
     folder: Path, counts: Mapping[str, int], seed: int, say: Callable[[str], None]
 ) -> Tally:
@@ -366,7 +351,7 @@ def run_campaign(
         for name, run in groups.items():
             if count := counts.get(name, 0):
                 started = time.monotonic()
-                met, runs = _until_met(run, count, campaign.tally)
+                met, runs = until_met(run, count, campaign.tally)
                 seconds = time.monotonic() - started
                 say(f"{name}: {met} faults in {runs} runs, {seconds:.0f} s")
     return campaign.tally

@@ -23,13 +23,15 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from benchmarks.faults.local_runs import FORCED, QUERIES, LocalRuns, write_tables
-from benchmarks.faults.trial import Tally, Trial
+from benchmarks.faults.trial import Tally, Trial, until_met
 from infra.runtime.context import StageContext
 from infra.settings import EngineSettings
 from infra.spark.session import get_session, stop_sessions
+from tests.contexts import run_stages
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
 ROWS = 300_000
 _MASTERS = {"worker": "local[2]", "executor": "local-cluster[2,1,1024]"}
@@ -89,21 +91,55 @@ class _SparkFaults:
         session = get_session(self.settings(master))
         label = {"worker": "Python worker killed", "executor": "executor JVM killed"}[kind]
         find = _python_workers if kind == "worker" else _executors
-        try:
-            for _ in range(count):
-                trial = self.trial(label, self.settings(master))
-                trial.tasks = contextlib.nullcontext
-                trial.changes = {"spark": lambda: session}
-                striker = _Striker(find, self.dice.uniform(0.0, 1.5))
+
+        def play(runs: int) -> None:
+            for _ in range(runs):
+                trial = self._in_session(label, master, session)
+                striker = _Striker(find, self.dice.uniform(0.0, seconds))
                 trial.play(striker.start, repair=striker.end)
+
+        try:
+            seconds = self._calm_seconds(master, session)
+            until_met(play, count, self.tally)
         finally:
             stop_sessions()
 
+    def _in_session(self, kind: str, master: str, session: SparkSession) -> Trial:
+        trial = self.trial(kind, self.settings(master))
+        trial.tasks = contextlib.nullcontext
+        trial.changes = {"spark": lambda: session}
+        return trial
+
+    def _calm_seconds(self, master: str, session: SparkSession) -> float:
+        """How long a run takes in a session that is warm."""
+        seconds = 0.0
+        for _ in range(2):
+            trial = self._in_session("none", master, session)
+            context = trial.runs.context(trial.graph, **trial.changes)
+            started = time.monotonic()
+            run_stages(context)
+            seconds = time.monotonic() - started
+        return seconds
+
     def kill_drivers(self, count: int) -> None:
         """Kill the command line, whole."""
+        if count:
+            seconds = self._calm_command_seconds()
+            until_met(lambda runs: self._kill_drivers(runs, seconds), count, self.tally)
+
+    def _calm_command_seconds(self) -> float:
+        trial = self.trial("none", self.settings())
+        started = time.monotonic()
+        with self._command(trial) as process:
+            if process.wait() != 0:
+                raise RuntimeError("stagecoach query fails without any fault")
+        return time.monotonic() - started
+
+    def _kill_drivers(self, count: int, seconds: float) -> None:
+        """Kill so many, each in the later part of its run: it starts Spark before."""
         for _ in range(count):
             trial = self.trial("driver killed (stagecoach query)", self.settings())
-            delay = self.dice.uniform(5.0, 20.0)
+            delay = self.dice.uniform(0.3, 1.0) * seconds
             died: list[bool] = []
 
             def first(

@@ -51,6 +51,8 @@ BAD = COLUMNS[4:]
 
 _ANALYSIS = re.compile(r"analysis/[0-9a-f]{64}\.json")
 """What Spark says of a query, which gc keeps: it is of no run."""
+_MOST_RUNS = 3
+"""How often a fault that finds nobody is tried, on average."""
 _PROCESS_FOLDER = re.compile(r"stagecoach-(?P<kind>[a-z]+)-(?P<pid>\d+)-\w+")
 
 
@@ -88,6 +90,20 @@ class Tally:
             cells = [f"{met:>6}", *(f"{counter[c]:>{len(c)}}" for c in COLUMNS)]
             lines.append("  ".join([f"{kind:<{width}}", *cells]))
         return "\n".join(lines)
+
+
+def until_met(play: Callable[[int], None], count: int, tally: Tally) -> tuple[int, int]:
+    """Play until so many faults were met; return how many were, and of how many runs.
+
+    Some faults find nobody: a driver may have ended before it is killed.
+    """
+    before, left_out, runs = tally.total(), len(tally.left_out), 0
+    while (missing := count - (tally.total() - before)) > 0 and runs < _MOST_RUNS * count:
+        play(missing)
+        if len(tally.left_out) > left_out:
+            break
+        runs += missing
+    return tally.total() - before, runs
 
 
 @dataclass

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults.__main__ import QUICK
-from benchmarks.faults.campaign import Campaign, _until_met, run_campaign, small_disk
-from benchmarks.faults.trial import BAD, COLUMNS, Tally
+from benchmarks.faults.campaign import Campaign, run_campaign, small_disk
+from benchmarks.faults.trial import BAD, COLUMNS, Tally, until_met
 from benchmarks.rclone import RcloneServer
 from infra.process_folders import ProcessFolder
 
@@ -104,7 +104,7 @@ def test_a_group_goes_on_until_enough_faults_are_met() -> None:
             tally.add("kind", "right" if number % 3 else "not met")
         asked.append(count)
 
-    assert _until_met(play, 8, tally) == (8, 12)
+    assert until_met(play, 8, tally) == (8, 12)
     assert asked == [8, 3, 1]
     unmet: list[int] = []
     nobody = Tally()
@@ -114,5 +114,5 @@ def test_a_group_goes_on_until_enough_faults_are_met() -> None:
         for _ in range(count):
             nobody.add("kind", "not met")
 
-    assert _until_met(play_for_nobody, 2, nobody) == (0, 6)
+    assert until_met(play_for_nobody, 2, nobody) == (0, 6)
     assert unmet == [2, 2, 2]
