@@ -195,11 +195,15 @@ class Campaign:
 
     def server_killed(self, count: int, server: RcloneServer) -> None:
         """The S3 server is killed at some moment, and is back after a while, or after too long."""
+        calm = self.trial("none", self._s3_root(), _reached(server, retry_seconds=6))
+        started = time.monotonic()
+        calm.runs.run(calm.graph)
+        seconds = time.monotonic() - started
         for number in range(count):
             away = 12.0 if number % 5 == 4 else self.dice.uniform(0.1, 2.0)
             options = _reached(server, retry_seconds=6)
             trial = self.trial("S3 server killed", self._s3_root(), options)
-            delay = self.dice.uniform(0.0, 1.0)
+            delay = self.dice.uniform(0.0, seconds)
             killed = threading.Event()
 
             def strike(
