@@ -36,16 +36,21 @@ def input_pointer(context: StageContext, stage_id: int) -> StagePointer:
     if is_lost(context.store, manifest):
         uri = context.store.uri(layout.manifest(expected))
         raise ManifestError(name, uri, "marked as lost")
-    pointer = StagePointer(
-        expected=expected,
-        fingerprint=expected,
+    pointer = pointer_to(context, stage_id, manifest)
+    return pin(context.store, context.root_run_id, stage_id, pointer)
+
+
+def pointer_to(context: StageContext, stage_id: int, manifest: Manifest) -> StagePointer:
+    """What pins a commit as the output of a stage of the run."""
+    return StagePointer(
+        expected=context.fingerprints[stage_id],
+        fingerprint=manifest.fingerprint,
         manifest_hash=manifest.manifest_hash,
         engine=manifest.engine,
         content=manifest.content_hash,
         lineage=manifest.lineage,
         plan=context.graph.plan_hash,
     )
-    return pin(context.store, context.root_run_id, stage_id, pointer)
 
 
 def is_committed(context: StageContext, stage_id: int) -> bool:

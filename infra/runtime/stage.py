@@ -29,6 +29,7 @@ from infra.runtime.commits import (
     forget_if_damaged,
     input_pointer,
     pinned_manifest,
+    pointer_to,
     usable_manifest,
 )
 from infra.runtime.context import StageContext as StageContext
@@ -335,16 +336,10 @@ def _finish(
 ) -> StageResult:
     """Pin the manifest for the run."""
     reason = reason or manifest.metrics.get("fallback_reason")
-    pointer = StagePointer(
-        expected=context.fingerprints[stage.stage_id],
-        fingerprint=manifest.fingerprint,
-        manifest_hash=manifest.manifest_hash,
+    pointer = replace(
+        pointer_to(context, stage.stage_id, manifest),
         columns=() if check is None else check.columns,
-        engine=manifest.engine,
         fallback_reason=reason,
-        content=manifest.content_hash,
-        lineage=manifest.lineage,
-        plan=context.graph.plan_hash,
     )
     write_pointer(context.store, context.root_run_id, stage.stage_id, pointer)
     # Garbage collection keeps what is pinned; it may have been at work before this was.
