@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _LOCK_SECONDS = 5.0
 """How long a process waits for the folder's lock: another may have been stopped while it had it."""
 
+_POLL_SECONDS = 0.001
+
 _PART = ".part"
 
 
@@ -92,7 +94,7 @@ class SharedFolder:
         while (lock := _lock_own(self._parent, make=True)) is None:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{_path(self._parent)} is locked by another process")
-            time.sleep(0.001)
+            time.sleep(_POLL_SECONDS)
         try:
             yield lock
         finally:
