@@ -15,10 +15,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -30,13 +26,13 @@ import click
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.measured import peak_bytes, run_measured
 from infra.engines.duckdb import DuckDbSettings, run_fragment
 from infra.engines.inputs import ArrowInput, LeafColumn
 from infra.runtime.task import open_writer, output_schema, run_task
 from infra.runtime.task_spec import ShuffleInput, TaskSettings, TaskSpec
 from infra.shuffle.commit import load_manifest
 from infra.shuffle.map_file import OutputPartitioning
-from infra.spark.worker_memory import keep_worker_memory
 from infra.storage import layout
 from infra.storage.stores import open_store
 from planner.types import BIGINT, STRING
@@ -193,14 +189,8 @@ def _line(row: dict[str, Any]) -> str:
 
 def _measured(job: Job, kind: str) -> dict[str, Any]:
     """Run one task in a process of its own; what it says of itself."""
-    text = json.dumps({"kind": kind, **asdict(job)})
-    command = [sys.executable, "-m", "benchmarks.memory", "--job", text]
-    environment = dict(os.environ)
-    keep_worker_memory(environment)
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
-    if done.returncode != 0:
-        raise click.ClickException(f"the {kind} task failed:\n{done.stderr[-3000:]}")
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    asked = {"kind": kind, **asdict(job)}
+    return run_measured("benchmarks.memory", asked, f"the {kind} task")
 
 
 def _run_job(text: str) -> None:
@@ -305,15 +295,6 @@ def _texts(characters: Any) -> pa.Array:
     offsets = (np.arange(count + 1) * length).astype(np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(characters.tobytes())]
     return pa.StringArray.from_buffers(count, buffers[1], buffers[2])
-
-
-def peak_bytes() -> int:
-    """Highest resident memory of this process, not of what it was started from."""
-    status = Path("/proc/self/status")
-    if status.exists() and (found := re.search(r"VmHWM:\s+(\d+) kB", status.read_text())):
-        return int(found[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 if __name__ == "__main__":

@@ -9,25 +9,24 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.memory import peak_bytes
+from benchmarks.measured import peak_bytes, run_measured
 from benchmarks.rclone import RcloneServer
 from infra.engines.duckdb import DuckDbSettings, run_fragment
 from infra.engines.inputs import FileRows, LeafColumn, ParquetInput
-from infra.spark.worker_memory import keep_worker_memory
 from infra.storage.fsspec_store import FsspecStore
 from infra.storage.stores import open_store
 from planner.types import BIGINT, DOUBLE, STRING, DataType
@@ -93,7 +92,8 @@ def main(
 
         def scan(key: str, num_rows: int, columns: tuple[str, ...]) -> dict[str, Any]:
             bounds = (memory_mb * _MB, reader_mb * _MB)
-            return _measured(Scan(root, key, num_rows, columns, options.to_dict(), *bounds))
+            asked = Scan(root, key, num_rows, columns, options.to_dict(), *bounds)
+            return run_measured("benchmarks.scans", asdict(asked), f"the scan of {key}")
 
         store = open_store(root, options)
         store.write_bytes(_BASE, _file(1000, 1000))
@@ -136,19 +136,7 @@ def _file(num_rows: int, group_rows: int) -> bytes:
     return sink.getvalue()
 
 
-def _measured(scan: Scan) -> dict[str, Any]:
-    """Run a scan in a process of its own; what it says of itself."""
-    environment = dict(os.environ)
-    keep_worker_memory(environment)
-    command = [sys.executable, "-m", "benchmarks.scans", "--job", json.dumps(asdict(scan))]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
-    if done.returncode != 0:
-        raise click.ClickException(f"the scan failed:\n{done.stderr[-3000:]}")
-    return dict(json.loads(done.stdout.splitlines()[-1]))
-
-
 def _run(scan: Scan) -> dict[str, Any]:
-    requests = _count_reads()
     columns = tuple(
         LeafColumn(f"c{i}", name, dtype)
         for i, (name, dtype) in enumerate(_COLUMNS.items())
@@ -164,16 +152,17 @@ def _run(scan: Scan) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="bench-scan-") as spill:
         database = DuckDbSettings(time_zone="UTC", memory_bytes=scan.memory_bytes, spill_dir=spill)
         started = time.perf_counter()
-        with run_fragment(sql, [leaf], schema, database) as batches:
+        with _counted_reads() as reads, run_fragment(sql, [leaf], schema, database) as batches:
             rows = pa.Table.from_batches(batches)["rows"].to_pylist()
         seconds = time.perf_counter() - started
     if rows != [scan.num_rows]:
         raise click.ClickException(f"the scan has {rows} rows instead of {scan.num_rows}")
-    return {"seconds": seconds, "peak_bytes": peak_bytes(), "requests": len(requests)}
+    return {"seconds": seconds, "peak_bytes": peak_bytes(), "requests": len(reads)}
 
 
-def _count_reads() -> list[str]:
-    """A list that gets an item for each request for bytes of this process."""
+@contextmanager
+def _counted_reads() -> Iterator[list[str]]:
+    """A list that gets an item for each request for bytes of this process, while the block runs."""
     reads: list[str] = []
     call = FsspecStore._call
 
@@ -182,8 +171,8 @@ def _count_reads() -> list[str]:
             reads.append(action)
         return call(self, action, *rest, **options)
 
-    FsspecStore._call = counted  # type: ignore[method-assign]
-    return reads
+    with mock.patch.object(FsspecStore, "_call", counted):
+        yield reads
 
 
 if __name__ == "__main__":
