@@ -3,9 +3,8 @@
 Removed: files that no manifest names (orphans of failed attempts), uploads that were never ended,
 committed shuffles that have expired or are marked as lost, folders of runs that are over, plans and
 analyses of plans (`infra.upkeep.plans`), and versions of published tables beyond those that are
-kept (`infra.tables.expiry`). Kept, whatever its
-age: what a run of the last `older_than` or a run in progress has pinned, and what was written since
-the oldest run in progress began.
+kept (`infra.tables.expiry`). Kept, whatever its age: what a run of the last `older_than` or a run
+in progress has pinned, and what was written since the oldest run in progress began.
 
 It decides by the times that the store gives its objects, and takes the present moment from the same
 clock, so the clock of this machine may be wrong. Of a shuffle the manifest goes first: a collection
