@@ -32,9 +32,10 @@ from infra.storage.object_store import explain_os_error
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_LEAST_BYTES = 128 << 10
-"""Pieces of this size are batches of the map file: to join them would mean to compress them twice,
-which costs more than what larger batches save a reader."""
+_LEAST_BYTES: dict[Codec, int] = {"none": 128 << 10, "lz4": 256 << 10, "zstd": 512 << 10}
+"""Pieces of this size are batches of the map file. To join them would save the writer their
+compression by pieces and the reader their decompression, which is worth more the more a codec takes
+for small buffers; but twice the bytes go to the disk and come from it."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class SpillRuns:
 
     def _is_final(self, rows: RowSlices) -> bool:
         return (
-            rows.num_bytes >= _LEAST_BYTES
+            rows.num_bytes >= _LEAST_BYTES[self._codec]
             or rows.num_rows * 8 >= self._targets[0]
             or rows.num_bytes * 8 >= self._targets[1]
         )

@@ -46,6 +46,17 @@ def test_a_wrong_size_of_a_piece_costs_time_only(codec: Codec, told: float) -> N
         assert encoder.content_checksum(message) == content
 
 
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_noise_is_stored_as_it_is_and_what_follows_untried(codec: Codec) -> None:
+    noise = batch(5000).select(["n"])
+    encoder = MessageEncoder(noise.schema, codec)
+    flat = pa.record_batch([pa.array([7] * 5000)], names=["n"])
+    for rows in (noise, noise, flat):
+        message = encoder.encode(whole(Piece(rows, rows.nbytes)), 0)
+        assert len(message) > rows.nbytes
+        assert pa.ipc.read_record_batch(pa.ipc.read_message(message), rows.schema).equals(rows)
+
+
 def test_small_messages_are_written_together_and_nothing_is_lost() -> None:
     class Target(io.BytesIO):
         writes = 0
