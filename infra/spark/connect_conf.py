@@ -20,6 +20,7 @@ import planner
 from infra.errors import ConfigError
 from infra.process_folders import ProcessFolder
 from infra.settings import EngineSettings
+from infra.spark.kept_status import without_ui
 from infra.spark.worker_memory import executor_conf
 
 CODE_CONF = "spark.stagecoach.code"
@@ -55,10 +56,10 @@ def server_conf(settings: EngineSettings, port: int) -> dict[str, str]:
         "spark.python.unix.domain.socket.enabled": "true",
         # A cancelled task's Python worker is given this long before it is killed.
         "spark.python.task.killTimeout": "1s",
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
         **executor_conf(),
+        **without_ui(settings.spark_conf),
     }
     if settings.master == "local" or settings.master.startswith(("local[", "local-cluster")):
         conf |= {

@@ -40,6 +40,7 @@ from infra.spark.connect_conf import (
 )
 from infra.spark.connect_server import await_server, is_up
 from infra.spark.java import ensure_java
+from infra.spark.kept_status import without_ui
 from infra.spark.worker_memory import executor_conf
 
 if TYPE_CHECKING:
@@ -274,13 +275,13 @@ def _configuration(settings: EngineSettings) -> dict[str, str]:
         "spark.python.unix.domain.socket.enabled": "true",
         # It is a variable of workers: DataFrames and RDDs would not share them.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Errors reach the user as exceptions; Spark would log each with its stack as well.
         "spark.log.level": "FATAL",
         "spark.sql.warehouse.dir": os.path.join(settings.spill_folder, "warehouse"),
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         **executor_conf(),
+        **without_ui(settings.spark_conf),
     }
     if settings.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
