@@ -162,8 +162,9 @@ class LocalStore:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 return open(temporary, "xb")
-            except FileNotFoundError as error:
-                # `delete` in another process removed the empty folder in between.
+            except (FileNotFoundError, FileExistsError) as error:
+                # `delete` in another process removed the empty folder in between: after it was
+                # made, or when `mkdir` had found it and looked whether it is one.
                 if not remaining:
                     raise explain_os_error("write", str(path), error) from error
             except OSError as error:

@@ -155,6 +155,25 @@ def test_put_if_absent_race_has_one_winner(tmp_path: Path) -> None:
     assert not [key for key in store.list("") if ".tmp-" in key]
 
 
+def test_a_folder_that_goes_while_it_is_made_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where gc in another process removes one that it has left empty."""
+    make, met = os.mkdir, list[object]()
+
+    def there_and_gone(path: str, *args: int) -> None:
+        if not met:
+            met.append(path)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        make(path, *args)
+
+    store = open_store(tmp_path)
+    monkeypatch.setattr(os, "mkdir", there_and_gone)
+    store.write_bytes("folder/k", b"v")
+    assert met == [tmp_path / "folder"]
+    assert store.read_bytes("folder/k") == b"v"
+
+
 def test_local_input_is_a_memory_map(tmp_path: Path) -> None:
     store = open_store(f"file://{tmp_path}")
     store.write_bytes("f", b"0123456789")
