@@ -27,6 +27,7 @@ Kind = Literal[
     "slow",  # the answer, a few bytes at a time, over `seconds`
     "reset",  # the connection is reset before the server hears of the request
     "reset_after",  # … after the server has done what was asked
+    "noise",  # what is no answer of HTTP, such as the rest of an earlier body
     "cut",  # half of the body, then the end of the connection
     "short",  # half of the body, with headers that say so
     "flip",  # one bit of the body is wrong
@@ -162,6 +163,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif kind == "reset_after":
             self._forward(body)
             self._reset()
+        elif kind == "noise":
+            self.wfile.write(b'{"rest": "of a body"}')
+            self.close_connection = True
         else:
             self._damage(fault, *self._forward(body))
 

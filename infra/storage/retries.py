@@ -56,6 +56,7 @@ _PASSING_ERRNOS = frozenset(
 # must cost a retry, not the import of this module.
 _PASSING_CLASSES = frozenset(
     (
+        "BadHttpMessage",  # of aiohttp: the rest of an earlier body, say, taken for an answer
         "ClientConnectionError",
         "ClientPayloadError",
         "EOFError",  # of FTP and SSH: the server ended the connection

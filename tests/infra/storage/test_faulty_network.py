@@ -21,7 +21,7 @@ from infra.storage.fsspec_store import FsspecStore
 from infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
 from infra.storage.stores import open_store
 from planner.types import BIGINT
-from tests.fault_proxy import Fault, FaultProxy, Kind
+from tests.fault_proxy import Fault, FaultProxy, Kind, wait_for
 from tests.s3_server import S3Server, s3_server
 
 __all__ = ["s3_server"]
@@ -37,6 +37,7 @@ PASSING = {
     "late": Fault("late", seconds=60),
     "reset": Fault("reset"),
     "reset after": Fault("reset_after"),
+    "noise": Fault("noise"),
     "cut": Fault("cut"),
     "short": Fault("short"),
     "slow": Fault("slow", seconds=30),
@@ -60,9 +61,13 @@ def proxy(network: FaultProxy) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def options(proxy: FaultProxy, s3_server: S3Server) -> StorageOptions:
+    """Patient ones: where requests are counted, a busy machine must not make one more of them."""
     return replace(
-        s3_server.options, endpoint_url=proxy.url, timeout_seconds=0.3, retry_seconds=15.0
+        s3_server.options, endpoint_url=proxy.url, timeout_seconds=30.0, retry_seconds=60.0
     )
+
+
+HASTY = 0.3  # seconds to wait for an answer, where it is late
 
 
 @pytest.fixture
@@ -122,7 +127,12 @@ def actions(store: ObjectStore) -> dict[str, tuple[str, Callable[[], object], ob
         for name in PASSING
     ],
 )
-def test_what_passes_is_tried_again(name: str, store: ObjectStore, proxy: FaultProxy) -> None:
+def test_what_passes_is_tried_again(
+    name: str, root: str, options: StorageOptions, proxy: FaultProxy
+) -> None:
+    if PASSING[name].kind in ("late", "slow"):
+        options = replace(options, timeout_seconds=HASTY)
+    store = open_store(root, options)
     store.write_bytes("k", CONTENT)
     for key in ("folder/a", "folder/b"):
         store.write_bytes(key, b"1")
@@ -139,19 +149,19 @@ def test_what_passes_is_tried_again(name: str, store: ObjectStore, proxy: FaultP
         fault = proxy.add(replace(PASSING[name], method=method))
         started = time.monotonic()
         assert call() == expected, action
-        assert time.monotonic() - started < 14, action
+        assert time.monotonic() - started < 25, action  # the shortest of the long faults is 30 s
         assert fault.met == PASSING[name].times, action
         proxy.clear()
     assert store.read_bytes("k") == CONTENT
 
 
 def test_a_body_that_is_slow_but_comes_is_read_in_one_request(
-    root: str, options: StorageOptions, proxy: FaultProxy
+    root: str, options: StorageOptions, store: ObjectStore, proxy: FaultProxy
 ) -> None:
-    store = open_store(root, replace(options, timeout_seconds=1.0))
     content = CONTENT * 200  # 2 MB
     store.write_bytes("k", content)
-    proxy.add(Fault("slow", times=-1, seconds=3))  # longer than one wait, each piece is not
+    store = open_store(root, replace(options, timeout_seconds=2.0))
+    proxy.add(Fault("slow", times=-1, seconds=2.6))  # longer than one wait, each piece is not
     proxy.requests.clear()
     assert store.read_bytes("k") == content
     assert len(proxy.requests) == 1
@@ -176,17 +186,17 @@ def test_parts_of_an_upload_are_tried_again(store: ObjectStore, proxy: FaultProx
 
 @pytest.mark.parametrize("kind", ["status", "late", "reset", "cut", "slow"])
 def test_what_never_passes_ends_within_the_bound(
-    kind: Kind, root: str, options: StorageOptions, proxy: FaultProxy
+    kind: Kind, root: str, options: StorageOptions, store: ObjectStore, proxy: FaultProxy
 ) -> None:
-    store = open_store(root, replace(options, retry_seconds=1.0))
     store.write_bytes("k", CONTENT)
+    store = open_store(root, replace(options, timeout_seconds=HASTY, retry_seconds=1.0))
     proxy.add(Fault(kind, times=-1, seconds=60))
     started = time.monotonic()
     with pytest.raises(
         StorageError, match=r"cannot read s3://.*/k: .*tried for up to 1 s"
     ) as error:
         store.read_bytes("k")
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 20  # the faults take 60 s
     assert error.value.retryable
 
 
@@ -241,7 +251,7 @@ def test_host_that_nobody_knows_fails_at_once(s3_server: S3Server) -> None:
     started = time.monotonic()
     with pytest.raises(StorageError, match=r"cannot read s3://b/k"):
         open_store("s3://b", options).read_bytes("k")
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 45  # others are tried for 60 s; a resolver may be slow
 
 
 def test_missing_credentials_are_named(
@@ -261,17 +271,15 @@ def test_missing_credentials_are_named(
 def test_server_that_comes_back(store: ObjectStore, proxy: FaultProxy) -> None:
     store.write_bytes("k", CONTENT)
     fault = proxy.add(Fault("reset", times=-1))
-    started = time.monotonic()
 
     def come_back() -> None:
-        time.sleep(2)
+        wait_for(lambda: fault.met > 3, 50)
         proxy.clear()
 
     thread = threading.Thread(target=come_back)
     thread.start()
     assert store.read_bytes("k") == CONTENT
     thread.join()
-    assert 1.5 < time.monotonic() - started < 9
     assert fault.met > 3
 
 
