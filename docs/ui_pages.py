@@ -161,14 +161,14 @@ def open_lineage_table(page: Page, shop: Shop, asset: str) -> None:
     """Where the columns of a query come from, as a table of the asset's metadata."""
     _open(page, f"{shop.url}/assets/{asset}?view=overview", "stagecoach/lineage")
     table = page.get_by_text("values come from").first
-    table.wait_for(timeout=15_000)
+    table.wait_for(timeout=60_000)
     table.scroll_into_view_if_needed()
 
 
 def open_run_page(page: Page, shop: Shop, query: str) -> None:
     """Our own page of the run of a query, by its link: stages, tasks, lineage."""
     page.goto(shop.run.made[query,]["stagecoach/page"])
-    page.get_by_text("values come from").first.wait_for(timeout=15_000)
+    page.get_by_text("values come from").first.wait_for(timeout=60_000)
 
 
 def lineage_drawing(page: Page) -> Locator:

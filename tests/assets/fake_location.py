@@ -1,7 +1,8 @@
 """A code location for tests: one query whose stages only pretend to work.
 
 `STAGECOACH_TEST_LOG` names a file that gets a line for each stage that starts and ends,
-`STAGECOACH_TEST_FAIL` the numbers of stages that fail, `STAGECOACH_TEST_SECONDS` how long each takes.
+`STAGECOACH_TEST_FAIL` the numbers of stages that fail, `STAGECOACH_TEST_SECONDS` how long each takes,
+`STAGECOACH_TEST_TOGETHER` the numbers of stages that go on only once all of them have started.
 """
 
 import os
@@ -29,6 +30,7 @@ class LoggingRunner:
     def run_stage(self, request: StageRequest) -> StageMetadata:
         stage_id = request.stage_id
         self._log(f"start {stage_id} {request.root_run_id}")
+        self._await_others(stage_id)
         end = time.monotonic() + float(os.environ.get("STAGECOACH_TEST_SECONDS", "0"))
         while time.monotonic() < end and stage_id not in self._stopped:
             time.sleep(0.02)
@@ -42,6 +44,15 @@ class LoggingRunner:
 
     def cancel_stage(self, request: StageRequest) -> None:
         self._stopped.add(request.stage_id)
+
+    def _await_others(self, stage_id: int) -> None:
+        together = os.environ.get("STAGECOACH_TEST_TOGETHER", "").split()
+        if str(stage_id) not in together:
+            return
+        log, end = Path(os.environ["STAGECOACH_TEST_LOG"]), time.monotonic() + 120
+        while not all(f"start {number} " in log.read_text() for number in together):
+            assert time.monotonic() < end, "the stages do not overlap"
+            time.sleep(0.02)
 
     def _log(self, line: str) -> None:
         with Path(os.environ["STAGECOACH_TEST_LOG"]).open("a") as log:

@@ -57,6 +57,17 @@ def make_graph(query: str = "sales", sql: str = "SELECT k, v FROM t") -> StageGr
     )
 
 
+def meeting(*stage_ids: int) -> Callable[[StageRequest], None]:
+    """Work that goes on only once all of these stages are at it, however slow the machine is."""
+    together = threading.Barrier(len(stage_ids), timeout=120)
+
+    def work(request: StageRequest) -> None:
+        if request.stage_id in stage_ids:
+            together.wait()
+
+    return work
+
+
 class FakeRunner:
     """Sleeps where a real runner works, and remembers when."""
 

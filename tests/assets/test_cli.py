@@ -67,7 +67,7 @@ def test_execute_the_job(environment: dict[str, str], log: Path) -> None:
     started = time.monotonic()
     done = subprocess.run(
         command("job", "execute", "-j", "run_sales"),
-        env={**environment, "STAGECOACH_TEST_SECONDS": "1"},
+        env={**environment, "STAGECOACH_TEST_TOGETHER": "0 1"},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -79,7 +79,7 @@ def test_execute_the_job(environment: dict[str, str], log: Path) -> None:
     # Both leaves started before either ended.
     verbs = [line.split()[0] for line in log.read_text().splitlines()]
     assert verbs[:2] == ["start", "start"]
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 120
 
 
 def test_an_interrupted_job_cancels_its_stages(environment: dict[str, str], log: Path) -> None:
@@ -92,19 +92,19 @@ def test_an_interrupted_job_cancels_its_stages(environment: dict[str, str], log:
             "os.execv(sys.argv[1], sys.argv[1:])",
             *command("job", "execute", "-j", "run_sales"),
         ],
-        env={**environment, "STAGECOACH_TEST_SECONDS": "60"},
+        env={**environment, "STAGECOACH_TEST_SECONDS": "300"},
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while len(lines(log, "start")) < 2 and time.monotonic() < deadline:
             time.sleep(0.1)
         process.send_signal(signal.SIGTERM)
         interrupted = time.monotonic()
-        process.wait(timeout=30)
-        assert time.monotonic() - interrupted < 15
+        process.wait(timeout=120)
+        assert time.monotonic() - interrupted < 60
     finally:
         process.kill()
         process.wait()

@@ -94,12 +94,16 @@ DIAMOND = {"left": [], "right": [], "join": ["left", "right"], "head": ["join"]}
 def test_independent_steps_overlap_and_dependent_ones_wait(
     timeline: Timeline, instance: dg.DagsterInstance
 ) -> None:
-    result = execute_in_process(
-        make_job(timeline, DIAMOND), instance=instance, run_config=QUIET, tags={"a": "b"}
-    )
+    together = threading.Barrier(2, timeout=120)
+
+    def meet(context: dg.AssetExecutionContext) -> None:
+        together.wait()
+
+    job = make_job(timeline, DIAMOND, {"left": meet, "right": meet})
+    result = execute_in_process(job, instance=instance, run_config=QUIET, tags={"a": "b"})
     assert result.success
     assert statuses(result) == dict.fromkeys(DIAMOND, "success")
-    assert timeline.overlap("left", "right") > 0.1
+    assert timeline.overlap("left", "right") > 0
     assert timeline.overlap("left", "join") <= 0
     assert timeline.overlap("right", "join") <= 0
     assert result.dagster_run.tags["a"] == "b"
@@ -197,14 +201,14 @@ def test_an_interrupt_reaches_the_jobs_of_the_run(
             stop.set()
 
         with cancel_registry.on_cancel(context.run.run_id, cancel):
-            both_run.wait(20)
-            assert stop.wait(20)
+            both_run.wait(120)
+            assert stop.wait(120)
         raise dg.Failure("the job was cancelled", allow_retries=False)
 
     job = make_job(timeline, DIAMOND, {"left": spark_job, "right": spark_job})
     started = time.monotonic()
     result = execute_in_process(job, instance=instance, run_config=QUIET)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     assert not result.success
     assert sorted(set(cancelled)) == ["left", "right"]
     assert statuses(result) == {"left": "failure", "right": "failure"}
@@ -217,18 +221,19 @@ def test_a_step_that_ignores_the_interrupt_does_not_hold_the_run(timeline: Timel
         return ThreadExecutor(cancel_grace_seconds=0.3)
 
     release = threading.Event()
+    interrupted: list[float] = []
 
     with dg.instance_for_test() as instance:
         instance.event_log_storage.set_concurrency_slots("spark", 1)
 
         def stubborn(context: dg.AssetExecutionContext) -> None:
+            interrupted.append(time.monotonic())
             interrupt_this_process()
-            release.wait(20)
+            release.wait(120)
 
         job = make_job(timeline, {"left": []}, {"left": stubborn}, pool="spark", executor=impatient)
-        started = time.monotonic()
         result = execute_in_process(job, instance=instance, run_config=QUIET)
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - interrupted[0] < 9  # the grace of other executors is 10 s
         assert not result.success
         assert cancel_registry.is_cancelled(result.run_id)
         assert instance.event_log_storage.get_concurrency_info("spark").active_slot_count == 0

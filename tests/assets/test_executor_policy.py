@@ -23,7 +23,7 @@ from infra.errors import StorageError, TaskFailedError
 from infra.shuffle.manifest import ManifestError
 from planner.errors import AnalysisError, OptionError
 from planner.stages import StageGraph
-from tests.assets.fakes import FakeRunner, make_graph
+from tests.assets.fakes import FakeRunner, make_graph, meeting
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -83,7 +83,7 @@ def test_a_pool_of_one_slot_lets_one_stage_run_at_a_time(instance: dg.DagsterIns
 
 def test_two_slots_let_the_leaves_overlap(instance: dg.DagsterInstance) -> None:
     instance.event_log_storage.set_concurrency_slots("warehouse", 2)
-    runner = FakeRunner(seconds=0.3)
+    runner = FakeRunner(work=meeting(0, 1))
     assert run(runner, instance, ExecutionPolicy(pool="warehouse")).success
     assert runner.overlap(0, 1) > 0
 
@@ -174,7 +174,7 @@ class StoppableRunner(FakeRunner):
 
     def _work_on(self, request: StageRequest) -> None:
         if request.stage_id == 0:
-            assert self._stop.wait(20)
+            assert self._stop.wait(120)
             raise TaskFailedError("sales/stage_0", None, "the job was cancelled")
 
     def cancel_stage(self, request: StageRequest) -> None:
@@ -185,15 +185,19 @@ class StoppableRunner(FakeRunner):
 def test_a_stage_over_its_time_limit_is_cancelled_and_says_so(instance: dg.DagsterInstance) -> None:
     runner = StoppableRunner()
     started = time.monotonic()
-    result = run(runner, instance, ExecutionPolicy(timeout_seconds=0.3))
-    assert time.monotonic() - started < 8
+    # Long enough for the other stages, which do nothing, on a machine that has much else to do.
+    result = run(runner, instance, ExecutionPolicy(timeout_seconds=1.5))
+    assert time.monotonic() - started < 60
     assert runner.cancelled == {0}
     told = failures(result)
     assert list(told) == ["sales__stage_0"]
-    assert "sales/stage_0 took longer than its time limit of 0.3 s" in told["sales__stage_0"]
+    assert "sales/stage_0 took longer than its time limit of 1.5 s" in told["sales__stage_0"]
     # Not retried, though the error of the cancelled job says that a retry could help.
     assert [r.stage_id for r in runner.requests].count(0) == 1
-    assert not any(t.name == "time-limit" for t in threading.enumerate())
+    for thread in threading.enumerate():
+        if thread.name == "time-limit":  # told to end, which takes it a moment
+            thread.join(60)
+            assert not thread.is_alive()
 
 
 def test_a_stage_within_its_limit_is_left_alone(instance: dg.DagsterInstance) -> None:

@@ -1,14 +1,19 @@
 """A code location over the folder `STAGECOACH_TEST_PROJECT`, importable by step and run processes.
 
 Plain Python processes of Dagster's multiprocess executor and of `dagster api grpc` load it by name.
+With `STAGECOACH_TEST_TOGETHER`, a folder, leaves go on only once two of them have begun.
 """
 
 import os
+import time
 from pathlib import Path
 
 import dagster as dg
 
 from assets.definitions import build_definitions
+from assets.engine import StageRequest
+from assets.metadata import StageMetadata
+from assets.resources import StageEngine
 from planner.options import PlannerOptions
 
 # A shuffle for each side of the join: two leaves that may overlap.
@@ -52,5 +57,22 @@ def long_process_job() -> dg.JobDefinition:
     return make_definitions().resolve_job_def("long_in_processes")
 
 
+def let_leaves_meet(folder: Path) -> None:
+    run_stage = StageEngine.run_stage
+
+    def meet(engine: StageEngine, request: StageRequest) -> StageMetadata:
+        if not request.stage.inputs:
+            (folder / str(request.stage_id)).touch()
+            end = time.monotonic() + 120
+            while len(list(folder.iterdir())) < 2:
+                assert time.monotonic() < end, "the leaves do not overlap"
+                time.sleep(0.02)
+        return run_stage(engine, request)
+
+    StageEngine.run_stage = meet  # type: ignore[method-assign]  # of this process
+
+
+if "STAGECOACH_TEST_TOGETHER" in os.environ:
+    let_leaves_meet(Path(os.environ["STAGECOACH_TEST_TOGETHER"]))
 if "STAGECOACH_TEST_PROJECT" in os.environ:
     defs = make_definitions()

@@ -45,7 +45,8 @@ from tests.differential.inprocess import canonical, close, collect, settings_for
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+# A minute beside two others on two cores: only a test that hangs takes longer than this.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 OPTIONS = PlannerOptions(single_task_bytes=1 << 60, exact_math=False)
 # Entries with a table and a test of their own, `test_nested`.

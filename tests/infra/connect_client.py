@@ -39,7 +39,9 @@ from infra.spark.session import (
 from infra.storage.stores import open_store
 from planner.types import BIGINT
 
-LONG = "SELECT count(*) AS c0 FROM range(100000) a(x), range(100000) b(y) WHERE x * y % 7 = 3"
+# Far longer than anybody waits for it here.
+LONG = "SELECT count(*) AS c0 FROM range(1000000) a(x), range(1000000) b(y) WHERE x * y % 7 = 3"
+WORK_SECONDS = 1.0
 
 
 def make_spec(folder: Path, sql: str, run: str) -> TaskSpec:
@@ -90,10 +92,30 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
+def busy_seconds(pid: int) -> float:
+    """Processor time that a process has taken; 0 for one that is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return int(fields[11]) / os.sysconf("SC_CLK_TCK")
+
+
+def await_work(daemon: int) -> None:
+    """Return when a worker has been at work for a while, which takes longer on a slow machine."""
+    before = {pid: busy_seconds(pid) for pid in children_of(daemon)}
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not any(
+        busy_seconds(pid) > before.get(pid, 0.0) + WORK_SECONDS for pid in children_of(daemon)
+    ):
+        time.sleep(0.1)
+
+
 def canceled(folder: Path) -> dict[str, Any]:
     """A long DuckDB fragment, cancelled by its tag."""
     session = get_session(load_settings())
-    pid = int(workers(session)[0].split()[0])
+    daemon = parent_of(int(workers(session)[0].split()[0]))
+    before = set(children_of(daemon))
     tag = job_tag("long", 0)
     raised: list[str] = []
 
@@ -106,13 +128,13 @@ def canceled(folder: Path) -> dict[str, Any]:
 
     thread = threading.Thread(target=work)
     thread.start()
-    time.sleep(2)
+    await_work(daemon)
     started = time.monotonic()
     told = cancel_stage("long", 0)
-    thread.join(30)
+    thread.join(60)
     ended = time.monotonic() - started
     # The worker was inside DuckDB: it must be gone, not finish its work.
-    while Path(f"/proc/{pid}").exists() and time.monotonic() - started < 30:
+    while before <= set(children_of(daemon)) and time.monotonic() - started < 60:
         time.sleep(0.05)
     return {
         "told": told,
@@ -131,7 +153,12 @@ def interrupted(folder: Path) -> dict[str, Any]:
     tag = job_tag("interrupted", 0)
     daemon = parent_of(int(workers(session)[0].split()[0]))
     before = set(children_of(daemon))
-    threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    def interrupt() -> None:
+        await_work(daemon)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
     raised = ""
     try:
         with tagged_job(session, tag, "interrupted"):
@@ -164,7 +191,7 @@ def restarted(watcher: int) -> dict[str, Any]:
     while Path(f"/proc/{jvm}").exists():
         time.sleep(0.05)
     time.sleep(0.2)
-    await_server(settings.remote or "", 60)
+    await_server(settings.remote or "", 120)
     first = ""
     try:
         with tagged_job(session, job_tag("lost", 0), "lost"):

@@ -149,7 +149,7 @@ def processes_with(text: str) -> list[int]:
     return found
 
 
-def is_gone(pid: int, seconds: float = 20.0) -> bool:
+def is_gone(pid: int, seconds: float = 60.0) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
@@ -164,6 +164,7 @@ def is_gone(pid: int, seconds: float = 20.0) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_warm_server_serves_recovers_and_ends(
     parent: tuple[int, WarmServer], tmp_path: Path
@@ -193,7 +194,7 @@ def test_a_warm_server_serves_recovers_and_ends(
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=600,
     )
     assert client.returncode == 0, client.stderr[-3000:]
     seen = json.loads(client.stdout)
@@ -211,9 +212,9 @@ def test_a_warm_server_serves_recovers_and_ends(
     assert seen["canceled"]["was_canceled"]
     assert seen["canceled"]["raised"]
     assert seen["canceled"]["again"]
-    assert seen["canceled"]["worker_gone_seconds"] < 5
+    assert seen["canceled"]["worker_gone_seconds"] < 20
     assert seen["interrupted"]["raised"] == "KeyboardInterrupt"
-    assert seen["interrupted"]["seconds"] < 5
+    assert seen["interrupted"]["seconds"] < 20
 
     assert seen["restarted"]["first"]
     assert seen["restarted"]["count"] == 3

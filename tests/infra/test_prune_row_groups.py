@@ -144,6 +144,7 @@ TESTS = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(TESTS, st.lists(st.sampled_from([None, "a", "c", Decimal(0), Decimal(9)]), min_size=4, max_size=4), st.booleans())  # fmt: skip
 def test_a_test_travels_and_knows_its_columns(
     test: BoundsTest, ends: list[Any], has_null: bool

@@ -88,9 +88,9 @@ def test_twenty_relations_are_joined_in_time_and_without_a_cross_product(shape: 
     context = RuleContext(
         PlannerOptions(), Estimator({t.name: t for t in built.tables}), first_free_id(built.plan)
     )
-    start = time.perf_counter()
+    start = time.thread_time()  # others of this machine do not count
     plan = optimize(built.plan, context)
-    assert time.perf_counter() - start < 5.0  # the aim is 1 s, on a machine of one's own
+    assert time.thread_time() - start < 5.0  # the aim is 1 s
     joins = [n for n in walk(plan) if isinstance(n, Join)]
     assert len(joins) == 19
     assert {j.kind for j in joins} == {"inner"}

@@ -214,7 +214,7 @@ class Turns:
             self._waiting.add(thread)
             self._choose()
             while self._chosen != thread:
-                assert self._condition.wait(10)
+                assert self._condition.wait(120)
             self._chosen = None
             self._waiting.discard(thread)
 
