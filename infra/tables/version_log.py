@@ -11,8 +11,9 @@ means that the hint's version is the newest.
 
 Where the store honours put-if-absent (local folders, Amazon S3, Google, Azure, MinIO, R2) no commit
 is ever lost. Where it does not, each commit is read back, twice: a writer that overwrote another
-within these moments makes the other one try again. Only two commits of the same table within
-milliseconds can then lose one of them; readers see a whole version all the same.
+within these moments makes the other one try again. Only commits of the same table while such a
+request is under way (3 of 90 races of three, on a loaded processor) can then lose one of them;
+readers see a whole version all the same.
 
 Published tables (`infra.tables.log`) and deduplicated tables (`infra.chunks`) keep theirs so.
 """
