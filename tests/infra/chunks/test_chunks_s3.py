@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.s3, pytest.mark.slow]
 
 
 def test_a_table_on_s3(moto_options: StorageOptions, tmp_path: Path) -> None:
-    # Where conditional writes are ignored, two appends within milliseconds may lose one.
+    # Where conditional writes are ignored, two appends at the same moment may lose one.
     root = f"s3://{BUCKET}/{uuid.uuid4().hex}"
     (tmp_path / "catalog.yaml").write_text(
         f"tables: {{t: {{kind: deduplicated, location: '{root}', primary_key: [k]}}}}"
