@@ -16,7 +16,6 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import zstandard
 
 from infra.shuffle.encoding import offset_type, rows_without_columns
 from infra.shuffle.row_streams import Part, RowSlices
@@ -147,6 +146,8 @@ def _compressor(codec: str | None) -> Callable[[list[Any]], list[Any]] | None:
 
 def _zstd_compressor() -> Callable[[list[Any]], list[Any]]:
     """With one context for all buffers; Arrow makes one for each, which takes 10 µs."""
+    import zstandard  # loaded only by workers that use it
+
     compressor = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)
 
     def compress(buffers: list[Any]) -> list[Any]:

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LEAST_BYTES: dict[Codec, int] = {"none": 128 << 10, "lz4": 256 << 10, "zstd": 512 << 10}
-"""Pieces of this size are batches of the map file. To join them would save the writer their
-compression by pieces and the reader their decompression, which is worth more the more a codec takes
-for small buffers; but twice the bytes go to the disk and come from it."""
+"""Pieces of this size are batches of the map file. Smaller ones go to the disk uncompressed and are
+joined first, because a codec takes longer for small buffers, on either side; ZSTD most of all."""
 
 
 @dataclass(frozen=True)
