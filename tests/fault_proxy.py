@@ -14,7 +14,6 @@ import socket
 import socketserver
 import struct
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -254,12 +253,3 @@ class _Handler(BaseHTTPRequestHandler):
                 break
             self.wfile.write(content[start : start + step])
             self.wfile.flush()
-
-
-def wait_for(condition: Any, seconds: float = 10.0) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError("the condition did not come to hold")
-        time.sleep(0.02)

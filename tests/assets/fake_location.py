@@ -19,6 +19,7 @@ from assets.specs import PlannedQuery, build_stage_specs, build_table_specs, rea
 from assets.translator import StageTranslator
 from planner.errors import AnalysisError
 from tests.assets.fakes import make_graph
+from tests.waiting import wait_for
 
 
 class LoggingRunner:
@@ -49,10 +50,8 @@ class LoggingRunner:
         together = os.environ.get("STAGECOACH_TEST_TOGETHER", "").split()
         if str(stage_id) not in together:
             return
-        log, end = Path(os.environ["STAGECOACH_TEST_LOG"]), time.monotonic() + 120
-        while not all(f"start {number} " in log.read_text() for number in together):
-            assert time.monotonic() < end, "the stages do not overlap"
-            time.sleep(0.02)
+        log = Path(os.environ["STAGECOACH_TEST_LOG"])
+        wait_for(lambda: all(f"start {number} " in log.read_text() for number in together))
 
     def _log(self, line: str) -> None:
         with Path(os.environ["STAGECOACH_TEST_LOG"]).open("a") as log:

@@ -5,8 +5,8 @@ With `STAGECOACH_TEST_TOGETHER`, a folder, leaves go on only once two of them ha
 """
 
 import os
-import time
 from pathlib import Path
+from unittest import mock
 
 import dagster as dg
 
@@ -15,6 +15,7 @@ from assets.engine import StageRequest
 from assets.metadata import StageMetadata
 from assets.resources import StageEngine
 from planner.options import PlannerOptions
+from tests.waiting import wait_for
 
 # A shuffle for each side of the join: two leaves that may overlap.
 OPTIONS = PlannerOptions(force_distribution=True, num_partitions=3, broadcast_bytes=0)
@@ -63,13 +64,10 @@ def let_leaves_meet(folder: Path) -> None:
     def meet(engine: StageEngine, request: StageRequest) -> StageMetadata:
         if not request.stage.inputs:
             (folder / str(request.stage_id)).touch()
-            end = time.monotonic() + 120
-            while len(list(folder.iterdir())) < 2:
-                assert time.monotonic() < end, "the leaves do not overlap"
-                time.sleep(0.02)
+            wait_for(lambda: len(list(folder.iterdir())) > 1)
         return run_stage(engine, request)
 
-    StageEngine.run_stage = meet  # type: ignore[method-assign]  # of this process
+    mock.patch.object(StageEngine, "run_stage", meet).start()  # for the life of this process
 
 
 if "STAGECOACH_TEST_TOGETHER" in os.environ:

@@ -38,6 +38,7 @@ from infra.spark.session import (
 )
 from infra.storage.stores import open_store
 from planner.types import BIGINT
+from tests.waiting import wait_for
 
 # Far longer than anybody waits for it here.
 LONG = "SELECT count(*) AS c0 FROM range(1000000) a(x), range(1000000) b(y) WHERE x * y % 7 = 3"
@@ -104,11 +105,11 @@ def busy_seconds(pid: int) -> float:
 def await_work(daemon: int) -> None:
     """Return when a worker has been at work for a while, which takes longer on a slow machine."""
     before = {pid: busy_seconds(pid) for pid in children_of(daemon)}
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not any(
-        busy_seconds(pid) > before.get(pid, 0.0) + WORK_SECONDS for pid in children_of(daemon)
-    ):
-        time.sleep(0.1)
+    wait_for(
+        lambda: any(
+            busy_seconds(pid) > before.get(pid, 0.0) + WORK_SECONDS for pid in children_of(daemon)
+        )
+    )
 
 
 def canceled(folder: Path) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from planner.catalog import MappingCatalog, TableInfo
 from planner.options import PlannerOptions
 from planner.stages import StageGraph
 from planner.types import INT, Field
+from tests.waiting import wait_for
 
 FINGERPRINT = "ab" * 32
 
@@ -111,17 +112,16 @@ def test_a_process_of_this_machine_that_is_gone_is_not_waited_for(store: LocalSt
 def test_a_holder_renews_its_claim_until_it_is_taken_over(store: LocalStore) -> None:
     claim = Claim(store, FINGERPRINT, "first", 0.2)
     assert claim.take()
-    deadline = time.monotonic() + 120
     with claim.kept():
         (renewing,) = (t for t in threading.enumerate() if t.name == "claim")
-        while written(store)["renewals"] < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        # Again and again: a renewal that has looked just before may write just after.
-        while renewing.is_alive():
-            assert time.monotonic() < deadline
+        wait_for(lambda: written(store)["renewals"] >= 2)
+
+        def has_ended_of_another() -> bool:
             elsewhere(store, token="another", renewals=0)
-            time.sleep(0.01)
+            return not renewing.is_alive()
+
+        # Again and again: a renewal that has looked just before may write just after.
+        wait_for(has_ended_of_another)
         assert written(store)["token"] == "another"
     assert written(store)["token"] == "another"
 
@@ -252,9 +252,7 @@ def test_a_stage_that_waits_can_be_cancelled(runs: Runs, monkeypatch: pytest.Mon
     context = runs.context("mine")
 
     def cancel() -> None:
-        deadline = time.monotonic() + 30
-        while not cancel_stage("mine", 0) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_for(lambda: cancel_stage("mine", 0), 30)
 
     def wait() -> None:
         with pytest.raises(StageCanceledError, match="stage_0 was canceled"):

@@ -12,6 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from infra.runtime.jobs import cancel_stage, job_tag, tagged_job, was_canceled
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,9 +64,7 @@ def test_interrupts_end_quietly_where_spark_is_gone(
     before = set(threading.enumerate())
     with pytest.raises(RuntimeError, match="of the job"), tagged_job(spark, tag, "lost"):
         assert cancel_stage("lost", 0)
-        deadline = time.monotonic() + 30
-        while "no more interrupts" not in caplog.text and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_for(lambda: "no more interrupts" in caplog.text, 30)
         for again in set(threading.enumerate()) - before:
             again.join(30)
             assert not again.is_alive()

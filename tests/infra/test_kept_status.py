@@ -10,7 +10,7 @@ import pytest
 from infra.settings import EngineSettings
 from infra.spark.connect_conf import server_conf
 from infra.spark.kept_status import without_ui
-from tests.fault_proxy import wait_for
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,8 +21,9 @@ from infra.storage.fsspec_store import FsspecStore
 from infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
 from infra.storage.stores import open_store
 from planner.types import BIGINT
-from tests.fault_proxy import Fault, FaultProxy, Kind, wait_for
+from tests.fault_proxy import Fault, FaultProxy, Kind
 from tests.s3_server import S3Server, s3_server
+from tests.waiting import wait_for
 
 __all__ = ["s3_server"]
 
