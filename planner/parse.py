@@ -1,7 +1,7 @@
 """SQL text → one parsed SELECT that only reads the catalog's tables.
 
-In: Spark SQL text. Out: a sqlglot tree. What is no SELECT, or reaches outside the tables, is
-refused here, before any engine sees it.
+What is not a SELECT, or reaches outside the tables, is refused here, before any engine sees it.
+sqlglot parses the text without its comments, cut by Spark's own rules (`planner.syntax`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError as SqlglotParseError
@@ -31,8 +30,10 @@ from planner.spark_syntax import (
     substr_call,
 )
 from planner.spark_syntax import position as position
+from planner.syntax.agreement import check_agreement
+from planner.syntax.outside import FORBIDDEN_FUNCTIONS, refuse_outside_tokens
+from planner.syntax.text import without_comments
 
-_FORBIDDEN_FUNCTIONS = frozenset({"reflect", "java_method", "try_reflect"})
 _PATH_FORMATS = frozenset(
     (
         "parquet",
@@ -122,8 +123,11 @@ def parse_query(sql: str) -> exp.Query:
         ParseError: For text that is no SQL, no query, or more than one statement.
         ForbiddenSqlError: For a statement or function that does more than read tables.
     """
+    sql = without_comments(sql)
+    dialect = StagecoachSpark()
     try:
-        statements = [s for s in sqlglot.parse(sql, dialect=StagecoachSpark) if s is not None]
+        tokens = dialect.tokenize(sql)
+        statements = [s for s in dialect.parser().parse(tokens, sql) if s is not None]
     except SqlglotParseError as error:
         first = error.errors[0] if error.errors else {}
         near = f" near '{first.get('highlight')}'" if first.get("highlight") else ""
@@ -135,7 +139,7 @@ def parse_query(sql: str) -> exp.Query:
         text = "the query is nested too deeply for the parser"
         raise ParseError(text, line=1, column=1) from error
     except TokenError as error:
-        raise _unclosed(sql, error) from error
+        raise ParseError(f"syntax error: {error}", line=1, column=1) from error
     if not statements:
         raise ParseError("there is no statement in the text", line=1, column=1)
     if len(statements) > 1:
@@ -154,6 +158,8 @@ def parse_query(sql: str) -> exp.Query:
         raise ForbiddenSqlError(
             f"{kind} is not a query; only a SELECT can be planned", line=1, column=1
         )
+    check_agreement(sql, tokens)
+    refuse_outside_tokens(sql)
     refuse_outside_access(statement)
     return statement
 
@@ -164,20 +170,6 @@ def _start_of(found: Mapping[str, Any]) -> tuple[int | None, int | None]:
         return 1, 1
     length = len(str(found.get("highlight") or " "))
     return found["line"], max(found["col"] - length + 1, 1)
-
-
-def _unclosed(sql: str, error: TokenError) -> ParseError:
-    """The error for text that never ends: the tokenizer tells where it began, not what to do."""
-    found = re.match(r"Missing (?P<end>.+) from \d+:(?P<start>\d+)", str(error.__cause__))
-    end = found["end"] if found else "*/"
-    start = int(found["start"]) if found else sql.rfind("/*")
-    if not 0 <= start < len(sql):
-        return ParseError(f"syntax error: {error}", line=1, column=1)
-    return ParseError(
-        f"syntax error: what begins here has no closing {end}",
-        line=sql.count("\n", 0, start) + 1,
-        column=start - sql.rfind("\n", 0, start),
-    )
 
 
 def refuse_outside_access(tree: exp.Expr) -> None:
@@ -199,7 +191,7 @@ def refuse_outside_access(tree: exp.Expr) -> None:
             raise ForbiddenSqlError(text, line=line, column=column)
         elif isinstance(node, exp.Func):
             name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
-            if name in _FORBIDDEN_FUNCTIONS:
+            if name in FORBIDDEN_FUNCTIONS:
                 line, column = position(node)
                 raise ForbiddenSqlError(
                     f"function '{name}' reaches outside the query and is not allowed",

@@ -22,26 +22,12 @@ from planner.logical import LogicalPlan, Repartition
 from planner.operators import NamedExpression
 from planner.scalars import build_scalar
 from planner.scope import Scope
+from planner.syntax.hints import BY_COLUMNS, JOINS
 
 log = logging.getLogger(__name__)
 
 MAX_TASKS = 1 << 16
 """Most partitions that a shuffle can have."""
-
-_BY_COLUMNS = ("REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE")
-# What Spark knows besides; strategies of joins are the planner's choice here.
-_JOIN_HINTS = frozenset(
-    (
-        "BROADCAST",
-        "BROADCASTJOIN",
-        "MAPJOIN",
-        "MERGE",
-        "MERGEJOIN",
-        "SHUFFLE_MERGE",
-        "SHUFFLE_HASH",
-        "SHUFFLE_REPLICATE_NL",
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -76,8 +62,8 @@ def task_hints(
     found: list[TaskHint] = []
     for item in hint.expressions if isinstance(hint, exp.Hint) else ():
         name = item.name.upper()
-        if name not in (*_BY_COLUMNS, "COALESCE"):
-            if name not in _JOIN_HINTS:
+        if name not in (*BY_COLUMNS, "COALESCE"):
+            if name not in JOINS:
                 log.warning("unrecognized hint: %s", item.sql("spark"))
             continue
         try:

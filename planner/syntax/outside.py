@@ -1,0 +1,89 @@
+"""Forms of Spark's SQL that run a program or a method, found by their tokens alone.
+
+The tree that sqlglot makes is searched for the same things (`planner.parse`). This look at the
+tokens does not depend on how a parser reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from planner.errors import ForbiddenSqlError
+from planner.syntax.tokens import HIDDEN, SqlToken, placed_error, tokenize
+
+FORBIDDEN_FUNCTIONS = frozenset(
+    (
+        "java_method",
+        "reflect",
+        "try_reflect",
+        # These read a file of descriptors.
+        "from_protobuf",
+        "to_protobuf",
+    )
+)
+"""Functions that call a method of Java or open a file."""
+
+_FORBIDDEN_WORDS = frozenset(
+    (
+        # An option of from_xml and schema_of_xml: the path of a file.
+        "rowvalidationxsdpath",
+    )
+)
+
+
+def refuse_outside_tokens(sql: str) -> None:
+    """Refuse what would run a program, call a method or open a file.
+
+    Args:
+        sql: A text that consists of Spark's tokens.
+
+    Raises:
+        ForbiddenSqlError: With the place of what is refused.
+    """
+    tokens = [token for token in tokenize(sql) if token.kind not in HIDDEN]
+    closing = _closing_marks(sql, tokens)
+    for position, (token, following) in enumerate(pairwise(tokens)):
+        name = _name(sql, token)
+        is_call = sql[following.start] == "("
+        if name == "using" and token.kind == "word" and following.kind == "text":
+            raise _forbidden(sql, token, "USING '…' runs a program; it is not allowed")
+        if is_call and name in FORBIDDEN_FUNCTIONS:
+            message = f"function '{name}' reaches outside the query and is not allowed"
+            raise _forbidden(sql, token, message)
+        if is_call and name == "identifier" and position + 1 in closing:
+            behind = tokens[closing[position + 1] + 1 :][:1]
+            if behind and sql[behind[0].start] == "(":
+                message = "IDENTIFIER(…) cannot name a function; write the function's name"
+                raise _forbidden(sql, token, message)
+    for token in tokens:
+        if token.kind == "text" and _is_forbidden_text(sql[token.start : token.end]):
+            message = "option 'rowValidationXSDPath' opens a file and is not allowed"
+            raise _forbidden(sql, token, message)
+
+
+def _name(sql: str, token: SqlToken) -> str:
+    text = sql[token.start : token.end].lower()
+    return text[1:-1].replace("``", "`") if token.kind == "name" else text
+
+
+def _is_forbidden_text(text: str) -> bool:
+    return any(word in text.lower() for word in _FORBIDDEN_WORDS)
+
+
+def _closing_marks(sql: str, tokens: Sequence[SqlToken]) -> dict[int, int]:
+    """The position of the `)` of each `(`."""
+    found: dict[int, int] = {}
+    opened: list[int] = []
+    for position, token in enumerate(tokens):
+        mark = sql[token.start : token.end]
+        if mark == "(":
+            opened.append(position)
+        elif mark == ")" and opened:
+            found[opened.pop()] = position
+    return found
+
+
+def _forbidden(sql: str, token: SqlToken, message: str) -> ForbiddenSqlError:
+    place = placed_error(message, sql, token.start)
+    return ForbiddenSqlError(message, line=place.line, column=place.column)

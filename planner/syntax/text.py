@@ -1,0 +1,85 @@
+"""The spelling in which a SQL text is parsed, and in which Spark gets it.
+
+Spark never gets a text as it was written. Comments become spaces, so that no rule about where one
+ends can decide what runs, and hints are written anew from those that are known. Every other token
+keeps its position, so that places in messages are those of the written text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.syntax.hints import check_hint, known_hints
+from planner.syntax.tokens import HIDDEN, SqlToken, placed_error, tokenize
+
+
+def without_comments(sql: str) -> str:
+    """Return the text with its comments blanked out; it keeps its length and its lines.
+
+    Raises:
+        ParseError: The text is not made of Spark's tokens, or a hint is not a list of names.
+    """
+    return _spelled(sql, sent=False)
+
+
+def sent_text(sql: str) -> str:
+    """Return the text for Spark: as `without_comments`, and without hints that Spark ignores.
+
+    Raises:
+        ParseError: As `without_comments`.
+    """
+    return _spelled(sql, sent=True)
+
+
+def _spelled(sql: str, *, sent: bool) -> str:
+    tokens = list(tokenize(sql))
+    pieces: list[str] = []
+    before = ""  # the last token that Spark's parser sees
+    position = 0
+    while position < len(tokens):
+        token = tokens[position]
+        position += 1
+        text = sql[token.start : token.end]
+        if token.kind in HIDDEN:
+            pieces.append(_blank(text))
+            continue
+        if token.kind == "hint_end":
+            raise placed_error("syntax error: no comment or hint ends here", sql, token.start)
+        if token.kind == "hint_start":
+            if before not in ("SELECT", "*/"):
+                message = "syntax error: a hint belongs right behind SELECT"
+                raise placed_error(message, sql, token.start)
+            end = _hint_end(sql, tokens, position)
+            hint = tokens[position:end]
+            check_hint(sql, hint)
+            pieces.append(_spelled_hint(sql, token, hint, tokens[end], sent=sent))
+            before, position = "*/", end + 1
+            continue
+        pieces.append(text)
+        before = text.upper()
+    return "".join(pieces)
+
+
+def _hint_end(sql: str, tokens: Sequence[SqlToken], position: int) -> int:
+    for index in range(position, len(tokens)):
+        if tokens[index].kind == "hint_end":
+            return index
+    message = "syntax error: what begins here has no closing */"
+    raise placed_error(message, sql, tokens[position - 1].start)
+
+
+def _spelled_hint(
+    sql: str, start: SqlToken, hint: Sequence[SqlToken], end: SqlToken, *, sent: bool
+) -> str:
+    if not sent:
+        return "".join(
+            _blank(sql[t.start : t.end]) if t.kind in HIDDEN else sql[t.start : t.end]
+            for t in (start, *hint, end)
+        )
+    known = known_hints(sql, hint)
+    text = f"/*+{known}*/" if known else ""
+    return text + " " * (end.end - start.start - len(text))
+
+
+def _blank(text: str) -> str:
+    return "".join("\n" if character == "\n" else " " for character in text)
