@@ -32,7 +32,7 @@ from planner.spark_syntax import (
 from planner.spark_syntax import position as position
 from planner.syntax.agreement import check_agreement
 from planner.syntax.outside import FORBIDDEN_FUNCTIONS, refuse_outside_tokens
-from planner.syntax.text import without_comments
+from planner.syntax.text import SparkText, without_comments
 
 _PATH_FORMATS = frozenset(
     (
@@ -52,7 +52,7 @@ _PATH_FORMATS = frozenset(
         "com.databricks.spark.csv",
     )
 )
-_TABLE_FUNCTIONS = frozenset(
+TABLE_FUNCTIONS = frozenset(
     (
         "range",
         "explode",
@@ -69,6 +69,7 @@ _TABLE_FUNCTIONS = frozenset(
         "collations",
     )
 )
+"""Table functions of Spark that read nothing."""
 
 
 class StagecoachSpark(Spark):
@@ -164,6 +165,17 @@ def parse_query(sql: str) -> exp.Query:
     return statement
 
 
+def spark_text(sql: str) -> SparkText:
+    """The text of a user's query as Spark gets it.
+
+    Raises:
+        ParseError: As `parse_query`.
+        ForbiddenSqlError: As `parse_query`.
+    """
+    parse_query(sql)
+    return SparkText(sql)
+
+
 def _start_of(found: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Where the token of a sqlglot error begins; sqlglot tells where it ends."""
     if not isinstance(found.get("line"), int) or not isinstance(found.get("col"), int):
@@ -204,7 +216,7 @@ def _check_table(table: exp.Table) -> None:
     line, column = position(table)
     if isinstance(table.this, exp.Func):
         name = table.this.name if isinstance(table.this, exp.Anonymous) else table.this.sql_name()
-        if name.lower() not in _TABLE_FUNCTIONS:
+        if name.lower() not in TABLE_FUNCTIONS:
             raise ForbiddenSqlError(
                 f"table function '{name}' is not allowed; name a table of the catalog",
                 line=line,

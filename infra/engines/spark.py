@@ -8,11 +8,8 @@ same map files (`run_sql`). All but `run_tasks` use the DataFrame API alone.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,16 +18,19 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.errors import QueryError, QueryFailedError
+from infra.engines.spark_query import query_frame
 from infra.errors import TaskFailedError
 from infra.runtime.task_spec import InputSpec, ScanInput, TaskReport, TaskSpec
+from infra.spark.guard.plan_guard import REFUSAL, refused
 from infra.spark.session import is_connect
-from planner.errors import ParameterError, StagecoachError
+from planner.errors import StagecoachError
 from planner.expressions import Literal
+from planner.syntax.text import SparkText
 from planner.types import Field
 
 if TYPE_CHECKING:
     from pyspark.core.rdd import RDD
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 REPORT_SCHEMA = "task bigint, report string"
 
@@ -119,6 +119,7 @@ def _of_batches(
 def run_sql(
     spark: SparkSession,
     spec: TaskSpec,
+    text: SparkText,
     *,
     views: Mapping[str, InputSpec],
     parameters: Mapping[str, Literal],
@@ -127,18 +128,20 @@ def run_sql(
 
     Args:
         spark: A session of the caller's own: its temporary views are replaced.
-        spec: Says what to run and where the output goes; task numbers come from Spark.
+        spec: Says where the output goes; task numbers come from Spark.
+        text: What to run.
         views: What the SQL reads, by name; each is read whole.
         parameters: Values of the parameter markers in the SQL.
 
     Raises:
+        ForbiddenSqlError: The query does more than read the views.
         QueryFailedError: Spark refuses the SQL or fails on the data.
         TaskFailedError: Spark itself failed.
     """
     try:
         for name, leaf in views.items():
             _leaf_frame(spark, spec, leaf).createOrReplaceTempView(_quote(name))
-        frame = _query(spark, spec.sql, parameters)
+        frame = query_frame(spark, text, parameters)
         if len(frame.columns) != len(spec.fragment_types):
             raise QueryError(
                 f"Spark gives {len(frame.columns)} columns, the plan has {len(spec.fragment_types)}"
@@ -153,7 +156,7 @@ def run_sql(
 def analyze(
     spark: SparkSession,
     query: str,
-    sql: str,
+    text: SparkText,
     tables: Sequence[tuple[str, tuple[Field, ...]]],
     parameters: Mapping[str, Literal],
 ) -> list[tuple[str, str]]:
@@ -162,18 +165,19 @@ def analyze(
     Args:
         spark: A session of the caller's own: its temporary views are replaced.
         query: Name of the query.
-        sql: Its text.
+        text: The query.
         tables: Tables and their columns; no data is read.
         parameters: Values of the parameter markers.
 
     Raises:
+        ForbiddenSqlError: The query does more than read the tables.
         QueryFailedError: Spark refuses the query.
         TaskFailedError: Spark itself failed.
     """
     try:
         for name, fields in tables:
             _empty_frame(spark, fields).createOrReplaceTempView(_quote(name))
-        schema = _query(spark, sql, parameters).schema
+        schema = query_frame(spark, text, parameters).schema
     except SPARK_ERRORS as error:
         raise explain_error(error, query, query) from error
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
@@ -184,61 +188,12 @@ def explain_error(
 ) -> StagecoachError:
     """The error of ours that stands for one of Spark's, chosen by its condition and SQLSTATE."""
     condition, state, text = _describe(error)
+    if REFUSAL in text:  # by a server of ours
+        return refused(text.partition(REFUSAL)[2].splitlines()[0])
     if isinstance(error, AnalysisException) or state[:2] in _QUERY_STATES:
         return QueryFailedError(query, condition, text)
     first_line = (text.splitlines() or [""])[0]
     return TaskFailedError(stage, None, f"Spark failed with {condition}: {first_line}")
-
-
-def literal_column(spark: SparkSession, value: Literal) -> Column:
-    """A parameter's value as a Spark literal of its type.
-
-    Raises:
-        ParameterError: The value does not fit its type.
-    """
-    sf = _functions(spark)
-    raw, kind = value.value, value.dtype.kind
-    if raw is None:
-        return sf.lit(None)
-    try:
-        match kind:
-            case "tinyint" | "smallint" | "int" | "bigint":
-                suffix = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}[kind]
-                return sf.expr(f"{int(raw)}{suffix}")
-            case "decimal":
-                return sf.expr(f"{Decimal(str(raw)):f}BD")
-            case "float" if math.isfinite(float(raw)):
-                return sf.expr(f"{float(raw)!r}F")
-            case "float" | "double":
-                return sf.lit(float(raw))
-            case "date":
-                return sf.lit(date.fromisoformat(str(raw)))
-            case "timestamp":
-                moment = datetime.fromisoformat(str(raw))
-                return sf.expr(f"TIMESTAMP'{moment:%Y-%m-%d %H:%M:%S.%f}Z'")
-            case "timestamp_ntz":
-                moment = datetime.fromisoformat(str(raw))
-                return sf.expr(f"TIMESTAMP_NTZ'{moment:%Y-%m-%d %H:%M:%S.%f}'")
-    except (ValueError, ArithmeticError) as error:
-        raise ParameterError(f"{raw!r} is no {value.dtype}: {error}") from error
-    return sf.lit(raw)
-
-
-def _query(spark: SparkSession, sql: str, parameters: Mapping[str, Literal]) -> DataFrame:
-    values = {name: literal_column(spark, v) for name, v in parameters.items() if "@" not in name}
-    if values and all(name.isdigit() for name in values):  # the `?` of the text, by position
-        return spark.sql(sql, args=[values[name] for name in sorted(values, key=int)])
-    return spark.sql(sql, args=values) if values else spark.sql(sql)
-
-
-def _functions(spark: SparkSession) -> Any:
-    if is_connect(spark):
-        from pyspark.sql.connect import functions as connect_functions
-
-        return connect_functions
-    from pyspark.sql import functions
-
-    return functions
 
 
 def _write_function(

@@ -46,10 +46,12 @@ from infra.spark.session import isolated_session, task_slots
 from infra.storage.object_store import ObjectStore, StorageOptions
 from planner.errors import SqlError
 from planner.expressions import Literal
+from planner.parse import spark_text
 from planner.physical import ScanExec, StageInputExec
 from planner.row_states import passed_through
-from planner.sql.fragment import render_fragment
+from planner.sql.fragment import marker_values, render_fragment
 from planner.stages import Stage, StageGraph
+from planner.syntax.text import SparkText
 from planner.types import DataType, Field
 
 if TYPE_CHECKING:
@@ -237,9 +239,9 @@ def run_spark(attempt: Attempt) -> Output:
     _log_decisions(attempt, decisions)
     views = {f"in_{position}": leaf for position, leaf in enumerate(leaves)}
     types = tuple(f.dtype for f in stage.schema)
-    # Parameters are literals in the fragment already.
     tables = {f"in_{position}": _table_of(leaf) for position, leaf in enumerate(stage.leaves)}
-    output = _run_sql(attempt, sql, views, types, {}, tables)
+    values = marker_values(attempt.parameters)
+    output = _run_sql(attempt, SparkText(sql), views, types, values, tables)
     return replace(output, choices={**output.choices, **adaptive_choices(decisions)})
 
 
@@ -257,12 +259,13 @@ def run_query(attempt: Attempt, columns: Sequence[Field]) -> Output:
     views = whole_tables(attempt.graph, attempt.snapshot)
     types = tuple(field.dtype for field in columns)
     tables = {name: name for name in views}
-    return _run_sql(attempt, attempt.graph.sql, views, types, attempt.parameters, tables)
+    text = spark_text(attempt.graph.sql)
+    return _run_sql(attempt, text, views, types, attempt.parameters, tables)
 
 
 def _run_sql(
     attempt: Attempt,
-    sql: str,
+    text: SparkText,
     views: Mapping[str, InputSpec],
     types: tuple[DataType, ...],
     parameters: Mapping[str, Literal],
@@ -274,7 +277,7 @@ def _run_sql(
         stage_id=attempt.stage.stage_id,
         fingerprint=attempt.fingerprint,
         task_index=0,
-        sql=sql,
+        sql=text.text,
         inputs=(),
         types=types,
         output=output_partitioning(attempt.stage),
@@ -286,7 +289,7 @@ def _run_sql(
             isolated_session(attempt.spark(), attempt.graph.time_zone) as session,
             _job(attempt, session),
         ):
-            reports = run_sql(session, spec, views=views, parameters=parameters)
+            reports = run_sql(session, spec, text, views=views, parameters=parameters)
         _raise_failure(attempt, reports)
         # Spark reads whatever is there by that name; afterwards, so that it was the same till then.
         _check_files(attempt, views)

@@ -20,6 +20,7 @@ from infra.spark.session import isolated_session
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from planner.expressions import Literal
+from planner.parse import spark_text
 from planner.stages import StageGraph
 from planner.types import Field, arrow_schema, parse_type
 
@@ -97,7 +98,8 @@ def check_schema(
         columns = [(name, kind) for name, kind in json.loads(store.read_bytes(address))["columns"]]
     except ObjectMissingError:
         with isolated_session(spark(), graph.time_zone) as session:
-            columns = analyze(session, graph.query, graph.sql, graph.tables, parameters)
+            text = spark_text(graph.sql)
+            columns = analyze(session, graph.query, text, graph.tables, parameters)
         # What the answer is of, for gc.
         found = {"columns": columns, "plan": graph.plan_hash, "query": graph.query}
         store.write_bytes(address, json.dumps(found, ensure_ascii=False).encode())

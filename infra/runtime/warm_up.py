@@ -17,6 +17,7 @@ from infra.settings import EngineSettings, load_settings
 from infra.shuffle.map_file import OutputPartitioning
 from infra.spark.session import get_session, isolated_session, stop_sessions, task_slots
 from infra.storage.stores import open_store
+from planner.syntax.text import SparkText
 from planner.types import BIGINT, STRING, Field
 
 _TABLES = (("warm", (Field("k", BIGINT), Field("v", BIGINT), Field("s", STRING))),)
@@ -36,7 +37,7 @@ def main() -> int:
         for _ in range(2):
             run_tasks(session, [_task(Path(folder), settings, index) for index in range(slots)])
     with isolated_session(session, settings.time_zone) as isolated:
-        analyze(isolated, "warm_up", _SQL, _TABLES, {})
+        analyze(isolated, "warm_up", SparkText(_SQL), _TABLES, {})
     session.sql("SELECT id % 3 AS k, count(*) FROM range(9) GROUP BY 1 ORDER BY 1").collect()
     stop_sessions()
     return 0

@@ -1,17 +1,18 @@
-"""The program of a warm Spark Connect server: in, Spark's configuration; out, the service.
+"""The program of a warm Spark Connect server, whose sessions refuse all but queries.
 
     spark-submit --properties-file … connect_app.py
 
 Spark's own `SparkConnectServer` isolates the artifacts of every session, whatever its configuration
 says: each session, so each run, then starts a Python worker of its own and compiles all generated
-code again, which is most of the time of a small run. The plugin `SparkConnectPlugin`, in that
-configuration, starts the same service and leaves it to it.
+code again, which is most of the time of a small run. This program starts the same service and
+leaves it to the configuration.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 _POLL_SECONDS = 1.0
 
@@ -20,8 +21,15 @@ def main() -> None:
     """Start Spark, and with it the service; end with the JVM."""
     from pyspark.sql import SparkSession
 
+    from infra.spark.guard.plan_guard import install_guard
+
     jvm = os.getppid()
-    SparkSession.builder.getOrCreate()
+    session = SparkSession.builder.getOrCreate()
+    # Sessions of clients are made of this one. None is before the service has started.
+    install_guard(session)
+    context = session.sparkContext
+    jvm_view: Any = context._jvm
+    jvm_view.org.apache.spark.sql.connect.service.SparkConnectService.start(context._jsc.sc())
     while os.getppid() == jvm:
         time.sleep(_POLL_SECONDS)
 

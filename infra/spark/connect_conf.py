@@ -21,6 +21,7 @@ from infra.errors import ConfigError
 from infra.process_folders import ProcessFolder
 from infra.settings import EngineSettings
 from infra.spark.kept_status import without_ui
+from infra.spark.safe_conf import GUARD_CONF, SAFE_CONF
 from infra.spark.worker_memory import executor_conf
 
 CODE_CONF = "spark.stagecoach.code"
@@ -33,7 +34,6 @@ TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 
 # Below the ports that Linux gives to outgoing connections, so that none takes it before the JVM.
 _PORTS = (20_000, 32_000)
-_PLUGIN_CLASS = "org.apache.spark.sql.connect.SparkConnectPlugin"
 _ISOLATION_CONF = "spark.sql.artifact.isolation.enabled"
 
 
@@ -42,7 +42,6 @@ def server_conf(settings: EngineSettings, port: int) -> dict[str, str]:
     conf = {
         "spark.app.name": "stagecoach",
         "spark.master": settings.master,
-        "spark.plugins": _PLUGIN_CLASS,
         # For clients that ship their code; a session cannot change it.
         _ISOLATION_CONF: "true",
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -73,7 +72,7 @@ def server_conf(settings: EngineSettings, port: int) -> dict[str, str]:
         }
     if (slots := _local_slots(settings.master)) is not None:
         conf[SLOTS_CONF] = str(slots)
-    return conf | dict(settings.spark_conf)
+    return conf | dict(settings.spark_conf) | SAFE_CONF | {GUARD_CONF: "true"}
 
 
 @contextlib.contextmanager

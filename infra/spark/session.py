@@ -41,6 +41,7 @@ from infra.spark.connect_conf import (
 from infra.spark.connect_server import await_server, is_up
 from infra.spark.java import ensure_java
 from infra.spark.kept_status import without_ui
+from infra.spark.safe_conf import SAFE_CONF, apply_safe_conf
 from infra.spark.worker_memory import executor_conf
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def isolated_session(spark: SparkSession, time_zone: str) -> Iterator[SparkSessi
     try:
         session.conf.set("spark.sql.session.timeZone", time_zone)
         session.conf.set("spark.sql.ansi.enabled", "true")
+        apply_safe_conf(session)
         if remote and _session_id(spark) not in _with_code:
             ship_code(session)
         yield session
@@ -280,6 +282,7 @@ def _configuration(settings: EngineSettings) -> dict[str, str]:
         "spark.log.level": "FATAL",
         "spark.sql.warehouse.dir": os.path.join(settings.spill_folder, "warehouse"),
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        **SAFE_CONF,
         **executor_conf(),
         **without_ui(settings.spark_conf),
     }

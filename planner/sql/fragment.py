@@ -70,8 +70,8 @@ def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Liter
     Args:
         stage: Any stage that is not a whole query.
         engine: Whose SQL to write.
-        parameters: Values of all parameters that the stage refers to; None writes `:name` for
-            each, for people to read.
+        parameters: Values of all parameters that the stage refers to, for which Spark's text has
+            markers (`marker_values`). None writes `:name` for each, for people to read.
 
     Raises:
         ParameterError: If a parameter has no value.
@@ -89,6 +89,21 @@ def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Liter
         for position, (column, field) in enumerate(pairs)
     )
     return f"SELECT {items}\nFROM {renderer.relation(block)}{_afterwards(stage, leaves)}"
+
+
+def marker_values(parameters: Mapping[str, Literal]) -> dict[str, Literal]:
+    """The values of the markers in a fragment that is rendered for Spark, by the markers' names."""
+    return {_marker(name): value for name, value in parameters.items() if _is_given(name)}
+
+
+def _is_given(name: str) -> bool:
+    """Whether somebody gives the parameter's value; else it is the run's own clock."""
+    return not name.startswith("@")
+
+
+def _marker(name: str) -> str:
+    """The name of a marker; Spark takes no digits alone, as those of `?` are."""
+    return f"p_{name}"
 
 
 def engine_fragment(stage: Stage) -> PhysicalPlan:
@@ -325,7 +340,10 @@ class _Renderer:
             case Parameter():
                 if self._parameters is None:
                     return f":{node.name}"
-                return literal_text(self._value(node, self._parameters), self._engine)
+                value = self._value(node, self._parameters)
+                if self._engine == "spark" and _is_given(node.name):
+                    return f"CAST(:{_marker(node.name)} AS {type_name(node.dtype, 'spark')})"
+                return literal_text(value, self._engine)
             case Cast():
                 return self._cast(node)
             case Call():

@@ -17,7 +17,8 @@ FORBIDDEN_FUNCTIONS = frozenset(
         "java_method",
         "reflect",
         "try_reflect",
-        # These read a file of descriptors.
+        # These read a file of descriptors or a schema from a URL.
+        "from_avro",
         "from_protobuf",
         "to_protobuf",
     )

@@ -8,9 +8,14 @@ keeps its position, so that places in messages are those of the written text.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from planner.syntax.hints import check_hint, known_hints
+from planner.syntax.outside import refuse_outside_tokens
 from planner.syntax.tokens import HIDDEN, SqlToken, placed_error, tokenize
+
+VARIABLE_MARK = "${"
+"""How a reference to a variable of Spark, its configuration or its environment begins."""
 
 
 def without_comments(sql: str) -> str:
@@ -83,3 +88,30 @@ def _spelled_hint(
 
 def _blank(text: str) -> str:
     return "".join("\n" if character == "\n" else " " for character in text)
+
+
+@dataclass(frozen=True)
+class SparkText:
+    """A SQL text in the only form in which Spark gets one.
+
+    `planner.parse.spark_text` makes one of a user's text, which it reads as a query first. What the
+    planner has written is made into one here.
+
+    Attributes:
+        text: The text, without comments and without hints that Spark ignores.
+
+    Raises:
+        ParseError: The text is not made of Spark's tokens.
+        ForbiddenSqlError: It would run a program, call a method or open a file.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", sent_text(self.text))
+        refuse_outside_tokens(self.text)
+
+    @property
+    def has_variables(self) -> bool:
+        """Whether Spark's substitution of variables would change the text."""
+        return VARIABLE_MARK in self.text

@@ -21,15 +21,17 @@ import pytest
 
 from infra.engines.errors import QueryFailedError
 from infra.engines.inputs import FileRows, LeafColumn
-from infra.engines.spark import analyze, literal_column, run_sql, run_tasks
+from infra.engines.spark import analyze, run_sql, run_tasks
+from infra.engines.spark_query import literal_column
 from infra.errors import TaskFailedError
 from infra.runtime.jobs import cancel_stage, job_tag, tagged_job, was_canceled
 from infra.runtime.task_spec import ScanInput, ShuffleInput, TaskSettings, TaskSpec
 from infra.shuffle.map_file import OutputPartitioning
 from infra.spark.session import code_zip, isolated_session
 from infra.storage.stores import open_store
-from planner.errors import ParameterError
+from planner.errors import ForbiddenSqlError, ParameterError
 from planner.expressions import Literal, LiteralValue
+from planner.syntax.text import SparkText
 from planner.types import (
     BIGINT,
     BOOLEAN,
@@ -105,7 +107,9 @@ def test_mistakes_of_the_query_are_told_by_sparks_condition(
         isolated_session(spark, "UTC") as session,
         pytest.raises(QueryFailedError) as caught,
     ):
-        run_sql(session, with_sql(spec, sql, BIGINT), views={"in_0": spec.inputs[0]}, parameters={})
+        text = SparkText(sql)
+        views = {"in_0": spec.inputs[0]}
+        run_sql(session, with_sql(spec, sql, BIGINT), text, views=views, parameters={})
     assert caught.value.condition == condition
     assert str(caught.value).startswith(f"[{condition}]") or condition == "PARSE_SYNTAX_ERROR"
     assert "\tat " not in str(caught.value)
@@ -124,6 +128,7 @@ def test_a_lost_input_is_not_a_mistake_of_the_query(spark: SparkSession, spec: T
         run_sql(
             session,
             with_sql(spec, "SELECT * FROM in_0", BIGINT),
+            SparkText("SELECT * FROM in_0"),
             views={"in_0": lost},
             parameters={},
         )
@@ -134,7 +139,9 @@ def test_what_a_pinned_type_cannot_hold_is_a_query_failure(
 ) -> None:
     wide = with_sql(spec, "SELECT c5 * 10000000000 FROM in_0", INT)
     with isolated_session(spark, "UTC") as session:
-        reports = run_sql(session, wide, views={"in_0": spec.inputs[0]}, parameters={})
+        reports = run_sql(
+            session, wide, SparkText(wide.sql), views={"in_0": spec.inputs[0]}, parameters={}
+        )
     assert [r.failure.kind for r in reports if r.failure] == ["query"]
 
 
@@ -172,22 +179,23 @@ def test_parameters_are_typed_literals(
 
 
 def test_a_parameter_that_is_no_value_of_its_type_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(ParameterError, match="no date"):
+    with pytest.raises(ParameterError, match="not a valid date"):
         literal_column(spark, Literal(DATE, "1' OR '1'='1"))
 
 
 def test_analysis_needs_no_data(spark: SparkSession) -> None:
     tables = [("T1", (Field("k", BIGINT), Field("a b", STRING)))]
     with isolated_session(spark, "UTC") as session:
-        found = analyze(session, "q", "SELECT k + 1, `a b`, k AS `a b` FROM t1", tables, {})
+        text = SparkText("SELECT k + 1, `a b`, k AS `a b` FROM t1")
+        found = analyze(session, "q", text, tables, {})
     assert found == [("(k + 1)", "bigint"), ("a b", "string"), ("a b", "bigint")]
 
 
 def test_views_of_one_session_are_not_those_of_another(spark: SparkSession) -> None:
     with isolated_session(spark, "UTC") as one, isolated_session(spark, "Asia/Tokyo") as other:
         one.sql("SELECT 1 AS x").createOrReplaceTempView("only_here")
-        with pytest.raises(QueryFailedError):
-            analyze(other, "q", "SELECT * FROM only_here", [], {})
+        with pytest.raises(ForbiddenSqlError, match="only_here"):
+            analyze(other, "q", SparkText("SELECT * FROM only_here"), [], {})
         assert one.conf.get("spark.sql.session.timeZone") == "UTC"
         assert other.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
 
@@ -202,7 +210,9 @@ def test_many_tasks_report_in_order_and_their_workers_serve_spark_too(
     assert [report.task_index for report in reports] == list(range(9))
     assert [report.file.num_rows if report.file else 0 for report in reports] == [1] * 9
     with isolated_session(spark, "UTC") as session:
-        others = run_sql(session, spec, views={"in_0": spec.inputs[0]}, parameters={})
+        others = run_sql(
+            session, spec, SparkText(spec.sql), views={"in_0": spec.inputs[0]}, parameters={}
+        )
     assert {report.pid for report in others} <= {report.pid for report in reports}
 
 

@@ -1,0 +1,157 @@
+"""Walks over the plans that Spark makes of a SQL text, and refuses those that do more than read.
+
+This wall does not trust the parser of ours: Spark's own parsed plan is checked before it is
+analysed, and its analysed plan before it runs. Where Spark runs in this process, or in a server of
+ours, every node is compared with a list of classes (`allowed_classes.txt`). Of any other Spark
+Connect server only the text of the analysed plan can be asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+from collections.abc import Iterator
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from infra.spark.jvm_code import java_object
+from planner.errors import ForbiddenSqlError
+from planner.parse import TABLE_FUNCTIONS
+from planner.syntax.outside import FORBIDDEN_FUNCTIONS
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame, SparkSession
+
+REFUSAL = "Stagecoach refuses the query: its plan "
+"""How a server of ours begins the message of a refusal (`PlanGuard.java`)."""
+
+_PACKAGE = "org.apache.spark.sql.catalyst"
+# Nodes of data frames that this program builds without SQL: tasks, and the views of their inputs.
+_OF_DATA_FRAMES = (
+    "org.apache.spark.sql.catalyst.expressions.PythonUDF",
+    "org.apache.spark.sql.catalyst.plans.logical.MapInArrow",
+    "org.apache.spark.sql.execution.LogicalRDD",
+    "org.apache.spark.sql.execution.command.CreateViewCommand",
+    "org.apache.spark.sql.execution.datasources.LogicalRelation",
+)
+# In the text of a plan: a node at its depth, and those that no SELECT over views has.
+_NODE = re.compile(r"^(?P<indent>[\s:+|-]*)'?(?P<name>\w+)")
+_FOREIGN_NODE = re.compile(
+    r"ScriptTransformation|HiveTableRelation|\w*Command|\w*Python\w*|MapIn\w+|FlatMap\w+|InsertInto\w*|"
+    r"(Create|Drop|Alter|Load|Set)[A-Z]\w+"
+)
+_FOREIGN_CALL = re.compile(rf"\b({'|'.join(sorted(FORBIDDEN_FUNCTIONS))})\(", re.IGNORECASE)
+_ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== ", re.DOTALL)
+
+_lock = threading.Lock()
+_guards: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
+
+
+def check_parsed(spark: SparkSession, sql: str) -> None:
+    """Have a classic session parse a text, and check the plan.
+
+    Raises:
+        ForbiddenSqlError: It does more than read temporary views of the session.
+        ParseException: Spark refuses the text.
+    """
+    session: Any = spark._jsparkSession
+    plan = session.sessionState().sqlParser().parsePlan(sql)
+    _refuse(_guard(spark.sparkContext).checkParsed(plan, session))
+
+
+def check_analyzed(frame: DataFrame) -> None:
+    """Check the analysed plan of a query of a classic session.
+
+    Raises:
+        ForbiddenSqlError: It does more than read temporary views.
+    """
+    plan = frame._jdf.queryExecution().analyzed()
+    _refuse(_guard(frame.sparkSession.sparkContext).checkAnalyzed(plan))
+
+
+def check_foreign(frame: DataFrame, sql: str) -> None:
+    """Check what a Spark Connect server that is not ours tells of a query's analysed plan.
+
+    Args:
+        frame: The query.
+        sql: Its text; words of it are not taken for calls in the plan.
+
+    Raises:
+        ForbiddenSqlError: The plan names a program, a command, a function of users or reflection.
+    """
+    text: str = frame._explain_string(extended=True)  # type: ignore[operator]
+    found = _ANALYZED.search(f"{text}\n== ")
+    plan = "\n".join(_above_views(found[1] if found else text))
+    for line in plan.splitlines():
+        node = _NODE.match(line)
+        if node and _FOREIGN_NODE.fullmatch(node["name"]):
+            _refuse(f"has a {node['name']}")
+    if (call := _FOREIGN_CALL.search(plan)) and not _FOREIGN_CALL.search(sql):
+        _refuse(f"calls the function '{call[1]}'")
+
+
+def install_guard(spark: SparkSession) -> None:
+    """Have all sessions that are made of this classic one refuse such texts by themselves."""
+    session: Any = spark._jsparkSession
+    guard = new_guard(spark.sparkContext._jvm, of_data_frames=True)
+    guard.install(session.extensions())
+
+
+def new_guard(jvm: Any, *, of_data_frames: bool = False) -> Any:
+    """Return a `PlanGuard` of the JVM.
+
+    Args:
+        jvm: py4j's view of it.
+        of_data_frames: Whether analysed plans may have the nodes of this program's own data frames.
+    """
+    allowed = [*allowed_classes(), *(_OF_DATA_FRAMES if of_data_frames else ())]
+    lists = (allowed, sorted(TABLE_FUNCTIONS), sorted(FORBIDDEN_FUNCTIONS))
+    return java_object(jvm, __package__, "PlanGuard", *map("\n".join, lists))
+
+
+@functools.cache
+def allowed_classes() -> tuple[str, ...]:
+    """The classes of nodes that a plan of a SELECT may have."""
+    text = resources.files(__package__).joinpath("allowed_classes.txt").read_text(encoding="utf-8")
+    names: list[str] = []
+    package = _PACKAGE
+    for line in text.splitlines():
+        if line.startswith("["):
+            package = f"{_PACKAGE}.{line.strip('[]')}"
+        elif not line.startswith("#"):
+            names += [f"{package}.{name}" for name in line.split()]
+    return tuple(names)
+
+
+def _guard(context: SparkContext) -> Any:
+    with _lock:
+        if context not in _guards:
+            _guards[context] = new_guard(context._jvm)
+        return _guards[context]
+
+
+def _above_views(plan: str) -> Iterator[str]:
+    """The lines of a plan's text without what is below a view, which this program has made."""
+    view_depth: int | None = None
+    for line in plan.splitlines():
+        node = _NODE.match(line)
+        depth = len(node["indent"]) if node else 0
+        if view_depth is not None and depth > view_depth:
+            continue
+        view_depth = depth if node and node["name"] == "View" else None
+        yield line
+
+
+def refused(found: str) -> ForbiddenSqlError:
+    """The error for a plan, of which it is told what it does."""
+    return ForbiddenSqlError(
+        f"Spark's plan of the query {found}; a query reads tables of the catalog and nothing else"
+    )
+
+
+def _refuse(found: str | None) -> None:
+    if found is not None:
+        raise refused(found)
