@@ -9,6 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 LOCK_ARGS  ?=
 BENCH_ARGS ?=
 FAULT_ARGS ?=
+FUZZ_ARGS  ?=
 PYTEST_ARGS ?=
 
 # Slow tests start many a JVM and wait for it: three at a time keep two cores busy.
@@ -18,7 +19,7 @@ SLOW_ARGS := -n 3 --dist loadfile
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-fast test-slow test-operations class-data check format golden bench bench-overhead faults sql-support settings query-schema screenshots lock clean distclean
+.PHONY: help install demo ui test test-fast test-slow test-operations class-data check format golden bench bench-overhead faults fuzz-lexers sql-support settings query-schema screenshots lock clean distclean
 
 ##@ Start
 
@@ -75,6 +76,9 @@ bench: install ## TPC-H beside plain Spark SQL and DuckDB alone (BENCH_ARGS="--s
 
 faults: install ## Let 500 faults happen to runs and count how they end (FAULT_ARGS="--faults 1000 --seed 1")
 	$(BIN)/python -m benchmarks.faults $(FAULT_ARGS)
+
+fuzz-lexers: install ## Compare our SQL tokens with Spark's on 200,000 random texts (FUZZ_ARGS="--texts N --seed S")
+	$(BIN)/python -m benchmarks.lexers $(FUZZ_ARGS)
 
 bench-overhead: install ## What Dagster, Spark and storage cost for a stage that does nothing
 	$(BIN)/python -m benchmarks.overhead $(BENCH_ARGS)

@@ -7,8 +7,14 @@ without a jar for every version of Spark.
 
 from __future__ import annotations
 
+import threading
 from importlib import resources
 from typing import Any
+from weakref import WeakKeyDictionary
+
+# py4j finds a method by the name of its class, so a JVM must have one class of a name.
+_classes: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+_lock = threading.Lock()
 
 
 def java_object(jvm: Any, package: str, name: str, *arguments: Any) -> Any:
@@ -24,12 +30,19 @@ def java_object(jvm: Any, package: str, name: str, *arguments: Any) -> Any:
     Raises:
         Py4JJavaError: The source cannot be compiled.
     """
+    with _lock:
+        classes = _classes.setdefault(jvm, {})
+        if name not in classes:
+            classes[name] = _compiled(jvm, package, name)
+    values = jvm.java.util.ArrayList()
+    for argument in arguments:
+        values.add(argument)
+    return classes[name].getConstructors()[0].newInstance(values.toArray())
+
+
+def _compiled(jvm: Any, package: str, name: str) -> Any:
     source = resources.files(package).joinpath(f"{name}.java").read_text(encoding="utf-8")
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
     compiler.cook(source)
-    constructors = compiler.getClassLoader().loadClass(f"org.stagecoach.{name}").getConstructors()
-    values = jvm.java.util.ArrayList()
-    for argument in arguments:
-        values.add(argument)
-    return constructors[0].newInstance(values.toArray())
+    return compiler.getClassLoader().loadClass(f"org.stagecoach.{name}")

@@ -1,22 +1,19 @@
 """`EXPLAIN [EXTENDED | CODEGEN | COST | FORMATTED] SELECT …` as a statement.
 
-In: SQL text. Out: what is to be explained and how, or None for any other statement. The text of the
-query keeps its length and its lines, so places in messages are those of the whole statement.
+The text of the query keeps its length and its lines, so places in messages are those of the whole
+statement.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from planner.errors import UnsupportedSqlError
+from planner.errors import ParseError, UnsupportedSqlError
+from planner.syntax.tokens import HIDDEN, SqlToken, placed_error, tokenize
 
 ExplainMode = OneOf["simple", "extended", "cost", "formatted"]
 
-_LEAD = r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*"
-_EXPLAIN = re.compile(rf"{_LEAD}(?P<explain>EXPLAIN)\b", re.IGNORECASE | re.DOTALL)
-_WORD = re.compile(rf"{_LEAD}(?P<word>[A-Za-z]+)\b", re.DOTALL)
 _MODES: dict[str, ExplainMode] = {"EXTENDED": "extended", "COST": "cost", "FORMATTED": "formatted"}
 _REFUSED = {
     "CODEGEN": "shows Java code that Spark generates, which stages do not have; "
@@ -45,21 +42,34 @@ def split_explain(sql: str) -> ExplainStatement | None:
     Raises:
         UnsupportedSqlError: For EXPLAIN CODEGEN, with the place of the word.
     """
-    found = _EXPLAIN.match(sql)
-    if found is None:
+    first, second = _first_words(sql)
+    if first is None or _text(sql, first) != "EXPLAIN":
         return None
-    sql = _blanked(sql, *found.span("explain"))
-    word = _WORD.match(sql, found.end())
-    name = word["word"].upper() if word is not None else ""
-    if word is None or name not in {**_MODES, **_REFUSED}:
+    sql = _blanked(sql, first)
+    name = "" if second is None else _text(sql, second)
+    if second is None or name not in {**_MODES, **_REFUSED}:
         return ExplainStatement("simple", sql)
-    start, end = word.span("word")
     if name in _REFUSED:
-        line = sql.count("\n", 0, start) + 1
-        column = start - sql.rfind("\n", 0, start)
-        raise UnsupportedSqlError(f"EXPLAIN {name} {_REFUSED[name]}", line=line, column=column)
-    return ExplainStatement(_MODES[name], _blanked(sql, start, end))
+        place = placed_error("", sql, second.start)
+        message = f"EXPLAIN {name} {_REFUSED[name]}"
+        raise UnsupportedSqlError(message, line=place.line, column=place.column)
+    return ExplainStatement(_MODES[name], _blanked(sql, second))
 
 
-def _blanked(sql: str, start: int, end: int) -> str:
-    return sql[:start] + " " * (end - start) + sql[end:]
+def _first_words(sql: str) -> tuple[SqlToken | None, SqlToken | None]:
+    """The first two tokens that Spark's parser sees, None for one that is not a word."""
+    visible = (token for token in tokenize(sql) if token.kind not in HIDDEN)
+    try:
+        first, second = next(visible, None), next(visible, None)
+    except ParseError:  # the query's own parser tells it
+        return None, None
+    words = [token if token and token.kind == "word" else None for token in (first, second)]
+    return words[0], words[1]
+
+
+def _text(sql: str, token: SqlToken) -> str:
+    return sql[token.start : token.end].upper()
+
+
+def _blanked(sql: str, token: SqlToken) -> str:
+    return sql[: token.start] + " " * (token.end - token.start) + sql[token.end :]

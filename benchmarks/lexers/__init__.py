@@ -1,0 +1,1 @@
+"""Random texts that Spark's lexer and ours must cut alike (`python -m benchmarks.lexers`)."""

@@ -1,0 +1,56 @@
+"""Asks a Connect server for the texts of this folder, as a program: prints what became of each.
+
+A process with a classic session cannot have a Connect session too. `raw` sends the texts as they
+are, `checked` looks at the server's analysis first, as for a server that is not ours.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+
+from infra.engines.spark_query import query_frame
+from infra.settings import EngineSettings
+from infra.spark.guard.plan_guard import check_foreign
+from infra.spark.session import get_session, isolated_session, stop_sessions
+from planner.errors import StagecoachError
+from planner.expressions import Literal
+from planner.syntax.text import SparkText
+from planner.types import STRING
+from tests.security.bypasses import BYPASSES
+from tests.security.test_plan_guard import HARMLESS, NATION
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def answer(session: SparkSession, sql: str, mode: str) -> str:
+    try:
+        frame = session.sql(sql)
+        if mode == "checked":
+            check_foreign(frame, sql.replace("reflect", "").replace("java_method", ""))
+        frame.schema  # noqa: B018 -- has the server analyse it
+    except (PySparkException, StagecoachError) as error:
+        return f"{type(error).__name__}: {error}"[:500]
+    return "answered"
+
+
+def main(url: str, mode: str) -> None:
+    spark = get_session(EngineSettings(remote=url, storage_root=str(Path("/tmp/unused"))))
+    with isolated_session(spark, "UTC") as session:
+        rows = [(1, "a", "x"), (2, "b", "y")]
+        session.createDataFrame(rows, NATION).createOrReplaceTempView("nation")
+        found = {name: answer(session, sql, mode) for name, sql in {**BYPASSES, **HARMLESS}.items()}
+        value = {"p": Literal(STRING, "${env:HOME}")}
+        frame = query_frame(session, SparkText("SELECT :p AS c"), value)
+        found["substitution"] = frame.collect()[0]["c"]
+    stop_sessions()
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
