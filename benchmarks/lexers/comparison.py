@@ -138,7 +138,7 @@ def _is_query(text: str) -> bool:
 def _tokens_differ(text: str, tokens: Sequence[_SparkToken]) -> str | None:
     """What differs between Spark's tokens of a text and ours; None if nothing that counts does."""
     ours = list(tokenize(text))
-    pairs = (
+    pairs: tuple[tuple[str, set[Any], set[Any]], ...] = (
         (
             "hidden characters",
             _places(t for t in ours if t.kind in HIDDEN),
