@@ -40,6 +40,7 @@ from infra.spark.connect_conf import (
 )
 from infra.spark.connect_server import await_server, is_up
 from infra.spark.java import ensure_java
+from infra.spark.jvm import start_session
 from infra.spark.kept_status import without_ui
 from infra.spark.worker_memory import executor_conf
 
@@ -227,7 +228,6 @@ def _start(settings: EngineSettings) -> SparkSession:
     _export_code_path()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log.info("starting Spark with master %s", settings.master)
-    builder = SparkSession.builder.master(settings.master).appName("stagecoach")
     conf = _configuration(settings)
     if settings.master.startswith("local-cluster") and (options := java_options(home)):
         # Its executors are JVMs of this machine, too.
@@ -235,11 +235,10 @@ def _start(settings: EngineSettings) -> SparkSession:
     conf |= settings.spark_conf
     shown = masked(conf)
     secret = {name: value for name, value in conf.items() if shown[name] != value}
-    for name, value in conf.items():
-        if name not in secret:
-            builder = builder.config(name, value)
+    public = {name: value for name, value in conf.items() if name not in secret}
+    public |= {"spark.master": settings.master, "spark.app.name": "stagecoach"}
     with _read_from_file(secret):
-        session = builder.getOrCreate()
+        session = start_session(public)
     if not settings.master.startswith(("local[", "local-cluster")) and settings.master != "local":
         session.sparkContext.addPyFile(str(code_zip()))
     return session
