@@ -45,6 +45,7 @@ class _Cli(click.Group):
                 click.echo(traceback_text(), err=True)
             code = exit_code(error)
             if interrupts.was_interrupted():
+                discard_log()
                 ctx.exit(code)  # "Cancelling…" is printed; other errors follow from that
             click.echo(describe_error(error), err=True)
             if code == 1 and (path := log_path()):

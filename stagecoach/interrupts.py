@@ -86,6 +86,8 @@ class Interrupts:
         sys.setswitchinterval(_SWITCH_SECONDS)
         begin_ending()
         _say("Cancelling…")
+        # Everything else that is said follows from that; servers of pyspark print tracebacks.
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- until the exit
         self.received = received
         began = time.monotonic()
         children: set[int] = set()

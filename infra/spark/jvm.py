@@ -103,7 +103,7 @@ class _Output:
         # The VM prints why it cannot be created on standard output.
         inputs = {"stdout": self._pipe(1), "stderr": self._pipe(2)}
         try:
-            yield inputs
+            yield dict(inputs)  # pyspark adds more arguments to it
         finally:
             for descriptor in inputs.values():
                 os.close(descriptor)

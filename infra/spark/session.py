@@ -8,14 +8,12 @@ it says (as the warm server of `stagecoach ui` does) that its Python workers imp
 from __future__ import annotations
 
 import atexit
-import functools
 import logging
 import os
 import shlex
 import sys
 import tempfile
 import threading
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,11 +29,11 @@ from infra.errors import ConfigError
 from infra.masking import masked
 from infra.settings import EngineSettings
 from infra.spark.class_data import java_options, share_classes
+from infra.spark.code_archive import code_zip
 from infra.spark.connect_conf import (
     CODE_CONF,
     SLOTS_CONF,
     code_digest,
-    code_files,
     properties_file,
 )
 from infra.spark.connect_server import await_server, is_up
@@ -157,17 +155,6 @@ def is_alive(session: SparkSession) -> bool:
 def ship_code(session: SparkSession) -> None:
     """Send our packages to the executors of a Connect server, for this session."""
     session.addArtifacts(str(code_zip()), pyfile=True)
-
-
-@functools.cache
-def code_zip() -> Path:
-    """A zip file of the packages that executors import, named by its content."""
-    name = f"stagecoach_code_{code_digest()[:16]}.zip"
-    target = Path(tempfile.mkdtemp(prefix="stagecoach-")) / name
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file, content in code_files():
-            archive.writestr(file, content)
-    return target
 
 
 def _connect(settings: EngineSettings) -> SparkSession:

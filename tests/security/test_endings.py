@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +16,21 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
+from infra.errors import ConfigError
 from infra.processes import descendants, send_signal
+from infra.runtime.pointers import StagePointer, write_pointer
+from infra.runtime.run_marks import mark_begun, mark_ended
+from infra.spark.code_archive import code_zip
+from infra.spark.jvm import describe_failure
+from infra.storage import layout
+from infra.storage.local_store import LocalStore
+from infra.upkeep.gc import collect_garbage
+from infra.upkeep.one_run import collect_run
+from stagecoach.cli import cli
 from tests.acceptance.processes import environment, kill_group, wait_until
+from tests.stage_outputs import commit_files
 from tests.waiting import wait_for
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
@@ -160,7 +175,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     pq.write_table(pa.table({"x": pa.array(range(6000), pa.int64())}), folder / "t.parquet")
     (folder / "catalog.yaml").write_text(
-        f"tables:\n  t:\n    paths: [{folder / 't.parquet'}]\n", encoding="utf-8"
+        f"tables:\n  t:\n    location: {folder / 't.parquet'}\n", encoding="utf-8"
     )
     (folder / "long.sql").write_text(
         "SELECT count(*) AS n FROM (SELECT DISTINCT x FROM t) a, t b, t c "
@@ -220,3 +235,200 @@ def test_a_signal_ends_explain_analyze_while_spark_starts(project: Path, tmp_pat
         assert process.wait(timeout=60) == 130, log.read_text()
         assert CANCELLING in log.read_text()
         wait_for(lambda: not descendants(process.pid, members))
+
+
+# ------------------------------------------------------------------ what dead runs leave
+
+# Begins a run as the process that hosts it, then waits to be killed.
+HOST = """
+import sys, time
+from infra.runtime.run_marks import mark_begun
+from infra.storage.local_store import LocalStore
+
+mark_begun(LocalStore(sys.argv[1]), "run", "run", is_hosted=True)
+print("begun", flush=True)
+time.sleep(600)
+"""
+NO_AGE = datetime.timedelta(0)
+
+
+def pin_output(store: LocalStore, run_id: str, number: int) -> str:
+    """An output that is committed and that a run has pinned."""
+    fingerprint = f"{number:032x}"
+    if not store.exists(layout.manifest(fingerprint)):
+        commit_files(store, fingerprint, [], pa.schema([("x", pa.int64())]))
+    pointer = StagePointer(expected=fingerprint, fingerprint=fingerprint)
+    write_pointer(store, run_id, number, pointer)
+    return fingerprint
+
+
+def test_a_killed_run_is_known_to_be_dead(tmp_path: Path) -> None:
+    store, log = LocalStore(str(tmp_path / "store")), tmp_path / "log"
+    with running("-c", HOST, str(tmp_path / "store"), folder=tmp_path, log=log) as process:
+        wait_until(lambda: "begun" in log.read_text(), process, log)
+        fingerprint = pin_output(store, "run", 1)
+        assert collect_garbage(store, older_than=NO_AGE).expired == ()
+        with pytest.raises(ConfigError, match="run 'run' has not ended"):
+            collect_run(store, "run")
+        process.kill()
+        process.wait(timeout=60)
+    [shuffle] = collect_garbage(store, older_than=NO_AGE).expired
+    assert shuffle.fingerprint == fingerprint
+
+
+def test_runs_whose_process_is_not_known_count_as_alive(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    mark_begun(store, "run", "run")
+    pin_output(store, "run", 1)
+    assert collect_garbage(store, older_than=NO_AGE).expired == ()
+    # Marked on another machine.
+    mark = layout.run_prefix("run") + "/begun/run"
+    store.write_bytes(mark, b'{"machine": "another"}')
+    assert collect_garbage(store, older_than=NO_AGE).expired == ()
+    store.write_bytes(mark, b'{"machine": ')
+    assert collect_garbage(store, older_than=NO_AGE).expired == ()
+
+
+def test_a_run_of_this_process_is_alive_until_it_ends(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    mark_begun(store, "run", "run", is_hosted=True)
+    pin_output(store, "run", 1)
+    assert collect_garbage(store, older_than=NO_AGE).expired == ()
+    mark_ended(store, "run", "run")
+    assert len(collect_garbage(store, older_than=NO_AGE).expired) == 1
+
+
+def test_gc_of_one_run_keeps_what_others_need(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    own, shared = pin_output(store, "first", 1), pin_output(store, "first", 2)
+    pin_output(store, "second", 2)
+    other = pin_output(store, "second", 3)
+    for run in ("first", "second"):
+        mark_begun(store, run, run)
+        mark_ended(store, run, run)
+    gc = ["gc", "--storage", str(tmp_path), "--run", "first"]
+    before = set(store.list(""))
+    planned = CliRunner().invoke(cli, [*gc, "--dry-run"])
+    assert planned.exit_code == 0, planned.output
+    assert "would remove the folder of run first" in planned.output
+    assert set(store.list("")) == before
+    done = CliRunner().invoke(cli, gc)
+    assert done.output == planned.output.replace("would remove", "removed")
+    assert not store.exists(layout.manifest(own))
+    assert store.exists(layout.manifest(shared))
+    assert store.exists(layout.manifest(other))
+    assert not list(store.list(layout.run_prefix("first")))
+    assert list(store.list(layout.run_prefix("second")))
+    again = CliRunner().invoke(cli, gc)
+    assert again.exit_code == 2
+    assert "there is no run 'first'" in again.output
+
+
+def test_gc_of_one_run_takes_no_age(tmp_path: Path) -> None:
+    gc = ["gc", "--storage", str(tmp_path), "--run", "first", "--older-than", "1d"]
+    done = CliRunner().invoke(cli, gc)
+    assert done.exit_code == 2
+    assert "leave --older-than out" in done.output
+
+
+# ------------------------------------------------------------------ the archive of the code
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    code_zip.cache_clear()
+    yield tmp_path / "stagecoach"
+    code_zip.cache_clear()
+
+
+def test_one_archive_for_each_version_of_the_code(cache: Path) -> None:
+    first = code_zip()
+    content = first.read_bytes()
+    code_zip.cache_clear()
+    assert code_zip() == first
+    assert first.read_bytes() == content
+    assert os.listdir(cache) == [first.name]
+    first.write_bytes(b"cut short by somebody")
+    code_zip.cache_clear()
+    assert code_zip().read_bytes() == content
+
+
+def test_a_planted_archive_is_not_used(cache: Path, tmp_path: Path) -> None:
+    target = code_zip()
+    content = target.read_bytes()
+    planted = tmp_path / "planted.zip"
+    with zipfile.ZipFile(planted, "w") as archive:
+        archive.writestr("infra/__init__.py", "raise SystemExit('planted')")
+    target.unlink()
+    target.symlink_to(planted)
+    code_zip.cache_clear()
+    assert code_zip().read_bytes() == content
+    target.write_bytes(planted.read_bytes())
+    target.chmod(0o666)
+    code_zip.cache_clear()
+    assert code_zip().read_bytes() == content
+
+
+def test_a_folder_that_others_can_write_is_not_used(cache: Path) -> None:
+    cache.mkdir(mode=0o777)
+    cache.chmod(0o777)
+    assert cache not in code_zip().parents
+
+
+# ------------------------------------------------------------------ why Spark does not start
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        ("java.io.FileNotFoundException: x.jar (Too many open files)", "ulimit -n"),
+        ("OpenJDK: unable to create native thread", "ulimit -u"),
+        ("Error: Could not reserve enough space for object heap", "spark.driver.memory is 999g"),
+        ("Invalid maximum heap size: -Xmx999x", "spark.driver.memory"),
+        ("java.io.IOException: No space left on device", "TMPDIR"),
+        ("java.lang.UnsupportedClassVersionError: org/apache", "Java 17"),
+        ("something else entirely", "ended before it was ready"),
+    ],
+)
+def test_why_the_jvm_does_not_start(printed: str, told: str) -> None:
+    lines = ["WARNING: Using incubator modules", printed, "\tat java.lang.Thread.run"]
+    text = describe_failure(lines, {"spark.driver.memory": "999g"})
+    assert told in text
+    assert printed in text
+    assert "incubator" not in text
+    assert "Thread.run" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("prefix", "setting", "told"),
+    [
+        ("ulimit -n 40; ", "", "ulimit -n"),
+        ("", "spark.driver.memory=999999g", "spark.driver.memory is 999999g"),
+        ("", "spark.driver.extraJavaOptions=-XX:NoSuchOption", "NoSuchOption"),
+    ],
+)
+def test_a_query_says_why_spark_does_not_start(
+    project: Path, tmp_path: Path, prefix: str, setting: str, told: str
+) -> None:
+    options = f"--set {setting}" if setting else ""
+    command = (
+        f"{prefix}exec {sys.executable} -m stagecoach query short.sql --catalog catalog.yaml "
+        f"--engine spark --storage {tmp_path / 'store'} {options}"
+    )
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=project,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "Spark cannot start" in done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
