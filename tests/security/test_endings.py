@@ -406,7 +406,6 @@ def test_why_the_jvm_does_not_start(printed: str, told: str) -> None:
 @pytest.mark.parametrize(
     ("prefix", "setting", "told"),
     [
-        ("ulimit -n 40; ", "", "ulimit -n"),
         ("", "spark.driver.memory=999999g", "spark.driver.memory is 999999g"),
         ("", "spark.driver.extraJavaOptions=-XX:NoSuchOption", "NoSuchOption"),
     ],
