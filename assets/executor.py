@@ -50,6 +50,7 @@ from dagster._utils.error import serializable_error_info_from_exc_info
 
 from assets.cancellation import CANCEL_AGAIN_SECONDS, cancel_registry
 from assets.engine import HearsOfRuns
+from assets.hosted_runs import hosted_runs
 
 __all__ = [
     "AssetJob",
@@ -138,6 +139,7 @@ class ThreadExecutor(Executor):
                 step_dependency_config=self.step_dependency_config,
             ) as active,
             ExitStack() as log_capture,
+            hosted_runs.hosting(job_context.run_id),
         ):
             yield _start_log_capture(log_capture, job_context, execution_plan)
             steps = _StepThreads(job_context, active)

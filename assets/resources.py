@@ -17,6 +17,7 @@ import pyarrow as pa
 from pydantic import Field, PrivateAttr
 
 from assets.engine import EarlierRun, FailureLog, StageRequest
+from assets.hosted_runs import hosted_runs
 from assets.metadata import StageMetadata
 from assets.observing import Observer
 from assets.parameters import bind_parameters
@@ -111,7 +112,7 @@ class StageEngine:
             try:
                 mark_ended(self._store, root, run)
             except StorageError:
-                # How the run ended is known; gc takes it for alive for a day.
+                # How the run ended is known; gc takes it for alive while this process lives.
                 logger.warning("run %s: its end could not be marked", run, exc_info=True)
 
     def cancel_stage(self, request: StageRequest) -> None:
@@ -214,7 +215,8 @@ class StageEngine:
                     run.context = context
                     break
         root_run_id = run.context.root_run_id
-        mark_begun(self._store, root_run_id, request.run_id)
+        is_hosted = _dagster_run(request.run_id) in hosted_runs
+        mark_begun(self._store, root_run_id, request.run_id, is_hosted=is_hosted)
         self._begun.add((root_run_id, request.run_id))
         return run
 

@@ -1,7 +1,8 @@
 """The command `stagecoach`: in, arguments; out, results on standard output and an exit code.
 
 Exit codes: 0; 1 where a run failed; 2 where nothing was run because the command, the SQL or the
-catalog is wrong. Errors go to standard error as one block each, without a traceback.
+catalog is wrong; 130 and 143 where Ctrl-C or SIGTERM ended it. Errors go to standard error as one
+block each, without a traceback.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import importlib.metadata
 
 import click
 
+from stagecoach import interrupts
 from stagecoach.commands.check import check
 from stagecoach.commands.compile import compile_
 from stagecoach.commands.config import config
@@ -41,10 +43,12 @@ class _Cli(click.Group):
                 raise
             if ctx.meta.get(DEBUG_KEY):
                 click.echo(traceback_text(), err=True)
-            click.echo(describe_error(error), err=True)
             code = exit_code(error)
-            interrupted = isinstance(error, KeyboardInterrupt)
-            if code == 1 and not interrupted and (path := log_path()):
+            if interrupts.was_interrupted():
+                discard_log()
+                ctx.exit(code)  # "Cancelling…" is printed; other errors follow from that
+            click.echo(describe_error(error), err=True)
+            if code == 1 and (path := log_path()):
                 click.echo(f"Spark's log: {path}", err=True)
             ctx.exit(code)
         discard_log()
@@ -78,8 +82,9 @@ for _command in (demo, new, check, query, explain, compile_, tables, ui, gc, sto
 
 
 def main() -> None:
-    """Entry point of the console script."""
-    cli(prog_name="stagecoach")
+    """Run the command line and end the process; `stagecoach.__main__` handles signals earlier."""
+    with interrupts.handled():
+        cli(prog_name="stagecoach")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from stagecoach.interrupts import was_interrupted
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -71,7 +73,10 @@ class PlainProgress(StageProgress):
 
     def stage_failed(self, stage: Stage, error: BaseException) -> None:
         """Print the first line of the error."""
-        self._print(stage, f"failed: {_clip(first_line(error), _LINE_WIDTH)}")
+        if was_interrupted():
+            self._print(stage, "cancelled")  # the error only follows from that
+        else:
+            self._print(stage, f"failed: {_clip(first_line(error), _LINE_WIDTH)}")
 
     def _print(self, stage: Stage, text: str) -> None:
         line = f"{self._query}, stage {stage.stage_id}: {text}\n"
@@ -131,7 +136,8 @@ class LiveProgress(StageProgress):
 
     def stage_failed(self, stage: Stage, error: BaseException) -> None:
         """Leave the bar where it is."""
-        self._end(stage, "✗", _clip(first_line(error)), full=False)
+        note = "cancelled" if was_interrupted() else _clip(first_line(error))
+        self._end(stage, "✗", note, full=False)
 
     def _end(self, stage: Stage, mark: str, note: str, *, full: bool = True) -> None:
         with self._lock:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
 
 _STACK_LINE = re.compile(r"^\s*(at [\w.$/<>]+\(|Caused by: |\.\.\. \d+ more|JVM stacktrace:)")
 _SQLSTATE = re.compile(r"SQLSTATE: (\w\w)\w{3}")
@@ -44,10 +45,12 @@ class Source:
 
 
 def exit_code(error: BaseException) -> int:
-    """2 where nothing could be run because of what the user gave, else 1."""
+    """2 where nothing could be run because of what the user gave, 130 for Ctrl-C, else 1."""
     from infra.errors import ConfigError
     from planner import errors
 
+    if isinstance(error, KeyboardInterrupt):
+        return EXIT_INTERRUPTED
     usage = (
         errors.SqlError,
         errors.ParameterError,

@@ -17,6 +17,7 @@ from typing import TextIO
 
 from infra.stderr_handler import StderrHandler, root_handlers
 from infra.storage import secrets
+from stagecoach.interrupts import was_interrupted
 
 _LOG_FOLDER = Path(".stagecoach/logs")
 _MAX_WARNING = 160
@@ -89,6 +90,8 @@ def configure_logging(*, debug: bool) -> None:
         handler.setFormatter(_Plain())
     if not debug:
         handler.addFilter(lambda record: record.name.split(".")[0] in _OURS)
+        # What ends with the process has much to say, and all of it follows from the signal.
+        handler.addFilter(lambda record: not was_interrupted())
         warnings.simplefilter("ignore")
     handler.setLevel(logging.INFO if debug or _as_json else logging.WARNING)
     root.addHandler(handler)

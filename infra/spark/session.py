@@ -8,14 +8,12 @@ it says (as the warm server of `stagecoach ui` does) that its Python workers imp
 from __future__ import annotations
 
 import atexit
-import functools
 import logging
 import os
 import shlex
 import sys
 import tempfile
 import threading
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,15 +29,16 @@ from infra.errors import ConfigError
 from infra.masking import masked
 from infra.settings import EngineSettings
 from infra.spark.class_data import java_options, share_classes
+from infra.spark.code_archive import code_zip
 from infra.spark.connect_conf import (
     CODE_CONF,
     SLOTS_CONF,
     code_digest,
-    code_files,
     properties_file,
 )
 from infra.spark.connect_server import await_server, is_up
 from infra.spark.java import ensure_java
+from infra.spark.jvm import start_session
 from infra.spark.kept_status import without_ui
 from infra.spark.safe_conf import SAFE_CONF, apply_safe_conf
 from infra.spark.worker_memory import executor_conf
@@ -160,17 +159,6 @@ def ship_code(session: SparkSession) -> None:
     session.addArtifacts(str(code_zip()), pyfile=True)
 
 
-@functools.cache
-def code_zip() -> Path:
-    """A zip file of the packages that executors import, named by its content."""
-    name = f"stagecoach_code_{code_digest()[:16]}.zip"
-    target = Path(tempfile.mkdtemp(prefix="stagecoach-")) / name
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file, content in code_files():
-            archive.writestr(file, content)
-    return target
-
-
 def _connect(settings: EngineSettings) -> SparkSession:
     url = settings.remote or ""
     log.info("connecting to Spark at %s", url.split(";", 1)[0])
@@ -229,7 +217,6 @@ def _start(settings: EngineSettings) -> SparkSession:
     _export_code_path()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log.info("starting Spark with master %s", settings.master)
-    builder = SparkSession.builder.master(settings.master).appName("stagecoach")
     conf = _configuration(settings)
     if settings.master.startswith("local-cluster") and (options := java_options(home)):
         # Its executors are JVMs of this machine, too.
@@ -237,11 +224,10 @@ def _start(settings: EngineSettings) -> SparkSession:
     conf |= settings.spark_conf
     shown = masked(conf)
     secret = {name: value for name, value in conf.items() if shown[name] != value}
-    for name, value in conf.items():
-        if name not in secret:
-            builder = builder.config(name, value)
+    public = {name: value for name, value in conf.items() if name not in secret}
+    public |= {"spark.master": settings.master, "spark.app.name": "stagecoach"}
     with _read_from_file(secret):
-        session = builder.getOrCreate()
+        session = start_session(public)
     if not settings.master.startswith(("local[", "local-cluster")) and settings.master != "local":
         session.sparkContext.addPyFile(str(code_zip()))
     return session

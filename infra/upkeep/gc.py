@@ -23,7 +23,7 @@ import datetime
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -138,6 +138,44 @@ def collect_garbage(
     needs = runs.needs()
     report = _decide(store, needs, now, older_than)
     return report if dry_run else _remove(store, report, runs, needs)
+
+
+def pinned_shuffles(store: ObjectStore, fingerprints: Collection[str]) -> GcReport:
+    """Report committed shuffles, of those named, as expired; all others as kept."""
+    expired: list[ExpiredShuffle] = []
+    kept = kept_bytes = 0
+    for fingerprint, items in sorted(_by_fingerprint(store).items()):
+        commit = next((i for i in items if i.key.endswith(f"/{_MANIFEST}")), None)
+        if commit is None:
+            continue
+        if fingerprint in fingerprints:
+            manifest = manifest_at(store, commit.key)
+            expired.append(_expired(fingerprint, manifest, False, commit, items))
+        else:
+            kept += 1
+            kept_bytes += sum(item.num_bytes for item in items)
+    return GcReport(expired=tuple(expired), num_kept=kept, kept_bytes=kept_bytes)
+
+
+def remove_found(
+    store: ObjectStore, report: GcReport, others: Runs, folder: ExpiredRun, *, dry_run: bool
+) -> GcReport:
+    """Remove the shuffles of a report and the folder of their run; return what was removed.
+
+    Args:
+        store: The storage root.
+        report: What `pinned_shuffles` found.
+        others: The other runs, which may pin one of the shuffles at this moment.
+        folder: The folder of the run.
+        dry_run: Whether to remove nothing.
+    """
+    needs = others.needs()
+    report = replace(report, runs=(folder,), num_kept_runs=needs.num_runs)
+    if dry_run:
+        return report
+    report = _remove_shuffles(store, report, others, needs.pinned)
+    _delete(store, folder.keys)
+    return report
 
 
 def _decide(

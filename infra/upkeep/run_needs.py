@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from infra.errors import StorageError
-from infra.runtime.run_marks import BEGUN, ENDED
+from infra.runtime.run_marks import BEGUN, ENDED, is_known_dead
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from infra.tables.expiry import StoredObject, snapshot_uris
 from infra.upkeep.listing import list_objects
 
 LIVE_RUN = datetime.timedelta(hours=24)
-"""How long a run that has not ended may be silent before it counts as dead."""
+"""How long a run may be silent before it counts as dead, where its lock does not tell."""
 
 _EVENTS = "events.jsonl"
 _SNAPSHOT = "snapshot.json"
@@ -64,12 +64,26 @@ class RunNeeds:
 
 
 class Runs:
-    """The runs of a store, at which one looks several times."""
+    """The runs of a store, at which one looks several times.
+
+    Args:
+        store: The storage root.
+        now: The present moment, by the clock of the store.
+        limit: A run that has ended needs what it has pinned if it was active after this moment.
+        without: A run whose needs do not count, or None.
+
+    """
 
     def __init__(
-        self, store: ObjectStore, now: datetime.datetime, limit: datetime.datetime
+        self,
+        store: ObjectStore,
+        now: datetime.datetime,
+        limit: datetime.datetime,
+        *,
+        without: str | None = None,
     ) -> None:
         self._store = store
+        self._without = without
         self._now = now
         self._limit = limit
         self._hashes: dict[StoredObject, frozenset[str]] = {}
@@ -82,7 +96,9 @@ class Runs:
             runs[item.key.split("/")[1]].append(item)
         for run_id, items in runs.items():
             last = max(item.modified for item in items)
-            alive = not _has_ended(items) and last >= self._now - LIVE_RUN
+            if run_id == self._without:
+                continue
+            alive = last >= self._now - LIVE_RUN and not _has_ended(self._store, items)
             if alive:
                 start = min(item.modified for item in items)
                 needs.since = start if needs.since is None else min(needs.since, start)
@@ -92,6 +108,26 @@ class Runs:
             else:
                 needs.expired[run_id] = _expired_run(run_id, items)
         return needs
+
+    def has_folder(self, run_id: str) -> bool:
+        """Return whether there is anything of a run in storage."""
+        return any(True for _ in self._store.list(layout.run_prefix(run_id)))
+
+    def is_alive(self, run_id: str) -> bool:
+        """Return whether a run is in progress, or whether that cannot be excluded."""
+        items = list(list_objects(self._store, layout.run_prefix(run_id)))
+        last = max(item.modified for item in items)
+        return last >= self._now - LIVE_RUN and not _has_ended(self._store, items)
+
+    def folder(self, run_id: str) -> ExpiredRun:
+        """Return the folder of a run."""
+        return _expired_run(run_id, list(list_objects(self._store, layout.run_prefix(run_id))))
+
+    def pinned_by(self, run_id: str) -> set[str]:
+        """Return the hashes of outputs and plans that a run has pinned."""
+        needs = RunNeeds()
+        self._add_needs(needs, list(list_objects(self._store, layout.run_prefix(run_id))))
+        return needs.pinned
 
     def is_over(self, run: ExpiredRun) -> bool:
         """Whether nothing has been written to the run's folder since it was found to be over."""
@@ -120,12 +156,12 @@ def _expired_run(run_id: str, items: Sequence[StoredObject]) -> ExpiredRun:
     )
 
 
-def _has_ended(items: Sequence[StoredObject]) -> bool:
-    """Whether every run that works in the folder says that it has ended."""
-    begun = {item.key.rsplit("/", 1)[1] for item in items if f"/{BEGUN}/" in item.key}
+def _has_ended(store: ObjectStore, items: Sequence[StoredObject]) -> bool:
+    """Whether every run that works in the folder has ended, or died where that can be known."""
+    begun = {item.key.rsplit("/", 1)[1]: item for item in items if f"/{BEGUN}/" in item.key}
     ended = {item.key.rsplit("/", 1)[1] for item in items if f"/{ENDED}/" in item.key}
     if begun:
-        return begun <= ended
+        return all(run in ended or is_known_dead(store, mark.key) for run, mark in begun.items())
     return any(item.key.endswith(f"/{_EVENTS}") for item in items)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from stagecoach.interrupts import was_interrupted
 from stagecoach.options import (
     catalog_option,
     debug_option,
@@ -150,6 +151,8 @@ def explain(
             show = _analyze if analyze else _lineage if lineage else _explain
             text = show(session, source.sql, request)
         except Exception as error:
+            if was_interrupted():
+                raise KeyboardInterrupt from error
             if debug:
                 click.echo(traceback.format_exc().rstrip(), err=True)
             click.echo(describe_error(error, source), err=True)

@@ -50,6 +50,12 @@ class AgeType(click.ParamType[datetime.timedelta]):
     metavar="AGE",
     help="Remove only what is older: a number and s, m, h, d or w.",
 )
+@click.option(
+    "--run",
+    "run_id",
+    metavar="ID",
+    help="Remove only what this run has left and no other run needs, whatever its age.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 @click.option(
     "--catalog",
@@ -61,6 +67,7 @@ class AgeType(click.ParamType[datetime.timedelta]):
 def gc(
     storage: str | None,
     older_than: datetime.timedelta,
+    run_id: str | None,
     dry_run: bool,
     catalog: str | None,
     debug: bool,
@@ -71,13 +78,19 @@ def gc(
     """
     from infra.chunks.expiry import collect_chunk_garbage
     from infra.upkeep.gc import collect_garbage
+    from infra.upkeep.one_run import collect_run
     from stagecoach.storage_root import open_storage
 
     configure_logging(debug=debug)
     store = open_storage(storage)
+    verb = "would remove" if dry_run else "removed"
+    if run_id is not None:
+        _refuse_with_run()
+        for line in _lines(collect_run(store, run_id, dry_run=dry_run)):
+            click.echo(f"{verb} {line}")
+        return
     tables = _chunk_tables(catalog)
     report = collect_garbage(store, older_than=older_than, dry_run=dry_run)
-    verb = "would remove" if dry_run else "removed"
     for line in _lines(report):
         click.echo(f"{verb} {line}")
     for chunks in collect_chunk_garbage(store, tables, older_than=older_than, dry_run=dry_run):
@@ -87,6 +100,15 @@ def gc(
             f"committed, {len(chunks.records)} old versions, {len(chunks.uploads)} uploads that "
             "were never ended"
         )
+
+
+def _refuse_with_run() -> None:
+    """Refuse options that choose other things to remove."""
+    context = click.get_current_context()
+    for name in ("older_than", "catalog"):
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"--run removes one run, whatever its age; leave {option} out")
 
 
 def _lines(report: GcReport) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stagecoach.interrupts import was_interrupted
 from stagecoach.options import (
     catalog_option,
     debug_option,
@@ -193,7 +194,9 @@ def _run_file(session: Session, path: str, source: Source | None, request: _Requ
         _emit(result, path, request, time.perf_counter() - started)
     except BrokenPipeError:
         raise
-    except Exception as error:  # noqa: BLE001 - reported; the other files go on
+    except Exception as error:  # reported; the other files go on
+        if was_interrupted():
+            raise KeyboardInterrupt from error
         if request.debug:
             click.echo(traceback.format_exc().rstrip(), err=True)
         click.echo(describe_error(error, source), err=True)

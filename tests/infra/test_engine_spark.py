@@ -27,7 +27,8 @@ from infra.errors import TaskFailedError
 from infra.runtime.jobs import cancel_stage, job_tag, tagged_job, was_canceled
 from infra.runtime.task_spec import ScanInput, ShuffleInput, TaskSettings, TaskSpec
 from infra.shuffle.map_file import OutputPartitioning
-from infra.spark.session import code_zip, isolated_session
+from infra.spark.code_archive import code_zip
+from infra.spark.session import isolated_session
 from infra.storage.stores import open_store
 from planner.errors import ForbiddenSqlError, ParameterError
 from planner.expressions import Literal, LiteralValue

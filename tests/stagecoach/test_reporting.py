@@ -87,7 +87,7 @@ def test_bug_is_named_as_one_without_a_traceback() -> None:
         (TaskFailedError("s", 1, "x"), 1),
         (StagecoachError("x"), 1),
         (RuntimeError("x"), 1),
-        (KeyboardInterrupt(), 1),
+        (KeyboardInterrupt(), 130),
     ],
 )
 def test_exit_codes(error: BaseException, code: int) -> None:
