@@ -38,7 +38,8 @@ class FileIdentity:
     Attributes:
         uri: Canonical absolute URI: a plain absolute path, or `s3://bucket/key`.
         num_bytes: Size in bytes.
-        version: Modification time in ns since 1970 of a local file, ETag of an S3 object.
+        version: Which version of the file it is (see `infra.catalog.file_identity`); empty for
+            files of published tables and chunks, which are never written twice.
         num_rows: Rows of the file.
         row_groups: Rows of each row group; they add up to `num_rows`.
         footer_checksum: SHA-256 of the Parquet footer, 32 hex digits.

@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from infra.engines.chunk_inputs import ChunkInput, ChunkPart, ChunkRows
 from infra.engines.errors import InputLostError
+from infra.engines.input_files import check_file
 from infra.engines.inputs import FileRows, LeafColumn, ParquetInput, watched
-from infra.engines.parquet import check_file, read_parquet_batches
+from infra.engines.parquet import read_parquet_batches
 from infra.engines.parquet_bounds import without_bounds
 from infra.storage.object_store import StorageOptions
 from infra.storage.stores import open_store

@@ -19,7 +19,7 @@ from infra.catalog.snapshot import Snapshot
 from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.chunks import chunk_file
 from infra.engines.errors import QueryError, QueryFailedError, StageCanceledError
-from infra.engines.parquet import check_file
+from infra.engines.input_files import check_file
 from infra.engines.spark import run_sql, run_tasks
 from infra.errors import TaskFailedError
 from infra.runtime.adaptive.decision import Decision

@@ -27,7 +27,7 @@ from infra.storage.object_store import (
     check_key,
     redact_url,
 )
-from infra.storage.retries import is_passing, retrying
+from infra.storage.retries import is_passing, is_precondition_failure, retrying
 
 logger = logging.getLogger(__name__)
 
@@ -94,9 +94,16 @@ class FsspecStore:
 
         Several threads may `read_at` it at the same time.
         """
+        return self.open_described(key)[0]
+
+    def open_described(self, key: str) -> tuple[pa.NativeFile, dict[str, Any]]:
+        """Return what `open_input` does, and what the store says of the object.
+
+        On S3 every read is of the object that this describes, or an `ObjectChangedError`.
+        """
         path = self._path(key)
         details = self._call("read the size of", key, lambda: self.filesystem.info(path))
-        return _RangedFile(_Reader(self, key, details))
+        return _RangedFile(_Reader(self, key, details)), details
 
     def size(self, key: str) -> int:
         """Return the size of the object in bytes."""
@@ -137,7 +144,7 @@ class FsspecStore:
         try:
             self._again(lambda: self.filesystem.pipe_file(path, data, mode="create"), "write", key)
         except Exception as error:  # noqa: BLE001 -- whatever it raises
-            if not isinstance(error, FileExistsError) and not _is_precondition_failure(error):
+            if not isinstance(error, FileExistsError) and not is_precondition_failure(error):
                 raise self._explain("write", key, error) from None
             # A request that was sent twice, because no answer came the first time, is refused
             # because of itself.
@@ -370,7 +377,8 @@ class _Sink:
 class _Reader(io.RawIOBase):
     """A random-access file whose every read is one ranged request with the store's retries.
 
-    On S3 all of them are of the object that was there when it was opened.
+    On S3 all of them are of the object that was there when it was opened: a read of another one is
+    an `ObjectChangedError`.
     """
 
     def __init__(self, store: FsspecStore, key: str, details: dict[str, Any]) -> None:
@@ -433,13 +441,6 @@ class _DeleteRefusedError(OSError):
     def __init__(self, entry: dict[str, Any]) -> None:
         super().__init__(f"{entry.get('Code')}: {entry.get('Message')}")
         self.response = {"Error": {"Code": entry.get("Code"), "Message": entry.get("Message")}}
-
-
-def _is_precondition_failure(error: BaseException) -> bool:
-    """Return whether S3 answered 412 (there is an object) or 409 (a racing write)."""
-    response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
-    code = str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
-    return code in ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 
 
 def _make_folder(filesystem: Any, folder: str) -> None:
