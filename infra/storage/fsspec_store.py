@@ -27,6 +27,7 @@ from infra.storage.object_store import (
     check_key,
     redact_url,
 )
+from infra.storage.rereads import RECENT_WRITES
 from infra.storage.retries import is_passing, is_precondition_failure, retrying
 
 logger = logging.getLogger(__name__)
@@ -72,9 +73,9 @@ class FsspecStore:
         end = None if length is None else start + length
         path = self._path(key)
         if offset is None and length is None:
-            return self._call("read", key, lambda: self.filesystem.cat_file(path))
+            return self._read("read", key, lambda: self.filesystem.cat_file(path))
         try:
-            return self._call(
+            return self._read(
                 "read", key, lambda: self.filesystem.cat_file(path, start=start, end=end)
             )
         except StorageError as error:
@@ -102,13 +103,13 @@ class FsspecStore:
         On S3 every read is of the object that this describes, or an `ObjectChangedError`.
         """
         path = self._path(key)
-        details = self._call("read the size of", key, lambda: self.filesystem.info(path))
+        details = self._read("read the size of", key, lambda: self.filesystem.info(path))
         return _RangedFile(_Reader(self, key, details)), details
 
     def size(self, key: str) -> int:
         """Return the size of the object in bytes."""
         path = self._path(key)
-        return int(self._call("read the size of", key, lambda: self.filesystem.info(path))["size"])
+        return int(self._read("read the size of", key, lambda: self.filesystem.info(path))["size"])
 
     def exists(self, key: str) -> bool:
         """Return whether the object exists."""
@@ -123,6 +124,7 @@ class FsspecStore:
         path = self._path(key)
         if not self._filesystems.has_folders:
             self._call("write", key, lambda: self.filesystem.pipe_file(path, data))
+            RECENT_WRITES.add(self._name(key))
             return
         self._make_folder(key, path)
         target = _temporary(path)
@@ -132,6 +134,7 @@ class FsspecStore:
         except BaseException:
             self._remove_quietly(key, target)
             raise
+        RECENT_WRITES.add(self._name(key))
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """Write the object unless there is one, with `If-None-Match` where it is honoured."""
@@ -146,12 +149,14 @@ class FsspecStore:
         except Exception as error:  # noqa: BLE001 -- whatever it raises
             if not isinstance(error, FileExistsError) and not is_precondition_failure(error):
                 raise self._explain("write", key, error) from None
+            RECENT_WRITES.add(self._name(key))  # the server says that it is there
             # A request that was sent twice, because no answer came the first time, is refused
             # because of itself.
             try:
                 return self.read_bytes(key) == data
             except ObjectMissingError:
                 return False
+        RECENT_WRITES.add(self._name(key))
         return True
 
     @contextmanager
@@ -170,6 +175,7 @@ class FsspecStore:
             self._complete(key, file)
             if not is_atomic:
                 self._call("write", key, lambda: _move(self.filesystem, target, path))
+            RECENT_WRITES.add(self._name(key))
         except BaseException:
             self._discard(key, file)
             if not is_atomic:
@@ -180,6 +186,8 @@ class FsspecStore:
         """Remove the objects, in bulk where the store can."""
         if not keys:
             return
+        for key in keys:
+            RECENT_WRITES.discard(self._name(key))
         if self._is_s3:
             for start in range(0, len(keys), _MAX_DELETES):
                 self._delete_batch(keys[start : start + _MAX_DELETES])
@@ -263,6 +271,20 @@ class FsspecStore:
                     elif item["name"].rstrip("/") != current:
                         folders.append(item["name"].rstrip("/"))
         return found
+
+    def _name(self, key: str) -> str:
+        """What tells an object from all others of all stores."""
+        return f"{self._options.endpoint_url} {self._url}/{key}"
+
+    def _read(self, action: str, key: str, function: Callable[[], _T]) -> _T:
+        """Make a request for an object; one that was just written here cannot be missing."""
+        return RECENT_WRITES.read(
+            self._name(key),
+            lambda: self._call(action, key, function),
+            ObjectMissingError,
+            self._options.retry_seconds,
+            lambda: self.uri(key),
+        )
 
     def _call(self, action: str, key: str, function: Callable[[], _T], *, again: bool = True) -> _T:
         """Make a request, with retries if it may be repeated."""
