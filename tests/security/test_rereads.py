@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -279,14 +279,11 @@ def test_json_of_earlier_versions_is_taken_as_it_is():
     assert checked_json.load(b'{"a": 1}') == {"a": 1}
 
 
-Load = Callable[[bytes], object]
-
-
 def test_no_flipped_bit_of_a_snapshot_or_a_pointer_is_silent(tmp_path: Path):
     """Each is refused, or lies in the checksum's own name, so that nothing else has changed."""
     pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "t.parquet")
     (tmp_path / "catalog.yaml").write_text("tables: {t: {location: t.parquet}}")
-    store = open_store(tmp_path / "store")
+    store = open_store(tmp_path / "store", {"fsync": "never"})
     catalog = load_catalog(tmp_path / "catalog.yaml")
     snapshot = load_or_take(store, "run", catalog, ["t"])
     pointer = StagePointer(expected=FINGERPRINT, fingerprint="b" * 64, columns=(("a", "int"),))
