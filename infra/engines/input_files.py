@@ -34,7 +34,7 @@ def check_file(file: FileRows, options: StorageOptions | None = None) -> None:
     try:
         found = stat_file(file.uri, options)
     except FileNotFoundError:
-        raise InputLostError(file.uri, "there is no such file") from None
+        raise _lost(file, "there is no such file") from None
     _compare(file, found)
 
 
@@ -62,20 +62,25 @@ def opened_unchanged(
     try:
         source, found = open_file(file.uri, options)
     except FileNotFoundError:
-        raise InputLostError(file.uri, "there is no such file") from None
+        raise _lost(file, "there is no such file") from None
     with source:
         _compare(file, found)
         try:
             yield source
         except ObjectChangedError:
-            raise InputLostError(file.uri, "it was replaced while it was read") from None
+            raise _lost(file, "it was replaced while it was read") from None
+        except (OSError, EOFError) as error:  # what Arrow raises where bytes make no sense
+            raise _lost(file, f"it is damaged ({error})") from error
 
 
 def _compare(file: FileRows, found: FileEntry) -> None:
     if file.num_bytes and found.num_bytes != file.num_bytes:
-        raise InputLostError(
-            file.uri, f"it has {found.num_bytes} bytes instead of {file.num_bytes}"
-        )
+        raise _lost(file, f"it has {found.num_bytes} bytes instead of {file.num_bytes}")
     changed = difference(file.version, found.version) if file.version else None
     if changed is not None:
-        raise InputLostError(file.uri, f"it has changed since ({changed})")
+        raise _lost(file, f"it has changed since ({changed})")
+
+
+def _lost(file: FileRows, problem: str) -> InputLostError:
+    # Files that are never written twice have no version.
+    return InputLostError(file.uri, problem, not file.version)
