@@ -176,10 +176,10 @@ class Snapshot:
         """
         try:
             body = checked_json.load(text.encode() if isinstance(text, str) else text)
-            if body.keys() != {"format_version", "tables"}:
-                raise ValueError(f"it has the keys {', '.join(body)}")
             version = body["format_version"]
             if version in _READABLE:
+                if body.keys() != {"format_version", "tables"}:
+                    raise ValueError(f"it has the keys {', '.join(body)}")
                 items = body["tables"].items()
                 return cls({name: _table_from_json(table) for name, table in items})
         except (ValueError, KeyError, TypeError, AttributeError, GraphFormatError) as error:
