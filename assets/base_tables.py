@@ -78,7 +78,7 @@ def base_table_sensor(
 
 
 def listing_version(files: Sequence[FileEntry]) -> str:
-    """A hash of which files there are, with their sizes and modification times (or ETags)."""
+    """A hash of which files there are, with their sizes and versions."""
     digest = hashlib.sha256()
     for file in sorted(files, key=lambda entry: entry.uri):
         digest.update(json.dumps([file.uri, file.num_bytes, file.version]).encode())

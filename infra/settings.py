@@ -22,7 +22,12 @@ from typing import Any, Literal, get_args
 from infra.errors import ConfigError, StorageError
 from infra.masking import masked, without_secrets
 from infra.storage import secrets
-from infra.storage.object_store import FsyncPolicy, ObjectStore, StorageOptions
+from infra.storage.object_store import (
+    FileIdentityPolicy,
+    FsyncPolicy,
+    ObjectStore,
+    StorageOptions,
+)
 from infra.storage.stores import open_store
 from planner.option_values import Limits, ValueRule, in_source, refusal, rules_of
 from planner.options import PREFIX as PLANNER_PREFIX
@@ -386,7 +391,8 @@ def _storage_options(given: Any) -> StorageOptions:
         "timeout_seconds": Limits(above=True),
         "retry_seconds": Limits(),
     }
-    rules = rules_of(StorageOptions, limits=limits, choices={"fsync": get_args(FsyncPolicy)})
+    choices = {"fsync": get_args(FsyncPolicy), "file_identity": get_args(FileIdentityPolicy)}
+    rules = rules_of(StorageOptions, limits=limits, choices=choices)
     values = dict(given)
     for name in rules.keys() & values.keys():
         try:

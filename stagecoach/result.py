@@ -1,8 +1,12 @@
-"""The result of a query: in, where its head stage left it; out, Arrow, pandas or a table."""
+"""The result of a query: in, where its head stage left it; out, Arrow, pandas or a table.
+
+What is found lost or damaged while it is read is made again in the same call; see
+`stagecoach.head_output`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from infra.storage.object_store import ObjectStore
     from planner.stages import StageGraph
     from planner.types import Field
+    from stagecoach.head_output import HeadOutput
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +32,27 @@ class Result:
         run_id: Id of the run.
         stages: What each stage tells about itself, leaves first, the head last.
         store: Where the stages' outputs are.
+        run_again: Runs the head stage again for the same run and returns where its output is; None
+            where an output that is lost is not made again.
     """
 
     graph: StageGraph
     run_id: str
     stages: tuple[StageMetadata, ...]
     store: ObjectStore = field(repr=False)
+    run_again: Callable[[], str] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def _head(self) -> HeadOutput:
+        from stagecoach.head_output import HeadOutput
+
+        return HeadOutput(
+            store=self.store,
+            run_id=self.run_id,
+            stage=f"{self.graph.query}/stage_{len(self.stages) - 1}",
+            fingerprint=self.stages[-1].fingerprint or "",
+            run_again=self.run_again,
+        )
 
     @cached_property
     def _columns(self) -> tuple[Field, ...]:
@@ -44,7 +64,7 @@ class Result:
     @property
     def num_rows(self) -> int:
         """Rows of the result."""
-        return self.manifest(len(self.stages) - 1).num_rows
+        return self._head.manifest().num_rows
 
     @property
     def schema(self) -> pa.Schema:
@@ -55,16 +75,25 @@ class Result:
         return arrow_schema(self._columns)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, in the result's order."""
-        from infra.runtime.result_rows import result_batches
+        """Yield the rows, in the result's order, each once.
 
-        yield from result_batches(self.store, self.manifest(len(self.stages) - 1), self._columns)
+        Raises:
+            ShuffleReadError: Rows are lost and cannot be made again.
+            ResultChangedError: They were lost after some of them were given, and came out in
+                another order when they were made again.
+        """
+        yield from self._head.batches(self._columns)
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as an Arrow table."""
         import pyarrow as pa
 
-        return pa.Table.from_batches(self.batches(), schema=self.schema)
+        from stagecoach.head_output import ResultChangedError
+
+        try:
+            return pa.Table.from_batches(self.batches(), schema=self.schema)
+        except ResultChangedError:  # nobody has seen a row yet
+            return pa.Table.from_batches(self.batches(), schema=self.schema)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return all rows as a pandas data frame; duplicate column names stay."""
@@ -97,6 +126,8 @@ class Result:
         Raises:
             StorageError: It is gone: gc removed it after the run.
         """
+        if stage_id == len(self.stages) - 1:
+            return self._head.manifest()
         from infra.errors import StorageError
         from infra.shuffle.commit import load_manifest
 

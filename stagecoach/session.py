@@ -355,6 +355,8 @@ class Session:
             StagecoachError: The run failed.
             KeyboardInterrupt: The run was interrupted; its jobs are cancelled.
         """
+        from assets.engine import StageRequest
+        from assets.parameters import with_zone
         from assets.resources import StageEngine
         from assets.run import run_graph
         from stagecoach.progress import StageProgress
@@ -362,10 +364,11 @@ class Session:
         listener: RunListener = progress or StageProgress()
         self._has_run = True
         engine = StageEngine(self.settings, self.base_catalog, fresh=fresh)
+        parameters = {k: v.text for k, v in planned.parameters.items() if v.text is not None}
         outcome = run_graph(
             planned.graph,
             runner=engine,
-            parameters={k: v.text for k, v in planned.parameters.items() if v.text is not None},
+            parameters=parameters,
             listener=listener,
             store=self.store,
             debug=debug,
@@ -379,7 +382,24 @@ class Session:
 
             raise StagecoachError(f"the run failed outside of any stage: {outcome.problem}")
         stages = tuple(outcome.stages[s.stage_id] for s in planned.graph.stages)
-        return Result(graph=planned.graph, run_id=outcome.run_id, stages=stages, store=self.store)
+        head = StageRequest(
+            graph=planned.graph,
+            stage_id=planned.graph.head.stage_id,
+            run_id=outcome.run_id,
+            root_run_id=outcome.run_id,
+            parameters=with_zone(planned.graph, parameters),
+        )
+
+        def run_again() -> str:
+            return engine.run_stage(head).fingerprint or ""
+
+        return Result(
+            graph=planned.graph,
+            run_id=outcome.run_id,
+            stages=stages,
+            store=self.store,
+            run_again=run_again if self.settings.recover else None,
+        )
 
     def _free_name(self, name: str, read: Iterable[str]) -> str:
         """The name, changed where a table has it: query and table would be the same asset.

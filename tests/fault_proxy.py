@@ -31,7 +31,13 @@ Kind = Literal[
     "short",  # half of the body, with headers that say so
     "flip",  # one bit of the body is wrong
 ]
-_CODES = {500: "InternalError", 503: "SlowDown", 403: "AccessDenied", 429: "TooManyRequests"}
+_CODES = {
+    500: "InternalError",
+    503: "SlowDown",
+    403: "AccessDenied",
+    404: "NoSuchKey",
+    429: "TooManyRequests",
+}
 _HOP = frozenset(("connection", "transfer-encoding", "keep-alive", "content-length"))
 
 

@@ -15,15 +15,24 @@ import glob
 import logging
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
+
+from infra.catalog.file_identity import let_tick_pass, local_version, s3_etag, s3_version
 from infra.errors import StorageError
 from infra.storage.fsspec_store import FsspecStore
-from infra.storage.object_store import StorageOptions, redact_url
+from infra.storage.object_store import (
+    FileIdentityPolicy,
+    ObjectChangedError,
+    ObjectMissingError,
+    StorageOptions,
+    redact_url,
+)
 from planner.errors import CatalogError
 
 log = logging.getLogger(__name__)
@@ -38,7 +47,7 @@ class FileEntry:
     Attributes:
         uri: Canonical absolute URI.
         num_bytes: Size in bytes.
-        version: Modification time in ns since 1970 of a local file, ETag of an S3 object.
+        version: Which version of the file it is; see `infra.catalog.file_identity`.
         folders: Names of the partition folders that it lies in, from the table's location down.
     """
 
@@ -93,7 +102,8 @@ def list_files(location: str, options: StorageOptions | None = None) -> tuple[Fi
         CatalogError: There is nothing there, no data file, or a pattern matches partitions.
         StorageError: S3 refused the listing.
     """
-    found = _list_s3(location, options) if is_s3(location) else _list_local(location)
+    policy = (options or StorageOptions()).file_identity
+    found = _list_s3(location, options) if is_s3(location) else _list_local(location, policy)
     files = sorted(found, key=lambda entry: entry.uri)
     if not files:
         raise CatalogError(
@@ -104,7 +114,7 @@ def list_files(location: str, options: StorageOptions | None = None) -> tuple[Fi
 
 
 def stat_file(uri: str, options: StorageOptions | None = None) -> FileEntry:
-    """Return the file's present identity.
+    """Return the file's present identity, a local one's with all that is known of it.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -126,6 +136,32 @@ def stat_file(uri: str, options: StorageOptions | None = None) -> FileEntry:
         raise _s3_error("look at", uri, options, error) from None
 
 
+def open_file(uri: str, options: StorageOptions | None = None) -> tuple[pa.NativeFile, FileEntry]:
+    """Open a file for reading and return it with its identity.
+
+    Every read of a file on S3 is of the object with that identity, or an `ObjectChangedError`. A
+    local file may be overwritten in place; look again when it was read.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        StorageError: The storage refused.
+    """
+    if is_s3(uri):
+        folder, _, name = uri.rpartition("/")
+        try:
+            source, details = FsspecStore(folder, options).open_described(name)
+        except ObjectMissingError:
+            raise FileNotFoundError(uri) from None
+        return source, _s3_entry(details)
+    path = unquote(uri.removeprefix("file://")) if uri.startswith("file://") else uri
+    try:
+        return pa.OSFile(path, "r"), _local_entry(path, os.stat(path))
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(uri) from None
+    except OSError as error:
+        raise StorageError(f"cannot read {uri}: {error}") from error
+
+
 def read_tail(
     entry: FileEntry, num_bytes: int, options: StorageOptions | None = None
 ) -> tuple[FileEntry, bytes]:
@@ -133,6 +169,7 @@ def read_tail(
 
     Raises:
         FileNotFoundError: The file is gone.
+        ObjectChangedError: It is on S3, and another one by now.
         StorageError: The storage refused.
     """
     if is_s3(entry.uri):
@@ -140,15 +177,20 @@ def read_tail(
         if start == entry.num_bytes:
             return entry, b""
         try:
-            tail = _s3(entry.uri, options).cat_file(entry.uri, start=start, end=entry.num_bytes)
-        except FileNotFoundError:
+            tail = _s3(entry.uri, options).cat_file(
+                entry.uri, start=start, end=entry.num_bytes, if_match=s3_etag(entry.version) or None
+            )
+        except (FileNotFoundError, ObjectChangedError):
             raise
         except Exception as error:  # noqa: BLE001 -- whatever it raises
             raise _s3_error("read", entry.uri, options, error) from None
         return entry, tail
     try:
         with open(entry.uri, "rb") as file:
-            current = _local_entry(entry.uri, os.fstat(file.fileno()), entry.folders)
+            policy = (options or StorageOptions()).file_identity
+            status = os.fstat(file.fileno())
+            let_tick_pass(status.st_ctime_ns)
+            current = _local_entry(entry.uri, status, entry.folders, policy)
             file.seek(max(0, current.num_bytes - num_bytes))
             return current, file.read(num_bytes)
     except FileNotFoundError:
@@ -157,12 +199,12 @@ def read_tail(
         raise StorageError(f"cannot read {entry.uri}: {error}") from error
 
 
-def _list_local(location: str) -> list[FileEntry]:
+def _list_local(location: str, policy: FileIdentityPolicy) -> list[FileEntry]:
     try:
         if os.path.isdir(location):
-            return _list_local_folder(location)
+            return _list_local_folder(location, policy)
         if os.path.exists(location):
-            return [_local_entry(location, os.stat(location))]
+            return _local_entries([(location, os.stat(location))], (), policy)
         matches = glob.glob(location) if glob.has_magic(location) else []
         if not matches:
             raise CatalogError(f"{location} does not exist; write the table or correct the path")
@@ -172,33 +214,48 @@ def _list_local(location: str) -> list[FileEntry]:
             if _is_hidden(os.path.basename(match)):
                 continue
             if os.path.isdir(match):
-                entries += _list_local_folder(match)
+                entries += _list_local_folder(match, policy)
             else:
-                entries.append(_local_entry(match, os.stat(match)))
+                entries += _local_entries([(match, os.stat(match))], (), policy)
         return entries
     except OSError as error:
         raise CatalogError(f"cannot list {location}: {error}") from error
 
 
-def _list_local_folder(folder: str, above: tuple[str, ...] = ()) -> list[FileEntry]:
+def _list_local_folder(
+    folder: str, policy: FileIdentityPolicy, above: tuple[str, ...] = ()
+) -> list[FileEntry]:
     with os.scandir(folder) as children:
         visible = [child for child in children if not _is_hidden(child.name)]
     folders = [child.name for child in visible if child.is_dir()]
-    entries = [
-        _local_entry(child.path, child.stat(), above) for child in visible if not child.is_dir()
-    ]
+    files = [(child.path, child.stat()) for child in visible if not child.is_dir()]
+    entries = _local_entries(files, above, policy)
     for name in _partition_folders(folder, folders, above):
-        entries += _list_local_folder(os.path.join(folder, name), (*above, name))
+        entries += _list_local_folder(os.path.join(folder, name), policy, (*above, name))
     return entries
 
 
-def _local_entry(path: str, status: os.stat_result, folders: tuple[str, ...] = ()) -> FileEntry:
+def _local_entries(
+    files: Sequence[tuple[str, os.stat_result]],
+    folders: tuple[str, ...],
+    policy: FileIdentityPolicy,
+) -> list[FileEntry]:
+    let_tick_pass(max((status.st_ctime_ns for _, status in files), default=0))
+    return [_local_entry(path, status, folders, policy) for path, status in files]
+
+
+def _local_entry(
+    path: str,
+    status: os.stat_result,
+    folders: tuple[str, ...] = (),
+    policy: FileIdentityPolicy = "strict",
+) -> FileEntry:
     if not stat.S_ISREG(status.st_mode):
         raise CatalogError(f"{path} is not a regular file; remove it or correct the location")
     return FileEntry(
         uri=os.path.realpath(path),
         num_bytes=status.st_size,
-        version=str(status.st_mtime_ns),
+        version=local_version(status, policy),
         folders=folders,
     )
 
@@ -250,11 +307,10 @@ def _list_s3_folder(filesystem: Any, folder: str, above: tuple[str, ...] = ()) -
 
 
 def _s3_entry(child: dict[str, Any], folders: tuple[str, ...] = ()) -> FileEntry:
-    version = child.get("ETag") or child.get("LastModified") or ""
     return FileEntry(
         uri=f"s3://{child['name']}",
         num_bytes=int(child["size"]),
-        version=str(version).strip('"'),
+        version=s3_version(child),
         folders=folders,
     )
 

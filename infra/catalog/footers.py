@@ -27,7 +27,7 @@ from infra.catalog.parquet_types import (
     logical_type,
     stored_columns,
 )
-from infra.storage.object_store import StorageOptions
+from infra.storage.object_store import ObjectChangedError, StorageOptions
 from planner.catalog import StatValue
 from planner.errors import CatalogError
 from planner.types import Field
@@ -96,6 +96,8 @@ def read_footer(entry: FileEntry, options: StorageOptions | None = None) -> File
         )
     except FileNotFoundError:
         raise CatalogError(f"{entry.uri}: the file vanished; run again, or restore it") from None
+    except ObjectChangedError:
+        raise CatalogError(f"{entry.uri}: the file was replaced just now; run again") from None
     except CatalogError as error:
         raise CatalogError(f"{entry.uri}: {error}") from error
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -124,7 +126,13 @@ def read_group_bounds(
         known = {column.field.name: column for column in stored_columns(metadata)}
         bounds = group_bounds(metadata, [known[name] for name in names])
         return hashlib.sha256(raw).hexdigest()[:32], bounds
-    except (FileNotFoundError, KeyError, pa.ArrowException, ValueError) as error:
+    except (
+        FileNotFoundError,
+        ObjectChangedError,
+        KeyError,
+        pa.ArrowException,
+        ValueError,
+    ) as error:
         raise CatalogError(f"{entry.uri}: its footer cannot be read ({error})") from error
 
 

@@ -18,8 +18,9 @@ from infra.catalog.file_bounds import StoredBounds, stored_bounds
 from infra.catalog.footers import FileFooter
 from infra.catalog.partitions import partition_texts
 from infra.recent_cache import RecentCache
-from infra.storage import layout
+from infra.storage import checked_json, layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
+from infra.storage.rereads import reread
 from planner.catalog import TableInfo
 from planner.chunks.chunk import Chunk, DedupTable
 from planner.encoding import encode
@@ -38,7 +39,8 @@ class FileIdentity:
     Attributes:
         uri: Canonical absolute URI: a plain absolute path, or `s3://bucket/key`.
         num_bytes: Size in bytes.
-        version: Modification time in ns since 1970 of a local file, ETag of an S3 object.
+        version: Which version of the file it is (see `infra.catalog.file_identity`); empty for
+            files of published tables and chunks, which are never written twice.
         num_rows: Rows of the file.
         row_groups: Rows of each row group; they add up to `num_rows`.
         footer_checksum: SHA-256 of the Parquet footer, 32 hex digits.
@@ -162,7 +164,8 @@ class Snapshot:
         """Return JSON text that `from_json` turns into an equal snapshot."""
         # Put together from texts of tables: that of a large one, made once, serves many runs.
         items = (f"{_dump(name)}: {table.json_text}" for name, table in sorted(self.tables.items()))
-        return f'{{"format_version": {SNAPSHOT_VERSION}, "tables": {{{", ".join(items)}}}}}'
+        text = f'{{"format_version": {SNAPSHOT_VERSION}, "tables": {{{", ".join(items)}}}}}'
+        return checked_json.seal(text)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Snapshot:
@@ -172,9 +175,11 @@ class Snapshot:
             CatalogError: The text is damaged or of another version.
         """
         try:
-            body = json.loads(text)
+            body = checked_json.load(text.encode() if isinstance(text, str) else text)
             version = body["format_version"]
             if version in _READABLE:
+                if body.keys() != {"format_version", "tables"}:
+                    raise ValueError(f"it has the keys {', '.join(body)}")
                 items = body["tables"].items()
                 return cls({name: _table_from_json(table) for name, table in items})
         except (ValueError, KeyError, TypeError, AttributeError, GraphFormatError) as error:
@@ -274,15 +279,19 @@ def load_or_take(
         StorageError: The storage refused.
     """
     key = layout.run_snapshot(run_id)
+
+    def read() -> Snapshot:
+        return Snapshot.from_json(store.read_bytes(key))
+
     try:
-        snapshot = Snapshot.from_json(store.read_bytes(key))
+        snapshot = reread(store, key, read, (CatalogError,))
     except ObjectMissingError:
         taken = take_snapshot(catalog, table_names)
         text = taken.to_json().encode()
         store.put_if_absent(key, text)
         # Read back even after a write: a racing process may have won.
         found = store.read_bytes(key)
-        snapshot = taken if found == text else Snapshot.from_json(found)
+        snapshot = taken if found == text else reread(store, key, read, (CatalogError,))
     for name in table_names:
         snapshot.table(name)
     return snapshot

@@ -25,7 +25,8 @@ class ChunkRows:
         row_end: Row after the last.
         num_rows: Rows of the whole file.
         num_bytes: Size of the whole file.
-        version: Its modification time in ns or ETag; empty if it is not to be checked.
+        version: Which version it is (`infra.catalog.file_identity`); empty if it is never written
+            twice.
         sequence: Number of the write.
         stored: Which of the needed columns the file has, by source name, with the file's types.
         may_hold_nan: Which of the stored columns may hold NaN.

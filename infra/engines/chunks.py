@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from infra.engines.chunk_inputs import ChunkInput, ChunkPart, ChunkRows
 from infra.engines.errors import InputLostError
+from infra.engines.input_files import check_file
 from infra.engines.inputs import FileRows, LeafColumn, ParquetInput, watched
-from infra.engines.parquet import check_file, read_parquet_batches
+from infra.engines.parquet import read_parquet_batches
 from infra.engines.parquet_bounds import without_bounds
 from infra.storage.object_store import StorageOptions
 from infra.storage.stores import open_store
@@ -297,8 +298,17 @@ def _arrow_batches(
     """Some columns of the rows of an Arrow IPC file.
 
     Raises:
-        InputLostError: The file has other rows than the snapshot says.
+        InputLostError: The file is damaged, or has other rows than the snapshot says.
     """
+    try:
+        yield from _read_arrow(file, columns, options)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputLostError(file.uri, f"it is damaged ({error})", True) from error
+
+
+def _read_arrow(
+    file: ChunkRows, columns: Sequence[str], options: StorageOptions
+) -> Iterator[pa.RecordBatch]:
     folder, _, name = file.uri.removeprefix("file://").rpartition("/")
     with open_store(folder, options).open_input(name) as source:
         reader = pa.ipc.open_file(source)
@@ -314,7 +324,7 @@ def _arrow_batches(
             if low < high:
                 yield batch.select(list(columns)).slice(low, high - low)
         if start != file.num_rows:
-            raise InputLostError(file.uri, f"it has {start} rows instead of {file.num_rows}")
+            raise InputLostError(file.uri, f"it has {start} rows instead of {file.num_rows}", True)
 
 
 def _numbered(batches: Iterator[pa.RecordBatch], start: int) -> Iterator[pa.RecordBatch]:

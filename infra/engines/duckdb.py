@@ -21,6 +21,7 @@ import pyarrow as pa
 from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.chunks import bind_chunks
 from infra.engines.errors import QueryError
+from infra.engines.input_files import check_file
 from infra.engines.inputs import (
     ArrowInput,
     EngineInput,
@@ -32,7 +33,7 @@ from infra.engines.inputs import (
     watched,
 )
 from infra.engines.java_functions import register_java_functions
-from infra.engines.parquet import check_file, read_parquet_batches
+from infra.engines.parquet import read_parquet_batches
 from infra.engines.parquet_bounds import leaves_out_values, without_bounds
 from infra.process_folders import ProcessFolder
 from planner.errors import StagecoachError, UnsupportedSqlError

@@ -13,21 +13,37 @@ class QueryError(StagecoachError):
 
 
 class InputLostError(StagecoachError):
-    """A file of a base table is gone or is no longer what the snapshot says.
+    """A file of a table is gone, is damaged, or is no longer what the snapshot says.
 
     Args:
         uri: The file.
         problem: What was found instead.
+        is_stored: Whether Stagecoach wrote the file for good, so that a new snapshot would name it
+            again.
+        table: The table, where it is known.
     """
 
-    def __init__(self, uri: str, problem: str) -> None:
-        super().__init__(uri, problem)
+    def __init__(self, uri: str, problem: str, is_stored: bool = False, table: str = "") -> None:
+        # All of them in `args`, so that the error survives its way from an executor.
+        super().__init__(uri, problem, is_stored, table)
         self.uri = uri
         self.problem = problem
+        self.is_stored = is_stored
+        self.table = table
+
+    def of_table(self, table: str) -> InputLostError:
+        """The same error with the table's name."""
+        return InputLostError(self.uri, self.problem, self.is_stored, table)
 
     def __str__(self) -> str:
+        of_table = f" of table '{self.table}'" if self.table else ""
+        if self.is_stored:
+            return (
+                f"file {self.uri}{of_table} cannot be read: {self.problem}; Stagecoach wrote it "
+                "and never changes it, so restore it from a backup, or write the table again"
+            )
         return (
-            f"file {self.uri} of the run's snapshot cannot be read: {self.problem}; "
+            f"file {self.uri}{of_table} of the run's snapshot cannot be read: {self.problem}; "
             "start a new run, which takes a new snapshot"
         )
 

@@ -48,7 +48,8 @@ class FileRows:
     Args:
         uri: Absolute path, or a URL.
         num_bytes: Size of the file in the run's snapshot.
-        version: Its modification time in ns or ETag there; empty if it is not to be checked.
+        version: Which version it is there (`infra.catalog.file_identity`); empty if it is never
+            written twice.
         constants: Columns that are not in the file, by source name in lower case: each value as
             text that a cast turns into it, None for NULL. They come from its partition folders.
     """

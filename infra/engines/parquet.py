@@ -14,30 +14,14 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from infra.catalog.files import stat_file
 from infra.catalog.footers import group_bounds
 from infra.catalog.parquet_types import stored_columns
 from infra.engines.errors import InputLostError
+from infra.engines.input_files import opened_unchanged
 from infra.engines.inputs import FileRows, LeafColumn, ParquetInput, leaf_schema
 from infra.engines.row_bounds import column_bounds
 from infra.engines.row_groups import read_row_groups
 from infra.storage.object_store import StorageOptions
-from infra.storage.stores import open_store
-
-
-def check_file(file: FileRows, options: StorageOptions | None = None) -> None:
-    """Look whether a file is still the one of the run's snapshot, by size and version.
-
-    Raises:
-        InputLostError: It is gone or has changed.
-        StorageError: The storage refused.
-    """
-    try:
-        found = stat_file(file.uri, options)
-    except FileNotFoundError:
-        raise InputLostError(file.uri, "there is no such file") from None
-    if file.version and (found.num_bytes, found.version) != (file.num_bytes, file.version):
-        raise InputLostError(file.uri, "it has changed since")
 
 
 def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
@@ -50,11 +34,9 @@ def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
         StorageError: The store refuses or fails.
     """
     options = StorageOptions.from_dict(leaf.storage_options)
-    for uri, parts in itertools.groupby(leaf.files, key=lambda file: file.uri):
+    for _, parts in itertools.groupby(leaf.files, key=lambda file: file.uri):
         files = list(parts)
-        check_file(files[0], options)
-        folder, _, name = uri.rpartition("/")
-        with open_store(folder, options).open_input(name) as source:
+        with opened_unchanged(files[0], options) as source:
             yield from _read_file(source, files, leaf)
 
 

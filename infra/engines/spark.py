@@ -20,9 +20,11 @@ from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.errors import QueryError, QueryFailedError
 from infra.engines.spark_query import query_frame
 from infra.errors import TaskFailedError
+from infra.runtime.read_failures import new_failure_key, take_failure
 from infra.runtime.task_spec import InputSpec, ScanInput, TaskReport, TaskSpec
 from infra.spark.guard.plan_guard import REFUSAL, refused
 from infra.spark.session import is_connect
+from infra.storage.stores import store_from_dict
 from planner.errors import StagecoachError
 from planner.expressions import Literal
 from planner.syntax.text import SparkText
@@ -138,9 +140,10 @@ def run_sql(
         QueryFailedError: Spark refuses the SQL or fails on the data.
         TaskFailedError: Spark itself failed.
     """
+    failure_key = new_failure_key(spec.fingerprint)
     try:
         for name, leaf in views.items():
-            _leaf_frame(spark, spec, leaf).createOrReplaceTempView(_quote(name))
+            _leaf_frame(spark, spec, leaf, failure_key).createOrReplaceTempView(_quote(name))
         frame = query_frame(spark, text, parameters)
         if len(frame.columns) != len(spec.fragment_types):
             raise QueryError(
@@ -148,9 +151,14 @@ def run_sql(
             )
         named = frame.toDF(*(f"c{i}" for i in range(len(spec.fragment_types))))
         written = named.mapInArrow(_write_function({**spec.to_dict(), "inputs": []}), REPORT_SCHEMA)
-        return _collect(written, spec.stage_name)
+        return _reports(row["report"] for row in written.collect())
     except SPARK_ERRORS as error:
-        raise explain_error(error, spec.query, spec.stage_name) from error
+        failure = take_failure(store_from_dict(spec.settings.store), failure_key)
+        if failure is None:
+            raise explain_error(error, spec.query, spec.stage_name) from error
+        if failure.kind == "query":  # of an input, which no other form of the query would mend
+            raise TaskFailedError(spec.stage_name, None, str(failure.args[0])) from error
+        raise failure.to_error(spec.stage_name, None) from error
 
 
 def analyze(
@@ -192,8 +200,16 @@ def explain_error(
         return refused(text.partition(REFUSAL)[2].splitlines()[0])
     if isinstance(error, AnalysisException) or state[:2] in _QUERY_STATES:
         return QueryFailedError(query, condition, text)
-    first_line = (text.splitlines() or [""])[0]
-    return TaskFailedError(stage, None, f"Spark failed with {condition}: {first_line}")
+    return TaskFailedError(stage, None, f"Spark failed with {condition}: {_main_line(text)}")
+
+
+def _main_line(text: str) -> str:
+    """The line that says what is wrong: the first, or the last of a Python traceback below it."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    if not lines[0].endswith(":"):
+        return lines[0]
+    told = (line for line in reversed(lines[1:]) if not line.startswith(("SQLSTATE", "at ")))
+    return f"{lines[0]} {next(told, 'it says nothing more')}"
 
 
 def _write_function(
@@ -217,21 +233,29 @@ def _write_function(
 
 
 def _read_function(
-    payload: dict[str, Any],
+    payload: dict[str, Any], failure_key: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from infra.runtime.read_failures import keep_failure
         from infra.runtime.task_inputs import read_input
         from infra.runtime.task_spec import TaskSpec
+        from infra.storage.stores import store_from_dict
 
         spec = TaskSpec.from_dict(payload)
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                yield from read_input(spec, index)
+                try:
+                    yield from read_input(spec, index)
+                except Exception as error:
+                    keep_failure(store_from_dict(spec.settings.store), failure_key, error)
+                    raise
 
     return read
 
 
-def _leaf_frame(spark: SparkSession, spec: TaskSpec, leaf: InputSpec) -> DataFrame:
+def _leaf_frame(
+    spark: SparkSession, spec: TaskSpec, leaf: InputSpec, failure_key: str
+) -> DataFrame:
     fields = tuple(Field(c.name, c.dtype) for c in leaf.columns)
     if isinstance(leaf, ScanInput):
         if not leaf.files:
@@ -244,7 +268,9 @@ def _leaf_frame(spark: SparkSession, spec: TaskSpec, leaf: InputSpec) -> DataFra
         leaf = leaf.spread()
     parts = max(1, _num_parts(leaf))
     payload = TaskSpec(**{**vars(spec), "inputs": (leaf,)}).to_dict()
-    return spark.range(0, parts, 1, parts).mapInArrow(_read_function(payload), _ddl(fields))
+    return spark.range(0, parts, 1, parts).mapInArrow(
+        _read_function(payload, failure_key), _ddl(fields)
+    )
 
 
 def _num_parts(leaf: InputSpec) -> int:

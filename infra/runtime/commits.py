@@ -89,7 +89,7 @@ def pinned_manifest(context: StageContext, stage_id: int, pointer: StagePointer)
         ManifestError: It is gone, or another commit took its place.
     """
     name = context.stage_name(stage_id)
-    manifest = load_manifest(context.store, pointer.fingerprint, stage=name)
+    manifest = load_manifest(context.store, pointer.fingerprint, stage=name, expected=True)
     uri = context.store.uri(layout.manifest(pointer.fingerprint))
     if manifest is None:
         raise ManifestError(name, uri, "not found")

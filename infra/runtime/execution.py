@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from infra.catalog.snapshot import Snapshot
 from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.chunks import chunk_file
-from infra.engines.errors import QueryError, QueryFailedError, StageCanceledError
-from infra.engines.parquet import check_file
+from infra.engines.errors import InputLostError, QueryError, QueryFailedError, StageCanceledError
+from infra.engines.input_files import check_file
 from infra.engines.spark import run_sql, run_tasks
 from infra.errors import TaskFailedError
 from infra.runtime.adaptive.decision import Decision
@@ -293,8 +293,10 @@ def _run_sql(
         _raise_failure(attempt, reports)
         # Spark reads whatever is there by that name; afterwards, so that it was the same till then.
         _check_files(attempt, views)
+    except InputLostError as error:
+        raise _with_table(attempt, error) from error
     except TaskFailedError:
-        # Spark passes on the text of an error in a reading task, not its class: look ourselves.
+        # Spark itself says only that a file cannot be read: look which.
         _raise_lost_input(attempt, views)
         raise
     except QueryError as error:
@@ -345,6 +347,8 @@ def _raise_failure(attempt: Attempt, reports: Sequence[TaskReport]) -> None:
     for report in sorted(failed, key=lambda r: r.failure is not None and r.failure.kind == "query"):
         if report.failure is not None:
             error = report.failure.to_error(attempt.stage_name, report.task_index)
+            if isinstance(error, InputLostError):
+                error = _with_table(attempt, error)
             write_stage_log(attempt.store, attempt.run_id, attempt.stage.stage_id, error, reports)
             raise error
 
@@ -361,9 +365,20 @@ def _check_files(attempt: Attempt, views: Mapping[str, InputSpec]) -> None:
     files = [file for view in views.values() if isinstance(view, ScanInput) for file in view.files]
     chunks = (v for v in views.values() if isinstance(v, ChunkInput))
     files += dict.fromkeys(chunk_file(file) for view in chunks for file in view.files)
-    with ThreadPoolExecutor(_FILE_CHECKS) as threads:
-        for _ in threads.map(lambda file: check_file(file, options), files):
-            pass
+    try:
+        with ThreadPoolExecutor(_FILE_CHECKS) as threads:
+            for _ in threads.map(lambda file: check_file(file, options), files):
+                pass
+    except InputLostError as error:
+        raise _with_table(attempt, error) from error
+
+
+def _with_table(attempt: Attempt, error: InputLostError) -> InputLostError:
+    """The error with the name of the table whose file it is about."""
+    for table in attempt.snapshot.tables.values():
+        if any(file.uri == error.uri for file in table.files):
+            return error.of_table(table.table)
+    return error
 
 
 def _renumbered(reports: Sequence[TaskReport]) -> Iterator[TaskReport]:

@@ -59,7 +59,9 @@ def first_rows(store: ObjectStore, graph: StageGraph, run_id: str, limit: int) -
     """
     pointer = read_pointer(store, run_id, graph.head.stage_id)
     stage = f"{graph.query}/stage_{graph.head.stage_id}"
-    manifest = load_manifest(store, pointer.fingerprint, stage=stage) if pointer else None
+    manifest = (
+        load_manifest(store, pointer.fingerprint, stage=stage, expected=True) if pointer else None
+    )
     if pointer is None or manifest is None:
         raise StorageError(f"the result of '{graph.query}' is not in storage; run it again")
     columns = pointer.fields or graph.result

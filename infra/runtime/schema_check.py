@@ -6,7 +6,6 @@ differs means that the plan is wrong, so the query is handed to Spark as it stan
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -17,8 +16,9 @@ from typing import TYPE_CHECKING
 from infra.engines.spark import analyze
 from infra.runtime.fingerprint import digest, package_version
 from infra.spark.session import isolated_session
-from infra.storage import layout
+from infra.storage import checked_json, layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
+from infra.storage.rereads import reread
 from planner.expressions import Literal
 from planner.parse import spark_text
 from planner.stages import StageGraph
@@ -94,15 +94,23 @@ def check_schema(
         TaskFailedError: Spark itself failed.
     """
     address = layout.analysis(_key(graph, parameters))
+
+    def read() -> list[tuple[str, str]]:
+        found = checked_json.load(store.read_bytes(address))
+        return [(name, kind) for name, kind in found["columns"]]
+
+    damaged = (ValueError, TypeError, KeyError)
     try:
-        columns = [(name, kind) for name, kind in json.loads(store.read_bytes(address))["columns"]]
-    except ObjectMissingError:
+        columns = reread(store, address, read, damaged)
+    except (ObjectMissingError, *damaged) as error:
+        if not isinstance(error, ObjectMissingError):
+            log.warning("%s is damaged (%s) and is made again", store.uri(address), error)
         with isolated_session(spark(), graph.time_zone) as session:
             text = spark_text(graph.sql)
             columns = analyze(session, graph.query, text, graph.tables, parameters)
         # What the answer is of, for gc.
         found = {"columns": columns, "plan": graph.plan_hash, "query": graph.query}
-        store.write_bytes(address, json.dumps(found, ensure_ascii=False).encode())
+        store.write_bytes(address, checked_json.dump(found))
     return _compare(graph, tuple(columns))
 
 

@@ -21,7 +21,9 @@ import pyarrow as pa
 from infra.engines.bloom import BloomStep
 from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.chunk_steps import run_in_steps
+from infra.engines.chunks import chunk_file
 from infra.engines.errors import QueryError
+from infra.engines.input_files import check_local_files
 from infra.engines.inputs import (
     ArrowInput,
     EngineInput,
@@ -33,6 +35,7 @@ from infra.engines.trial import MIN_TRIED_ROWS, count_groups, predicted_share
 from infra.runtime.stage_log import captured_lines, error_lines
 from infra.runtime.task_inputs import TaskMeter, database_settings, engine_input, known_rows
 from infra.runtime.task_spec import (
+    ScanInput,
     ShuffleInput,
     TaskFailure,
     TaskReport,
@@ -68,12 +71,25 @@ def run_task(spec: TaskSpec, attempt: int = 0) -> TaskReport:
     failure: TaskFailure | None = None
     with captured_lines() as lines:
         try:
-            file = _run(spec, token, meter)
+            try:
+                file = _run(spec, token, meter)
+            except QueryError:
+                _check_inputs(spec)  # a file that changes while it is read looks damaged
+                raise
         except Exception as error:
             log.debug("%s, task %d failed", spec.stage_name, spec.task_index, exc_info=True)
             lines.extend(error_lines(error))
             failure = TaskFailure.of(error)
     return _report(spec, token, meter, file, failure, tuple(lines))
+
+
+def _check_inputs(spec: TaskSpec) -> None:
+    """Look whether the table files that were read are still those of the snapshot."""
+    for leaf in spec.inputs:
+        if isinstance(leaf, ScanInput):
+            check_local_files(leaf.files)
+        elif isinstance(leaf, ChunkInput):
+            check_local_files(map(chunk_file, leaf.files))
 
 
 def write_batches(
@@ -153,6 +169,8 @@ def _run(spec: TaskSpec, attempt: str, meter: TaskMeter) -> MapFile:
             started = time.perf_counter()
             writer.write(batch)
             meter.write_seconds += time.perf_counter() - started
+        # DuckDB opens a file for each scan of it; here all of them are over.
+        _check_inputs(spec)
         started = time.perf_counter()
         file = writer.close()
         meter.write_seconds += time.perf_counter() - started

@@ -214,7 +214,7 @@ def pinned_manifest(store: ObjectStore, spec: ShuffleInput) -> Manifest:
         ManifestError: It is gone, or another commit took its place.
     """
     uri = store.uri(layout.manifest(spec.fingerprint))
-    found = load_manifest(store, spec.fingerprint, stage=spec.stage)
+    found = load_manifest(store, spec.fingerprint, stage=spec.stage, expected=True)
     if found is None:
         raise ManifestError(spec.stage, uri, "not found")
     if found.manifest_hash != spec.manifest_hash:

@@ -22,6 +22,7 @@ from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
 from infra.shuffle.sorted_blocks import SortedBlocks, append_blocks
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
+from infra.storage.rereads import reread
 from planner.errors import StagecoachError
 
 if TYPE_CHECKING:
@@ -102,26 +103,35 @@ def _commit(store: ObjectStore, manifest: Manifest, index: bytes) -> Manifest:
 
 
 def load_manifest(
-    store: ObjectStore, fingerprint: str, *, stage: str | None = None
+    store: ObjectStore, fingerprint: str, *, stage: str | None = None, expected: bool = False
 ) -> Manifest | None:
     """Return the committed manifest, or `None` if the stage is not committed.
+
+    What is damaged is read again a few times on an object store; see `infra.storage.rereads`.
 
     Args:
         store: Where to look.
         fingerprint: The stage's fingerprint.
         stage: Name of the stage for error messages; the fingerprint if left out.
+        expected: Whether it is known to be committed, so that a manifest that is missing is asked
+            for again, too.
 
     Raises:
         ManifestError: There is a manifest, but it is damaged.
         ManifestVersionError: Another version wrote it.
     """
     key = layout.manifest(fingerprint)
+    name = stage or f"the stage with fingerprint {fingerprint}"
+    passing = (ManifestError, ManifestVersionError)
     try:
-        text = store.read_bytes(key)
+        manifest = reread(
+            store,
+            key,
+            lambda: Manifest.from_json(store.read_bytes(key), stage=name, uri=store.uri(key)),
+            (*passing, ObjectMissingError) if expected else passing,
+        )
     except ObjectMissingError:
         return None
-    name = stage or f"the stage with fingerprint {fingerprint}"
-    manifest = Manifest.from_json(text, stage=name, uri=store.uri(key))
     if manifest.fingerprint != fingerprint:
         problem = f"the manifest of another stage (fingerprint {manifest.fingerprint})"
         raise ManifestError(name, store.uri(key), problem)
@@ -179,8 +189,13 @@ def load_index(
     hi = manifest.num_partitions if hi is None else hi
     key = layout.shuffle_file(manifest.fingerprint, manifest.index_name)
     try:
-        return index_file.read_index(
-            store, key, manifest.index_slices, num_files=len(manifest.files), lo=lo, hi=hi
+        return reread(
+            store,
+            key,
+            lambda: index_file.read_index(
+                store, key, manifest.index_slices, num_files=len(manifest.files), lo=lo, hi=hi
+            ),
+            (ObjectMissingError, index_file.IndexDamagedError),
         )
     except ObjectMissingError as error:
         raise ManifestError(manifest.stage_name, store.uri(key), "index not found") from error
@@ -199,7 +214,8 @@ def load_blocks(store: ObjectStore, manifest: Manifest) -> SortedBlocks | None:
         return None
     key = layout.shuffle_file(manifest.fingerprint, manifest.index_name)
     try:
-        return manifest.blocks.read(store, key)
+        blocks = manifest.blocks
+        return reread(store, key, lambda: blocks.read(store, key), (ObjectMissingError, ValueError))
     except ObjectMissingError as error:
         raise ManifestError(manifest.stage_name, store.uri(key), "index not found") from error
     except ValueError as error:

@@ -17,6 +17,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from infra.storage.object_store import ObjectMissingError, ObjectStore
+from infra.storage.rereads import reread
 from planner.errors import StagecoachError
 
 DEFAULT_MEMORY_BYTES = 128 << 20
@@ -290,7 +291,13 @@ class _ReadAhead:
 def _get_bytes(store: ObjectStore, get: _Get) -> pa.Buffer:
     request = get.ranges[0]
     try:
-        body = store.read_bytes(get.key, get.offset, get.length)
+        # A manifest names the file, so it is there.
+        body = reread(
+            store,
+            get.key,
+            lambda: store.read_bytes(get.key, get.offset, get.length),
+            (ObjectMissingError,),
+        )
     except ObjectMissingError as error:
         raise RangeLostError(request, "not found") from error
     if len(body) != get.length:

@@ -27,7 +27,8 @@ from infra.storage.object_store import (
     check_key,
     redact_url,
 )
-from infra.storage.retries import is_passing, retrying
+from infra.storage.rereads import RECENT_WRITES
+from infra.storage.retries import is_passing, is_precondition_failure, retrying
 
 logger = logging.getLogger(__name__)
 
@@ -72,9 +73,9 @@ class FsspecStore:
         end = None if length is None else start + length
         path = self._path(key)
         if offset is None and length is None:
-            return self._call("read", key, lambda: self.filesystem.cat_file(path))
+            return self._read("read", key, lambda: self.filesystem.cat_file(path))
         try:
-            return self._call(
+            return self._read(
                 "read", key, lambda: self.filesystem.cat_file(path, start=start, end=end)
             )
         except StorageError as error:
@@ -94,14 +95,21 @@ class FsspecStore:
 
         Several threads may `read_at` it at the same time.
         """
+        return self.open_described(key)[0]
+
+    def open_described(self, key: str) -> tuple[pa.NativeFile, dict[str, Any]]:
+        """Return what `open_input` does, and what the store says of the object.
+
+        On S3 every read is of the object that this describes, or an `ObjectChangedError`.
+        """
         path = self._path(key)
-        details = self._call("read the size of", key, lambda: self.filesystem.info(path))
-        return _RangedFile(_Reader(self, key, details))
+        details = self._read("read the size of", key, lambda: self.filesystem.info(path))
+        return _RangedFile(_Reader(self, key, details)), details
 
     def size(self, key: str) -> int:
         """Return the size of the object in bytes."""
         path = self._path(key)
-        return int(self._call("read the size of", key, lambda: self.filesystem.info(path))["size"])
+        return int(self._read("read the size of", key, lambda: self.filesystem.info(path))["size"])
 
     def exists(self, key: str) -> bool:
         """Return whether the object exists."""
@@ -116,6 +124,7 @@ class FsspecStore:
         path = self._path(key)
         if not self._filesystems.has_folders:
             self._call("write", key, lambda: self.filesystem.pipe_file(path, data))
+            RECENT_WRITES.add(self._name(key))
             return
         self._make_folder(key, path)
         target = _temporary(path)
@@ -125,6 +134,7 @@ class FsspecStore:
         except BaseException:
             self._remove_quietly(key, target)
             raise
+        RECENT_WRITES.add(self._name(key))
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """Write the object unless there is one, with `If-None-Match` where it is honoured."""
@@ -137,14 +147,16 @@ class FsspecStore:
         try:
             self._again(lambda: self.filesystem.pipe_file(path, data, mode="create"), "write", key)
         except Exception as error:  # noqa: BLE001 -- whatever it raises
-            if not isinstance(error, FileExistsError) and not _is_precondition_failure(error):
+            if not isinstance(error, FileExistsError) and not is_precondition_failure(error):
                 raise self._explain("write", key, error) from None
+            RECENT_WRITES.add(self._name(key))  # the server says that it is there
             # A request that was sent twice, because no answer came the first time, is refused
             # because of itself.
             try:
                 return self.read_bytes(key) == data
             except ObjectMissingError:
                 return False
+        RECENT_WRITES.add(self._name(key))
         return True
 
     @contextmanager
@@ -163,6 +175,7 @@ class FsspecStore:
             self._complete(key, file)
             if not is_atomic:
                 self._call("write", key, lambda: _move(self.filesystem, target, path))
+            RECENT_WRITES.add(self._name(key))
         except BaseException:
             self._discard(key, file)
             if not is_atomic:
@@ -173,6 +186,8 @@ class FsspecStore:
         """Remove the objects, in bulk where the store can."""
         if not keys:
             return
+        for key in keys:
+            RECENT_WRITES.discard(self._name(key))
         if self._is_s3:
             for start in range(0, len(keys), _MAX_DELETES):
                 self._delete_batch(keys[start : start + _MAX_DELETES])
@@ -256,6 +271,20 @@ class FsspecStore:
                     elif item["name"].rstrip("/") != current:
                         folders.append(item["name"].rstrip("/"))
         return found
+
+    def _name(self, key: str) -> str:
+        """What tells an object from all others of all stores."""
+        return f"{self._options.endpoint_url} {self._url}/{key}"
+
+    def _read(self, action: str, key: str, function: Callable[[], _T]) -> _T:
+        """Make a request for an object; one that was just written here cannot be missing."""
+        return RECENT_WRITES.read(
+            self._name(key),
+            lambda: self._call(action, key, function),
+            ObjectMissingError,
+            self._options.retry_seconds,
+            lambda: self.uri(key),
+        )
 
     def _call(self, action: str, key: str, function: Callable[[], _T], *, again: bool = True) -> _T:
         """Make a request, with retries if it may be repeated."""
@@ -370,7 +399,8 @@ class _Sink:
 class _Reader(io.RawIOBase):
     """A random-access file whose every read is one ranged request with the store's retries.
 
-    On S3 all of them are of the object that was there when it was opened.
+    On S3 all of them are of the object that was there when it was opened: a read of another one is
+    an `ObjectChangedError`.
     """
 
     def __init__(self, store: FsspecStore, key: str, details: dict[str, Any]) -> None:
@@ -433,13 +463,6 @@ class _DeleteRefusedError(OSError):
     def __init__(self, entry: dict[str, Any]) -> None:
         super().__init__(f"{entry.get('Code')}: {entry.get('Message')}")
         self.response = {"Error": {"Code": entry.get("Code"), "Message": entry.get("Message")}}
-
-
-def _is_precondition_failure(error: BaseException) -> bool:
-    """Return whether S3 answered 412 (there is an object) or 409 (a racing write)."""
-    response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
-    code = str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
-    return code in ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 
 
 def _make_folder(filesystem: Any, folder: str) -> None:

@@ -22,10 +22,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FsyncPolicy = Literal["never", "commit", "all"]
+FileIdentityPolicy = Literal["strict", "portable"]
 
 
 class ObjectMissingError(StorageError):
     """An object that was asked for by its key does not exist."""
+
+
+class ObjectChangedError(StorageError):
+    """An object was replaced between two requests that must see the same one."""
+
+    retryable = False
 
 
 class ByteSink(Protocol):
@@ -59,6 +66,10 @@ class StorageOptions:
             away) are tried again for so long, with growing waits; 0 tries once.
         filesystem_options: Arguments by name for the fsspec file system of any other URL than
             `s3://` and local ones (`token`, `account_name`, …), never shown.
+        file_identity: How local files of base tables are told from files that took their place:
+            `strict` by inode, change time, modification time and size; `portable` by modification
+            time and size only, for file systems (some of FUSE) whose inodes or change times differ
+            between hosts or mounts.
     """
 
     endpoint_url: str | None = None
@@ -73,6 +84,7 @@ class StorageOptions:
     timeout_seconds: float = 15.0
     retry_seconds: float = 60.0
     filesystem_options: Mapping[str, Any] | None = field(default=None, repr=False, hash=False)
+    file_identity: FileIdentityPolicy = "strict"
 
     def __post_init__(self) -> None:
         secrets.register(self.secret_key, self.session_token, self.access_key)

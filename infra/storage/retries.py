@@ -115,6 +115,13 @@ def answer_of(error: BaseException) -> tuple[str, int]:
     return "", 0
 
 
+def is_precondition_failure(error: BaseException) -> bool:
+    """Whether S3 answered 412 (a condition of the request fails) or 409 (a racing write)."""
+    response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
+    code = str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
+    return code in ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
+
+
 def wait_seconds(attempt: int) -> float:
     """How long to wait after the try with this number, from 0: doubled each time, with jitter."""
     bound = min(FIRST_WAIT_SECONDS * 2.0**attempt, MAX_WAIT_SECONDS)

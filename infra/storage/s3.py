@@ -28,11 +28,13 @@ from fsspec.asyn import sync_wrapper
 from s3fs import S3FileSystem
 
 from infra.errors import StorageError, StorageRefusedError
+from infra.storage.object_store import ObjectChangedError
 from infra.storage.retries import (
     NoAnswerError,
     ShortBodyError,
     SlowAnswerError,
     is_passing,
+    is_precondition_failure,
     wait_seconds,
 )
 from infra.storage.secrets import redact_urls
@@ -100,21 +102,41 @@ class BoundedS3FileSystem(S3FileSystem):
         if_match: str | None = None,
         **_: Any,
     ) -> bytes:
-        """Return an object, or a range of it, in one request, whole or not at all."""
+        """Return an object, or a range of it, in one request, whole or not at all.
+
+        Args:
+            path: The object.
+            version_id: Which version of it.
+            start: The first byte.
+            end: The byte after the last.
+            if_match: ETag that it must have. The answer's is compared as well, because not every
+                server heeds the condition.
+
+        Raises:
+            ObjectChangedError: It has another ETag.
+        """
         bucket, key, version = self.split_path(path)
         arguments: dict[str, Any] = {"Bucket": bucket, "Key": key}
         if version_id or version:
             arguments["VersionId"] = version_id or version
         if if_match:
-            arguments["IfMatch"] = if_match
+            arguments["IfMatch"] = f'"{if_match.strip(chr(34))}"'
         ranged = start is not None or end is not None
         if ranged:
             arguments["Range"] = await self._process_limits(path, start, end)
 
         async def fetch() -> bytes:
-            response = await self._call_s3("get_object", **arguments)
+            try:
+                response = await self._call_s3("get_object", **arguments)
+            except Exception as error:
+                if if_match and is_precondition_failure(error):
+                    raise ObjectChangedError(_changed(path)) from None
+                raise
             body = response["Body"]
             try:
+                found = response.get("ETag")
+                if if_match and found and found.strip('"') != if_match.strip('"'):
+                    raise ObjectChangedError(_changed(path))
                 content = await self._read_body(body)
             finally:
                 body.close()
@@ -269,6 +291,10 @@ def _aws_configuration(
     nested = scoped.get("s3")
     addressing = nested.get("addressing_style") if isinstance(nested, dict) else None
     return endpoint, addressing
+
+
+def _changed(path: str) -> str:
+    return f"s3://{path.removeprefix('s3://')} was replaced by another object while it was read"
 
 
 def _checked(content: bytes, response: Any, start: int | None, end: int | None) -> bytes:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import json
 import logging
 import os
 from collections import defaultdict
@@ -20,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from infra.errors import StorageError
-from infra.storage import layout
+from infra.storage import checked_json, layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from infra.tables.log import read_version
 from infra.tables.version import TableVersion, TableVersionError
@@ -91,7 +90,7 @@ def snapshot_uris(store: ObjectStore, key: str) -> set[str]:
         StorageError: The snapshot is damaged, so what the run reads is not known.
     """
     try:
-        body = json.loads(store.read_bytes(key))
+        body = checked_json.load(store.read_bytes(key))
         tables = body.get("tables", {}).values()
         return {file["uri"] for table in tables for file in table["files"]}
     except ObjectMissingError:

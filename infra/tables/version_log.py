@@ -31,6 +31,7 @@ from typing import Generic, Protocol, TypeVar
 from infra.errors import StorageError
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
+from infra.storage.rereads import reread
 from infra.tables.version import TableVersionError
 
 log = logging.getLogger(__name__)
@@ -194,10 +195,14 @@ class VersionLog(Generic[V]):
     def _read(self, number: int) -> V | None:
         key = layout.log_version(self.folder, number)
         try:
-            text = self.store.read_bytes(key)
+            version = reread(
+                self.store,
+                key,
+                lambda: self.parse(self.store.read_bytes(key), self.store.uri(key)),
+                (TableVersionError,),
+            )
         except ObjectMissingError:
             return None
-        version = self.parse(text, self.store.uri(key))
         if (version.table.lower(), version.number) != (self.table.lower(), number):
             raise TableVersionError(
                 f"{self.store.uri(key)} is version {version.number} of table '{version.table}'; "

@@ -157,7 +157,7 @@ def run_write_task(task: WriteTask, attempt: int = 0) -> WriteReport:
 
 def _write(task: WriteTask, attempt: int) -> list[TableFile]:
     store = store_from_dict(task.store)
-    manifest = load_manifest(store, task.fingerprint, stage=task.stage)
+    manifest = load_manifest(store, task.fingerprint, stage=task.stage, expected=True)
     if manifest is None or manifest.manifest_hash != task.manifest_hash:
         problem = "not found" if manifest is None else "replaced by another commit since"
         raise ManifestError(task.stage, store.uri(layout.manifest(task.fingerprint)), problem)

@@ -56,7 +56,7 @@ class Chunk:
         uri: Where the file is: an absolute path or a URL.
         store: Which storage the file is in, such as `file` or `s3://bucket`; files of different
             stores are not read by the same scan.
-        file_version: Modification time in ns or ETag of the file; empty if it is not to be checked.
+        file_version: Which version of the file it is; empty if it is never written twice.
         num_rows: Rows of the file.
         num_bytes: Size of the file.
         row_groups: Rows of each row group or record batch, in file order; empty where unknown.

@@ -26,6 +26,7 @@ from infra.engines.spark_query import literal_column
 from infra.errors import TaskFailedError
 from infra.runtime.jobs import cancel_stage, job_tag, tagged_job, was_canceled
 from infra.runtime.task_spec import ScanInput, ShuffleInput, TaskSettings, TaskSpec
+from infra.shuffle.manifest import ManifestError
 from infra.shuffle.map_file import OutputPartitioning
 from infra.spark.code_archive import code_zip
 from infra.spark.session import isolated_session
@@ -125,7 +126,7 @@ def test_a_lost_input_is_not_a_mistake_of_the_query(spark: SparkSession, spec: T
         low=0,
         high=2,
     )
-    with isolated_session(spark, "UTC") as session, pytest.raises(TaskFailedError):
+    with isolated_session(spark, "UTC") as session, pytest.raises(ManifestError, match="q/stage_9"):
         run_sql(
             session,
             with_sql(spec, "SELECT * FROM in_0", BIGINT),
