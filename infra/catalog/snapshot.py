@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, runtime_checkable
+
+import google_crc32c
 
 from infra.catalog.file_bounds import StoredBounds, stored_bounds
 from infra.catalog.footers import FileFooter
@@ -25,10 +28,16 @@ from planner.chunks.chunk import Chunk, DedupTable
 from planner.encoding import encode
 from planner.errors import CatalogError, GraphFormatError
 from planner.serde import decode
+from planner.stages import FORMAT_VERSION
 from planner.types import Field
 
-SNAPSHOT_VERSION = 3
-_READABLE = (2, 3)  # version 2 has no bounds of columns: no file is left out by them
+SNAPSHOT_VERSION = 4
+_READABLE = (2, 3, 4)
+"""Version 2 has no bounds of columns: no file is left out by them. Versions 2 and 3 have no
+checksum of their own, and none of column chunks."""
+
+
+_SEAL = re.compile(r'\{"checksum": "([0-9a-f]{8})", ')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +53,8 @@ class FileIdentity:
         footer_checksum: SHA-256 of the Parquet footer, 32 hex digits.
         partition: Values of the table's partition columns as its folders spell them, None for NULL.
         bounds: What the footer says of each stored column, in file order; none where unknown.
+        checksums: Those of its column chunks, packed (`infra.integrity.checksums`); empty for a
+            user's own file.
     """
 
     uri: str
@@ -54,6 +65,7 @@ class FileIdentity:
     footer_checksum: str
     partition: tuple[str | None, ...] = ()
     bounds: tuple[StoredBounds, ...] = ()
+    checksums: str = ""
 
     @classmethod
     def from_footer(cls, footer: FileFooter) -> FileIdentity:
@@ -67,6 +79,7 @@ class FileIdentity:
             footer_checksum=footer.checksum,
             partition=partition_texts(footer.entry),
             bounds=stored_bounds(footer.columns, footer.summaries),
+            checksums=footer.column_checksums,
         )
 
     @classmethod
@@ -78,7 +91,8 @@ class FileIdentity:
             version=chunk.file_version,
             num_rows=chunk.num_rows,
             row_groups=chunk.row_groups,
-            footer_checksum="",
+            footer_checksum=chunk.checksum,
+            checksums=chunk.checksums,
         )
 
 
@@ -162,7 +176,8 @@ class Snapshot:
         """Return JSON text that `from_json` turns into an equal snapshot."""
         # Put together from texts of tables: that of a large one, made once, serves many runs.
         items = (f"{_dump(name)}: {table.json_text}" for name, table in sorted(self.tables.items()))
-        return f'{{"format_version": {SNAPSHOT_VERSION}, "tables": {{{", ".join(items)}}}}}'
+        rest = f'"format_version": {SNAPSHOT_VERSION}, "tables": {{{", ".join(items)}}}}}'
+        return f'{{"checksum": "{_checksum(rest)}", {rest}'
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Snapshot:
@@ -172,11 +187,15 @@ class Snapshot:
             CatalogError: The text is damaged or of another version.
         """
         try:
+            text = text if isinstance(text, str) else text.decode()
+            is_sealed = _is_sealed(text)
             body = json.loads(text)
             version = body["format_version"]
+            if version == SNAPSHOT_VERSION and not is_sealed:
+                raise ValueError("its checksum is missing")
             if version in _READABLE:
                 items = body["tables"].items()
-                return cls({name: _table_from_json(table) for name, table in items})
+                return cls({name: _table_from_json(table, version) for name, table in items})
         except (ValueError, KeyError, TypeError, AttributeError, GraphFormatError) as error:
             raise CatalogError(
                 f"the snapshot of the run is damaged ({error}); start a new run"
@@ -288,6 +307,23 @@ def load_or_take(
     return snapshot
 
 
+def _is_sealed(text: str) -> bool:
+    """Whether a text begins with its own checksum.
+
+    Raises:
+        ValueError: It does, and has another one.
+    """
+    if (found := _SEAL.match(text)) is None:
+        return False
+    if found[1] != _checksum(text[found.end() :]):
+        raise ValueError("its checksum does not fit")
+    return True
+
+
+def _checksum(text: str) -> str:
+    return f"{google_crc32c.value(text.encode()):08x}"
+
+
 def _dump(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
@@ -305,7 +341,9 @@ def _table_to_json(table: TableSnapshot) -> dict[str, Any]:
     return body
 
 
-def _table_from_json(body: dict[str, Any]) -> TableSnapshot:
+def _table_from_json(body: dict[str, Any], version: int) -> TableSnapshot:
+    # Chunks of older snapshots have no checksums, as plans of older formats lack fields.
+    decoded = partial(decode, version=FORMAT_VERSION if version == SNAPSHOT_VERSION else 1)
     files = (
         FileIdentity(
             **{
@@ -324,5 +362,5 @@ def _table_from_json(body: dict[str, Any]) -> TableSnapshot:
         native_reason=body["native_reason"],
         version=body.get("version"),
         dedup=decode(body["dedup"]) if "dedup" in body else None,
-        chunks=decode(body["chunks"]) if "dedup" in body else (),
+        chunks=decoded(body["chunks"]) if "dedup" in body else (),
     )

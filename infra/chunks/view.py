@@ -92,6 +92,8 @@ def _chunk(store: ObjectStore, chunk: StoredChunk) -> Chunk:
             _range(field.name, field.dtype, summary)
             for field, summary in zip(chunk.columns, chunk.summaries, strict=True)
         ),
+        checksum=chunk.checksum,
+        checksums=chunk.checksums,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from infra.catalog.catalog import TableSource
@@ -227,6 +227,10 @@ class PublishedCatalog:
                     f"table '{version.table}': {footer.entry.uri} is not the file that version "
                     f"{version.number} names; restore it, or publish the table again"
                 )
+        footers = tuple(
+            replace(footer, column_checksums=file.checksums)
+            for file, footer in zip(version.files, footers, strict=True)
+        )
         return tuple(sorted(footers, key=lambda footer: footer.entry.uri))
 
 
