@@ -91,8 +91,7 @@ class FileIdentity:
             version=chunk.file_version,
             num_rows=chunk.num_rows,
             row_groups=chunk.row_groups,
-            footer_checksum=chunk.checksum,
-            checksums=chunk.checksums,
+            footer_checksum="",
         )
 
 

@@ -51,8 +51,7 @@ class ChunkFile:
         self._output = store.open_output(layout.chunk_file(name))
         self._row_groups: list[int] = []
         self._starts: list[pa.Table] = []
-        self._bounds: list[int] = []  # where its record batches start
-        self._end = 0
+        self._bounds: list[int] = []  # where its record batches end
         self._sink: TailSink
         self._writer: Any
 
@@ -77,7 +76,6 @@ class ChunkFile:
         if error is None:
             try:
                 self._sink.keep_tail()
-                self._end = self._sink.num_bytes
                 self._writer.close()
             except BaseException as raised:
                 self._output.__exit__(type(raised), raised, raised.__traceback__)
@@ -92,9 +90,8 @@ class ChunkFile:
         """Add rows."""
         for start in range(0, rows.num_rows, ROW_GROUP_ROWS):
             part = rows.slice(start, ROW_GROUP_ROWS).combine_chunks()
-            # The schema is written with the first rows at the latest.
-            self._bounds.append(self._sink.num_bytes)
             self._writer.write_table(part)
+            self._bounds.append(self._sink.num_bytes)
             self._row_groups.append(part.num_rows)
             self._starts.append(part.take([0]))  # and not a slice, which would keep all of it
 
@@ -126,8 +123,8 @@ class ChunkFile:
         )
 
     def _segments(self) -> str:
-        """Checksums of the parts of an Arrow file: around its record batches, and of each."""
-        ends = [*self._bounds, self._end, self._sink.num_bytes]
+        """Checksums of the parts of an Arrow file: each record batch, and the footer."""
+        ends = [*self._bounds, self._sink.num_bytes]
         starts = [0, *ends[:-1]]
         of_range = self._sink.checksums.of_range
         return pack_segments(

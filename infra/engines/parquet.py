@@ -22,7 +22,7 @@ from infra.engines.inputs import FileRows, LeafColumn, ParquetInput, leaf_schema
 from infra.engines.row_bounds import column_bounds
 from infra.engines.row_groups import read_row_groups
 from infra.errors import StorageError
-from infra.integrity.diagnosis import find_undecodable
+from infra.integrity.diagnosis import find_undecodable, raise_if_undecodable
 from infra.integrity.errors import DamagedFileError
 from infra.integrity.fetched import FetchedChecks
 from infra.integrity.local import FileChecks, check_local_parquet
@@ -59,6 +59,23 @@ def check_local_files(leaf: ParquetInput) -> None:
         files = list(parts)
         check_file(files[0])
         check_local_rows(files, columns, leaf.checks)
+
+
+def decode_local_files(leaf: ParquetInput) -> None:
+    """Decode what a scan needs of local files that have no checksums.
+
+    Raises:
+        DamagedFileError: That fails.
+        InputLostError: A file is gone.
+    """
+    columns = [column.source for column in leaf.columns]
+    for file in leaf.files:
+        if not file.checksums:
+            try:
+                path = file.local_path or ""
+                raise_if_undecodable(path, columns, [(file.row_start, file.row_end)])
+            except FileNotFoundError:
+                raise InputLostError(file.uri, "there is no such file") from None
 
 
 def check_local_rows(

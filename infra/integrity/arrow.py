@@ -1,8 +1,8 @@
 """One Arrow IPC file of a deduplicated table, checked segment by segment.
 
-Worker code. A segment is what stands before the first record batch, a record batch, or what stands
-after the last one (the footer). A file that an older Stagecoach wrote has one checksum for all of
-it, which is the same as a single segment.
+Worker code. A segment is a record batch (the first one with the schema before it), or what stands
+after the last one, which is the footer. A file that an older Stagecoach wrote has one checksum for
+all of it, which is the same as a single segment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class FileSegment:
 
     Args:
         index: Its number in the file.
-        batch: 0-based number of its record batch; None for what stands around the batches.
+        batch: 0-based number of its record batch; None for the footer and for a whole file.
         start: First byte.
         end: The byte after the last one.
         checksum: CRC-32C.
@@ -59,7 +59,7 @@ def file_segments(num_bytes: int, checksum: str, segments: str) -> tuple[FileSeg
         raise ValueError(f"its segments have {ends[-1] if ends else 0} bytes, not {num_bytes}")
     last = len(known) - 1
     return tuple(
-        FileSegment(i, None if i in (0, last) else i - 1, end - length, end, crc)
+        FileSegment(i, None if i == last else i, end - length, end, crc)
         for i, ((length, crc), end) in enumerate(zip(known, ends, strict=True))
     )
 

@@ -40,7 +40,6 @@ def find_undecodable(
 
 def raise_if_undecodable(
     path: str,
-    num_bytes: int,
     columns: Collection[str] | None,
     rows: Sequence[tuple[int, int]] | None,
 ) -> None:
@@ -48,16 +47,16 @@ def raise_if_undecodable(
 
     Args:
         path: The file.
-        num_bytes: Its size.
         columns: Top-level columns, in any case; None for all.
         rows: Ranges of rows; None for all.
 
     Raises:
         DamagedFileError: The file is damaged.
+        OSError: It cannot be opened.
     """
     with pa.OSFile(path) as source:
         try:
-            metadata = read_footer(source, num_bytes)
+            metadata = read_footer(source, source.size())
         except FooterError as error:
             raise DamagedFileError(path, str(error)) from error
         names = {c.lower() for c in columns} if columns is not None else None

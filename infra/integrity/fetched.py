@@ -16,7 +16,7 @@ from infra.integrity.checksums import unpack_chunks
 from infra.integrity.errors import DamagedFileError
 from infra.integrity.parquet import REMOTE_PIECE_BYTES, ColumnChunk, Reader
 
-_KEPT_SEGMENTS = 3  # the first one, the last one, and the record batch that is read
+_KEPT_BATCHES = 2  # the first one, which has the schema, and the one that is read
 
 
 class FetchedChecks:
@@ -114,8 +114,8 @@ class _CheckedArrowFile(io.RawIOBase):
             if (problem := arrow.segment_problem(reader, whole, max(len(found), 1))) is not None:
                 raise DamagedFileError(self._uri, problem, row_group=segment.batch)
         self._kept[segment.index] = found  # the one that was used last is the last
-        inner = [i for i in self._kept if i not in (0, len(self._segments) - 1)]
-        for index in inner[: -_KEPT_SEGMENTS + 2]:
+        batches = [i for i in self._kept if i < len(self._segments) - 1]
+        for index in batches[:-_KEPT_BATCHES]:
             del self._kept[index]
         return found
 

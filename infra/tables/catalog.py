@@ -16,6 +16,7 @@ from infra.catalog.catalog import TableSource
 from infra.catalog.files import FileEntry
 from infra.catalog.footers import FileFooter
 from infra.catalog.statistics import FooterCache, read_footers, table_info
+from infra.integrity.adoption import warn_without_checksums
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore, StorageOptions
 from infra.tables.expiry import canonical_uri
@@ -219,6 +220,8 @@ class PublishedCatalog:
             )
             for file, key in zip(version.files, version.file_keys(), strict=True)
         ]
+        prefix = canonical_uri(self._store, layout.table_prefix(version.table))
+        warn_without_checksums(version.table, prefix, (file.checksums for file in version.files))
         options = StorageOptions.from_dict(self._store.to_dict().get("options", {}))
         footers = read_footers(entries, options, self._cache, immutable=True)
         for file, footer in zip(version.files, footers, strict=True):
