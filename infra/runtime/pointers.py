@@ -7,14 +7,13 @@ run: they read the same snapshot.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
+from infra.tables.version_json import seal, sealed_values
 from planner.types import Field, parse_type
 
 log = logging.getLogger(__name__)
@@ -56,8 +55,7 @@ class StagePointer:
 
 def write_pointer(store: ObjectStore, run_id: str, stage_id: int, pointer: StagePointer) -> None:
     """Say how a stage ended; the last word counts."""
-    text = json.dumps(vars(pointer), sort_keys=True, ensure_ascii=False)
-    store.write_bytes(_key(run_id, stage_id), text.encode())
+    store.write_bytes(_key(run_id, stage_id), seal(vars(pointer)))
 
 
 def pin(store: ObjectStore, run_id: str, stage_id: int, pointer: StagePointer) -> StagePointer:
@@ -76,7 +74,7 @@ def read_pointer(store: ObjectStore, run_id: str, stage_id: int) -> StagePointer
     """
     key = _key(run_id, stage_id)
     try:
-        values: Mapping[str, Any] = json.loads(store.read_bytes(key))
+        values = sealed_values(store.read_bytes(key))
         columns = tuple((name, kind) for name, kind in values["columns"])
         return StagePointer(**{**values, "columns": columns})
     except ObjectMissingError:

@@ -6,7 +6,6 @@ differs means that the plan is wrong, so the query is handed to Spark as it stan
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from infra.runtime.fingerprint import digest, package_version
 from infra.spark.session import isolated_session
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
+from infra.tables.version_json import seal, sealed_values
 from planner.expressions import Literal
 from planner.stages import StageGraph
 from planner.types import Field, arrow_schema, parse_type
@@ -94,14 +94,28 @@ def check_schema(
     """
     address = layout.analysis(_key(graph, parameters))
     try:
-        columns = [(name, kind) for name, kind in json.loads(store.read_bytes(address))["columns"]]
+        columns = _kept(store, address)
     except ObjectMissingError:
         with isolated_session(spark(), graph.time_zone) as session:
             columns = analyze(session, graph.query, graph.sql, graph.tables, parameters)
         # What the answer is of, for gc.
         found = {"columns": columns, "plan": graph.plan_hash, "query": graph.query}
-        store.write_bytes(address, json.dumps(found, ensure_ascii=False).encode())
+        store.write_bytes(address, seal(found))
     return _compare(graph, tuple(columns))
+
+
+def _kept(store: ObjectStore, address: str) -> list[tuple[str, str]]:
+    """The columns that Spark once told.
+
+    Raises:
+        ObjectMissingError: It has not, or what is kept of it is damaged.
+    """
+    text = store.read_bytes(address)
+    try:
+        return [(name, kind) for name, kind in sealed_values(text)["columns"]]
+    except (ValueError, KeyError, TypeError) as error:
+        log.warning("%s is damaged (%s), so Spark is asked again", store.uri(address), error)
+        raise ObjectMissingError(f"{store.uri(address)} is damaged") from error
 
 
 def _compare(graph: StageGraph, columns: tuple[tuple[str, str], ...]) -> SchemaCheck:
