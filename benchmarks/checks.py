@@ -1,9 +1,9 @@
 """What it costs to check files before they are read: `python -m benchmarks.checks`.
 
 The same scan in DuckDB of one local Parquet file, with checks and without, in turns: each turn
-reads from the page cache, and nothing is remembered of what was checked before. `files` compares column
-chunks with the checksums of a table's version, `pages` compares pages with those in their headers,
-`none` looks for checksums of pages that are not there.
+reads from the page cache, and nothing is remembered of what was checked before. `files` compares
+column chunks with the checksums of a table's version, `pages` compares pages with those in their
+headers, `none` looks for checksums of pages that are not there.
 """
 
 from __future__ import annotations
