@@ -61,6 +61,7 @@ _AT_LEAST_0 = (
     "late_broadcast_bytes",
     "passing_share",
     "claim_seconds",
+    "verify_seconds",
 )
 _ABOVE_0 = (
     "writer_memory_bytes",
@@ -129,6 +130,12 @@ class EngineSettings:
             shows a sign of life at least so often; 0 computes it once more.
         recover: Whether an output of an upstream stage that is found lost or damaged while a stage
             runs is computed again in the same run; otherwise the stage fails and names it.
+        verify_files: Whether the files of published and deduplicated tables are compared with their
+            checksums before they are read; damage is an error then, otherwise it may give wrong
+            rows.
+        verify_pages: Whether other Parquet files are compared with the checksums of their pages
+            before they are read, where their writer has put such checksums there.
+        verify_seconds: How long a check of a local file counts on a host; 0 checks each time.
         spark_conf: Further Spark configuration, by name; what is nearer is merged over it, name by
             name.
     """
@@ -166,6 +173,9 @@ class EngineSettings:
     log_format: LogFormat = "text"
     claim_seconds: float = 10.0
     recover: bool = True
+    verify_files: bool = True
+    verify_pages: bool = True
+    verify_seconds: float = 600.0
     spark_conf: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -10,8 +10,10 @@ a version had no field for takes the default.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -69,7 +71,9 @@ _CLASSES: tuple[type[Any], ...] = (
 _BY_NAME = {cls.__name__: cls for cls in _CLASSES}
 _FIELDS = {cls: frozenset(f.name for f in dataclasses.fields(cls)) for cls in _CLASSES}
 READABLE_VERSIONS = (1, stages.FORMAT_VERSION)
-_BODY_KEYS = frozenset({"format_version", "graph", "compiled"})
+_BODY_KEYS = frozenset({"checksum", "format_version", "graph", "compiled"})
+_NO_CHECKSUM = "0" * 16
+_SEAL = re.compile(r'\{\s*"checksum": "([0-9a-f]{16})"')
 _TOO_DEEP = "stage graph is nested too deeply to be read"
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
@@ -144,10 +148,36 @@ def dump_graph(
         indent: Spaces of each level; None for one line.
         compiled: What else a compiled plan says about how it came to be; see `GraphFile`.
     """
-    body: dict[str, Json] = {"format_version": stages.FORMAT_VERSION, "graph": encode(graph)}
+    body: dict[str, Json] = {
+        "checksum": _NO_CHECKSUM,  # the first of all keys
+        "format_version": stages.FORMAT_VERSION,
+        "graph": encode(graph),
+    }
     if compiled is not None:
         body["compiled"] = dict(compiled)
-    return json.dumps(body, sort_keys=True, indent=indent, ensure_ascii=False)
+    text = json.dumps(body, sort_keys=True, indent=indent, ensure_ascii=False)
+    return text.replace(_NO_CHECKSUM, _checksum(text), 1)
+
+
+def _check_seal(text: str) -> None:
+    """Check that a text is what `dump_graph` made, if it has a checksum.
+
+    Raises:
+        GraphFormatError: It is something else.
+    """
+    if (found := _SEAL.match(text)) is None:
+        return
+    unsealed = text[: found.start(1)] + _NO_CHECKSUM + text[found.end(1) :]
+    if _checksum(unsealed) != found[1]:
+        raise GraphFormatError(
+            "stage graph does not have its checksum: it is damaged, or was edited; compile the "
+            "query again"
+        )
+
+
+def _checksum(text: str) -> str:
+    # Line ends are those of whatever keeps the file.
+    return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -206,6 +236,7 @@ def parse_file(text: str) -> GraphFile:
         )
     if unknown := sorted(body.keys() - _BODY_KEYS):
         raise GraphFormatError(f"stage graph file has the unknown field '{unknown[0]}'")
+    _check_seal(text)
     notes = body.get("compiled")
     compiled = notes if isinstance(notes, dict) else {}
     return GraphFile(text, version, body.get("graph"), compiled)

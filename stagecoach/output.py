@@ -41,7 +41,10 @@ def write_parquet(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "wb") as file, pq.ParquetWriter(file, schema) as writer:
+        with (
+            os.fdopen(handle, "wb") as file,
+            pq.ParquetWriter(file, schema, write_page_checksum=True) as writer,
+        ):
             for batch in batches:
                 writer.write_batch(batch)
                 rows += batch.num_rows

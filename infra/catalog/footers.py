@@ -58,6 +58,8 @@ class FileFooter:
         storage: How each column is stored, to compare files.
         summaries: Statistics of each column.
         native_reason: Why DuckDB must not read the file, or None where it may.
+        column_checksums: Checksums of its column chunks, which a published table's version keeps;
+            empty for any other file.
     """
 
     entry: FileEntry
@@ -68,6 +70,7 @@ class FileFooter:
     storage: tuple[str, ...]
     summaries: tuple[ColumnSummary, ...]
     native_reason: str | None = None
+    column_checksums: str = ""
 
 
 def read_footer(entry: FileEntry, options: StorageOptions | None = None) -> FileFooter:

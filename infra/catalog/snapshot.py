@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, runtime_checkable
 
 from infra.catalog.file_bounds import StoredBounds, stored_bounds
@@ -26,10 +27,16 @@ from planner.chunks.chunk import Chunk, DedupTable
 from planner.encoding import encode
 from planner.errors import CatalogError, GraphFormatError
 from planner.serde import decode
+from planner.stages import FORMAT_VERSION
 from planner.types import Field
 
-SNAPSHOT_VERSION = 3
-_READABLE = (2, 3)  # version 2 has no bounds of columns: no file is left out by them
+SNAPSHOT_VERSION = 4
+_READABLE = (2, 3, 4)
+"""Version 2 has no bounds of columns: no file is left out by them. Versions 2 and 3 have no
+checksum of their own, and none of column chunks."""
+
+
+_SEAL = re.compile(r'\{"checksum": "([0-9a-f]{8})", ')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +53,8 @@ class FileIdentity:
         footer_checksum: SHA-256 of the Parquet footer, 32 hex digits.
         partition: Values of the table's partition columns as its folders spell them, None for NULL.
         bounds: What the footer says of each stored column, in file order; none where unknown.
+        checksums: Those of its column chunks, packed (`infra.integrity.checksums`); empty for a
+            user's own file.
     """
 
     uri: str
@@ -56,6 +65,7 @@ class FileIdentity:
     footer_checksum: str
     partition: tuple[str | None, ...] = ()
     bounds: tuple[StoredBounds, ...] = ()
+    checksums: str = ""
 
     @classmethod
     def from_footer(cls, footer: FileFooter) -> FileIdentity:
@@ -69,6 +79,7 @@ class FileIdentity:
             footer_checksum=footer.checksum,
             partition=partition_texts(footer.entry),
             bounds=stored_bounds(footer.columns, footer.summaries),
+            checksums=footer.column_checksums,
         )
 
     @classmethod
@@ -181,7 +192,7 @@ class Snapshot:
                 if body.keys() != {"format_version", "tables"}:
                     raise ValueError(f"it has the keys {', '.join(body)}")
                 items = body["tables"].items()
-                return cls({name: _table_from_json(table) for name, table in items})
+                return cls({name: _table_from_json(table, version) for name, table in items})
         except (ValueError, KeyError, TypeError, AttributeError, GraphFormatError) as error:
             raise CatalogError(
                 f"the snapshot of the run is damaged ({error}); start a new run"
@@ -314,7 +325,9 @@ def _table_to_json(table: TableSnapshot) -> dict[str, Any]:
     return body
 
 
-def _table_from_json(body: dict[str, Any]) -> TableSnapshot:
+def _table_from_json(body: dict[str, Any], version: int) -> TableSnapshot:
+    # Chunks of older snapshots have no checksums, as plans of older formats lack fields.
+    decoded = partial(decode, version=FORMAT_VERSION if version == SNAPSHOT_VERSION else 1)
     files = (
         FileIdentity(
             **{
@@ -333,5 +346,5 @@ def _table_from_json(body: dict[str, Any]) -> TableSnapshot:
         native_reason=body["native_reason"],
         version=body.get("version"),
         dedup=decode(body["dedup"]) if "dedup" in body else None,
-        chunks=decode(body["chunks"]) if "dedup" in body else (),
+        chunks=decoded(body["chunks"]) if "dedup" in body else (),
     )

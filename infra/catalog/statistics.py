@@ -18,6 +18,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
+
 from infra.catalog.column_summary import (
     ColumnSummary,
     column_spread,
@@ -83,7 +85,10 @@ class FooterCache:
         if self._path is None:
             return []
         try:
-            body = json.loads(self._path.read_text(encoding="utf-8"))
+            checksum, _, text = self._path.read_text(encoding="utf-8").partition("\n")
+            if checksum != _checksum(text):
+                raise ValueError("its checksum does not fit")
+            body = json.loads(text)
             if body["version"] != _CACHE_VERSION:
                 return []
             return [_footer_from_json(item) for item in body["footers"]]
@@ -103,7 +108,8 @@ class FooterCache:
             handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
             try:
                 with open(handle, "w", encoding="utf-8") as file:
-                    json.dump(body, file, separators=(",", ":"))
+                    text = json.dumps(body, separators=(",", ":"))
+                    file.write(f"{_checksum(text)}\n{text}")
                 os.replace(name, self._path)
             except BaseException:
                 os.unlink(name)
@@ -223,6 +229,10 @@ def _native_reason(footers: Sequence[FileFooter]) -> str | None:
             if ours != theirs:
                 return f"files store column {field.name!r} in different ways"
     return None
+
+
+def _checksum(text: str) -> str:
+    return f"{google_crc32c.value(text.encode()):08x}"
 
 
 def _footer_to_json(footer: FileFooter) -> dict[str, Any]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from infra.chunks.version import StoredChunk
 from infra.engines.inputs import conform
+from infra.engines.row_groups import read_row_groups
+from infra.integrity.errors import DamagedFileError
+from infra.integrity.fetched import FetchedChecks, open_checked_arrow
+from infra.integrity.parquet import FooterError, read_footer
 from infra.storage.object_store import ObjectStore
 from planner.types import Field, arrow_schema
-
-_BATCH_ROWS = 1 << 17
 
 
 def read_chunk(
@@ -26,6 +27,7 @@ def read_chunk(
         columns: Columns of the table; one that the chunk does not have is NULL.
 
     Raises:
+        DamagedFileError: The file is damaged.
         StorageError: The file is gone.
     """
     schema = arrow_schema(tuple(columns))
@@ -33,12 +35,27 @@ def read_chunk(
     with store.open_input(chunk.key) as file:
         batches: Iterator[pa.RecordBatch]
         if chunk.is_parquet:
-            batches = pq.ParquetFile(file).iter_batches(batch_size=_BATCH_ROWS, columns=names)
+            batches = _parquet_batches(file, store.uri(chunk.key), chunk, names)
         else:
-            reader = pa.ipc.open_file(file)
+            uri = store.uri(chunk.key)
+            reader = pa.ipc.open_file(
+                open_checked_arrow(file, uri, chunk.num_bytes, chunk.checksum, chunk.checksums)
+            )
             batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
         for batch in batches:
             yield _completed(batch, schema)
+
+
+def _parquet_batches(
+    file: pa.NativeFile, uri: str, chunk: StoredChunk, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    try:
+        metadata = read_footer(file, file.size(), chunk.checksum)
+    except FooterError as error:
+        raise DamagedFileError(uri, str(error)) from error
+    groups = range(metadata.num_row_groups)
+    checks = FetchedChecks(uri, chunk.checksums, len(groups) * metadata.num_columns)
+    return read_row_groups(file, metadata, groups, names, checks=checks)
 
 
 def _completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

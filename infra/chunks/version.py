@@ -30,7 +30,8 @@ from infra.tables.version_json import (
 from planner.chunks.chunk import ChunkValue
 from planner.types import Field
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_READABLE = (1, 2)  # chunks of format 1 have no checksums of their parts
 
 Operation = Literal["create", "append", "compact", "expire"]
 _CHUNK_LISTS = ("row_groups", "sort_order", "group_starts", "null_columns")
@@ -59,6 +60,8 @@ class StoredChunk:
         may_contain_duplicates: Whether two rows may have the same key.
         has_deletes: Whether a row may be marked as deleted.
         null_columns: Columns of the key that are NULL in all rows.
+        checksums: Those of the column chunks of a Parquet file or of the segments of an Arrow file,
+            packed (`infra.integrity.checksums`); empty for a file that an older Stagecoach wrote.
     """
 
     name: str
@@ -78,6 +81,7 @@ class StoredChunk:
     may_contain_duplicates: bool = True
     has_deletes: bool = False
     null_columns: tuple[str, ...] = ()
+    checksums: str = ""
 
     @property
     def is_parquet(self) -> bool:
@@ -176,7 +180,7 @@ class ChunkTableVersion:
         Raises:
             TableVersionError: It is damaged, has unknown fields or is of another format.
         """
-        return unsealed(text, _from_values, uri=uri, format_version=FORMAT_VERSION)
+        return unsealed(text, _from_values, uri=uri, format_versions=_READABLE)
 
 
 # By bytes of text; what is made of them takes about ten times as much.
@@ -237,6 +241,7 @@ def _chunk_from_json(values: dict[str, Any], schemas: Sequence[tuple[Field, ...]
     if len(summaries) != len(columns):
         raise ValueError(f"chunk {values['name']!r} has other columns than statistics")
     values.setdefault("group_starts", [])
+    values.setdefault("checksums", "")
     lists = {name: tuple(values[name]) for name in _CHUNK_LISTS}
     partition = None if values["partition"] is None else tuple(values["partition"])
     values = {**values, **lists, "partition": partition, "summaries": tuple(summaries)}

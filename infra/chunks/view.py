@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from infra.catalog.column_summary import ColumnSummary, column_stats, merge_summaries
 from infra.chunks.version import ChunkTableVersion, StoredChunk
+from infra.integrity.adoption import warn_without_checksums
 from infra.storage.object_store import ObjectStore
 from infra.tables.expiry import canonical_uri
 from planner.catalog import TableInfo, TableStats
@@ -38,6 +39,9 @@ def chunk_table_info(store: ObjectStore, version: ChunkTableVersion) -> TableInf
         store: The table's location.
         version: The version.
     """
+    warn_without_checksums(
+        version.table, store.uri("chunks"), (chunk.checksums for chunk in version.chunks)
+    )
     columns = {
         field.name: column_stats(_summary(version.chunks, field.name), field.dtype)
         for field in version.columns
@@ -92,6 +96,8 @@ def _chunk(store: ObjectStore, chunk: StoredChunk) -> Chunk:
             _range(field.name, field.dtype, summary)
             for field, summary in zip(chunk.columns, chunk.summaries, strict=True)
         ),
+        checksum=chunk.checksum,
+        checksums=chunk.checksums,
     )
 
 

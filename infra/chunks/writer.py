@@ -5,13 +5,11 @@ Nothing that is written here is visible before a version names it.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-import google_crc32c
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,9 +20,10 @@ from infra.chunks.errors import AppendError
 from infra.chunks.key_order import latest_rows
 from infra.chunks.statistics import RowFacts, group_starts, merge_facts, row_facts, sort_facts
 from infra.chunks.version import StoredChunk
+from infra.integrity.checksums import pack_segments
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore
-from infra.tables.parquet_files import TailSink, footer_bytes
+from infra.tables.parquet_files import TailSink
 from planner.types import Field
 
 log = logging.getLogger(__name__)
@@ -52,14 +51,17 @@ class ChunkFile:
         self._output = store.open_output(layout.chunk_file(name))
         self._row_groups: list[int] = []
         self._starts: list[pa.Table] = []
-        self._sink: _ChecksumSink
+        self._bounds: list[int] = []  # where its record batches end
+        self._sink: TailSink
         self._writer: Any
 
     def __enter__(self) -> Self:
-        self._sink = _ChecksumSink(self._output.__enter__())
+        self._sink = TailSink(self._output.__enter__())
         target = pa.PythonFile(self._sink, mode="w")
         if self._is_parquet:
-            self._writer = pq.ParquetWriter(target, self._schema, compression="zstd")
+            self._writer = pq.ParquetWriter(
+                target, self._schema, compression="zstd", write_page_checksum=True
+            )
         else:
             options = pa.ipc.IpcWriteOptions(compression="lz4")
             self._writer = pa.ipc.new_file(target, self._schema, options=options)
@@ -89,6 +91,7 @@ class ChunkFile:
         for start in range(0, rows.num_rows, ROW_GROUP_ROWS):
             part = rows.slice(start, ROW_GROUP_ROWS).combine_chunks()
             self._writer.write_table(part)
+            self._bounds.append(self._sink.num_bytes)
             self._row_groups.append(part.num_rows)
             self._starts.append(part.take([0]))  # and not a slice, which would keep all of it
 
@@ -101,16 +104,17 @@ class ChunkFile:
         may_contain_duplicates: bool,
     ) -> StoredChunk:
         """Return the chunk; for a file that has been written to its end."""
-        checksum = f"{self._sink.crc:08x}"
         if self._is_parquet:
-            footer = footer_bytes(bytes(self._sink.tail))
-            checksum = hashlib.sha256(footer).hexdigest()[:32]
+            checksum, checksums = self._sink.parquet_checksums()
+        else:
+            checksum, checksums = f"{self._sink.checksums.whole:08x}", self._segments()
         return StoredChunk(
             name=self._name,
             num_rows=sum(self._row_groups),
             num_bytes=self._sink.num_bytes,
             row_groups=tuple(self._row_groups),
             checksum=checksum,
+            checksums=checksums,
             columns=columns,
             sort_order=sort_order,
             may_contain_duplicates=may_contain_duplicates,
@@ -118,16 +122,14 @@ class ChunkFile:
             **vars(facts),
         )
 
-
-class _ChecksumSink(TailSink):
-    """Also remembers the CRC-32C of all bytes."""
-
-    crc = 0
-
-    def write(self, data: Any) -> int:
-        """Pass bytes on."""
-        self.crc = google_crc32c.extend(self.crc, bytes(data))
-        return super().write(data)
+    def _segments(self) -> str:
+        """Checksums of the parts of an Arrow file: each record batch, and the footer."""
+        ends = [*self._bounds, self._sink.num_bytes]
+        starts = [0, *ends[:-1]]
+        of_range = self._sink.checksums.of_range
+        return pack_segments(
+            (end - start, of_range(start, end)) for start, end in zip(starts, ends, strict=True)
+        )
 
 
 class ChunkWriter:

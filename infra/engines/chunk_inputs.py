@@ -12,6 +12,7 @@ from typing import Any
 
 from infra.engines.inputs import LeafColumn, local_path
 from infra.engines.row_groups import DEFAULT_MEMORY_BYTES
+from infra.integrity.local import DEFAULT_CHECKS, FileChecks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,9 @@ class ChunkRows:
         has_duplicates: Whether a key may occur twice in it.
         has_deletes: Whether rows may be marked as deleted.
         clip: SQL over the names of columns: which rows are meant; empty for all.
+        checksum: Of the footer of a Parquet file, of the whole of an Arrow file.
+        checksums: Of the file's parts, packed (`infra.integrity.checksums`); empty where they are
+            not known.
     """
 
     uri: str
@@ -48,6 +52,8 @@ class ChunkRows:
     has_duplicates: bool = True
     has_deletes: bool = False
     clip: str = ""
+    checksum: str = ""
+    checksums: str = ""
 
     def __post_init__(self) -> None:
         # JSON, in which a task travels, has no tuples.
@@ -115,6 +121,7 @@ class ChunkInput:
             of a step lie before those of the next, in the reader's order.
         storage_options: How to reach files that are not local, for `StorageOptions.from_dict`.
         memory_bytes: Bound of the bytes of such a Parquet file that are fetched and not decoded.
+        checks: What is checked of the files before they are read.
     """
 
     columns: tuple[LeafColumn, ...]
@@ -126,6 +133,7 @@ class ChunkInput:
     steps: tuple[int, ...] = ()
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
     memory_bytes: int = DEFAULT_MEMORY_BYTES
+    checks: FileChecks = DEFAULT_CHECKS
 
     @property
     def files(self) -> tuple[ChunkRows, ...]:

@@ -24,8 +24,10 @@ from infra.engines.chunk_inputs import ChunkInput, ChunkPart, ChunkRows
 from infra.engines.errors import InputLostError
 from infra.engines.input_files import check_file
 from infra.engines.inputs import FileRows, LeafColumn, ParquetInput, watched
-from infra.engines.parquet import read_parquet_batches
+from infra.engines.parquet import check_local_rows, read_parquet_batches
 from infra.engines.parquet_bounds import without_bounds
+from infra.integrity.fetched import open_checked_arrow
+from infra.integrity.local import FileChecks, check_local_arrow
 from infra.storage.object_store import StorageOptions
 from infra.storage.stores import open_store
 from planner.functions.spell_collections import normalized
@@ -242,6 +244,9 @@ class _Binder:
         if not _is_native(first):
             relation = self._registered(first)
             return relation, POSITION
+        stored = [source for source, _ in first.stored]
+        for file in files:
+            check_local_rows([chunk_file(file)], stored, self._leaf.checks)
         paths = ", ".join(_literal(_escape_glob(f.local_path or "")) for f in files)
         numbered = needs_position or not first.is_whole
         option = ", file_row_number = true" if numbered else ""
@@ -280,10 +285,13 @@ class _Binder:
                 (chunk_file(file),),
                 self._leaf.storage_options,
                 memory_bytes=self._leaf.memory_bytes,
+                checks=self._leaf.checks,
             )
             batches = read_parquet_batches(leaf)
         else:
-            batches = _arrow_batches(file, [c.source for c in columns], self._options)
+            batches = _arrow_batches(
+                file, [c.source for c in columns], self._options, self._leaf.checks
+            )
         numbered = _numbered(batches, file.row_start)
         first = next(numbered, None)
         if first is None:
@@ -293,24 +301,37 @@ class _Binder:
 
 
 def _arrow_batches(
-    file: ChunkRows, columns: Sequence[str], options: StorageOptions
+    file: ChunkRows, columns: Sequence[str], options: StorageOptions, checks: FileChecks
 ) -> Iterator[pa.RecordBatch]:
     """Some columns of the rows of an Arrow IPC file.
 
     Raises:
-        InputLostError: The file is damaged, or has other rows than the snapshot says.
+        DamagedFileError: The file is damaged.
+        InputLostError: The file has other rows than the snapshot says.
     """
     try:
-        yield from _read_arrow(file, columns, options)
+        yield from _read_arrow(file, columns, options, checks)
     except (pa.ArrowInvalid, OSError) as error:
         raise InputLostError(file.uri, f"it is damaged ({error})", True) from error
 
 
 def _read_arrow(
-    file: ChunkRows, columns: Sequence[str], options: StorageOptions
+    file: ChunkRows, columns: Sequence[str], options: StorageOptions, checks: FileChecks
 ) -> Iterator[pa.RecordBatch]:
     folder, _, name = file.uri.removeprefix("file://").rpartition("/")
+    if file.local_path is not None:
+        check_local_arrow(
+            file.local_path,
+            num_bytes=file.num_bytes,
+            checksum=file.checksum,
+            segments=file.checksums,
+            checks=checks,
+        )
     with open_store(folder, options).open_input(name) as source:
+        if file.local_path is None and checks.files and file.checksum:
+            source = open_checked_arrow(
+                source, file.uri, file.num_bytes, file.checksum, file.checksums
+            )
         reader = pa.ipc.open_file(source)
         if file.local_path is not None:
             # Only what is needed is decompressed; elsewhere each column would be a request.
@@ -350,7 +371,14 @@ def _is_native(file: ChunkRows) -> bool:
 def chunk_file(file: ChunkRows) -> FileRows:
     """The rows of a chunk's file."""
     return FileRows(
-        file.uri, file.row_start, file.row_end, file.num_rows, file.num_bytes, file.version
+        file.uri,
+        file.row_start,
+        file.row_end,
+        file.num_rows,
+        file.num_bytes,
+        file.version,
+        footer_checksum=file.checksum,
+        checksums=file.checksums,
     )
 
 

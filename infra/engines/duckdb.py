@@ -21,7 +21,6 @@ import pyarrow as pa
 from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.chunks import bind_chunks
 from infra.engines.errors import QueryError
-from infra.engines.input_files import check_file
 from infra.engines.inputs import (
     ArrowInput,
     EngineInput,
@@ -33,7 +32,7 @@ from infra.engines.inputs import (
     watched,
 )
 from infra.engines.java_functions import register_java_functions
-from infra.engines.parquet import read_parquet_batches
+from infra.engines.parquet import check_local_files, read_parquet_batches
 from infra.engines.parquet_bounds import leaves_out_values, without_bounds
 from infra.process_folders import ProcessFolder
 from planner.errors import StagecoachError, UnsupportedSqlError
@@ -215,8 +214,7 @@ def _bind(
             cursor.execute(f"CREATE TEMP VIEW {name} AS {_empty_select(leaf.columns)}")
             return
         if all(f.local_path is not None for f in leaf.files):
-            for file in leaf.files:
-                check_file(file)
+            check_local_files(leaf)
             cursor.execute(f"CREATE TEMP VIEW {name} AS {parquet_select(cursor, leaf)}")
             return
         read = functools.partial(read_parquet_batches, leaf)

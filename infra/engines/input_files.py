@@ -38,7 +38,7 @@ def check_file(file: FileRows, options: StorageOptions | None = None) -> None:
     _compare(file, found)
 
 
-def check_local_files(files: Iterable[FileRows]) -> None:
+def check_still_same(files: Iterable[FileRows]) -> None:
     """Look at each local file among these once; others are read under a condition anyway.
 
     Raises:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from infra.engines.row_bounds import BoundsTest
 from infra.engines.row_groups import DEFAULT_MEMORY_BYTES
+from infra.integrity.local import DEFAULT_CHECKS, FileChecks
 from planner.types import DataType, Field, arrow_schema, parse_type
 
 
@@ -52,6 +53,9 @@ class FileRows:
             written twice.
         constants: Columns that are not in the file, by source name in lower case: each value as
             text that a cast turns into it, None for NULL. They come from its partition folders.
+        footer_checksum: Checksum of its footer; empty if it is not known.
+        checksums: Those of its column chunks, packed (`infra.integrity.checksums`); empty for a
+            user's own file.
     """
 
     uri: str
@@ -61,6 +65,8 @@ class FileRows:
     num_bytes: int = 0
     version: str = ""
     constants: tuple[tuple[str, str | None], ...] = ()
+    footer_checksum: str = ""
+    checksums: str = ""
 
     def __post_init__(self) -> None:
         # JSON, in which a task travels, has no tuples.
@@ -89,6 +95,7 @@ class ParquetInput:
         test: What row groups must pass for a row of theirs to be needed, its columns by their
             positions here; None for nothing. DuckDB looks at those of local files by itself.
         memory_bytes: Bound of the bytes of a file that are fetched and not yet decoded.
+        checks: What is checked of the files before they are read.
     """
 
     columns: tuple[LeafColumn, ...]
@@ -96,6 +103,7 @@ class ParquetInput:
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
     test: BoundsTest | None = None
     memory_bytes: int = DEFAULT_MEMORY_BYTES
+    checks: FileChecks = DEFAULT_CHECKS
 
     @property
     def num_rows(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,11 +17,78 @@ import pyarrow.parquet as pq
 from infra.catalog.footers import group_bounds
 from infra.catalog.parquet_types import stored_columns
 from infra.engines.errors import InputLostError
-from infra.engines.input_files import opened_unchanged
+from infra.engines.input_files import check_file, opened_unchanged
 from infra.engines.inputs import FileRows, LeafColumn, ParquetInput, leaf_schema
 from infra.engines.row_bounds import column_bounds
 from infra.engines.row_groups import read_row_groups
+from infra.errors import StorageError
+from infra.integrity.diagnosis import find_undecodable, raise_if_undecodable
+from infra.integrity.errors import DamagedFileError
+from infra.integrity.fetched import FetchedChecks
+from infra.integrity.local import FileChecks, check_local_parquet
+from infra.integrity.parquet import FooterChangedError, FooterError, read_footer
 from infra.storage.object_store import StorageOptions
+
+
+def check_local_files(leaf: ParquetInput) -> None:
+    """Look whether the local files of a scan are those of the snapshot, and undamaged.
+
+    Raises:
+        DamagedFileError: A file is damaged.
+        InputLostError: A file is gone or has changed.
+        StorageError: The storage refused.
+    """
+    columns = [column.source for column in leaf.columns]
+    for _, parts in itertools.groupby(leaf.files, key=lambda file: file.uri):
+        files = list(parts)
+        check_file(files[0])
+        check_local_rows(files, columns, leaf.checks)
+
+
+def decode_local_files(leaf: ParquetInput) -> None:
+    """Decode what a scan needs of local files that have no checksums.
+
+    Raises:
+        DamagedFileError: That fails.
+        InputLostError: A file is gone.
+    """
+    columns = [column.source for column in leaf.columns]
+    for file in leaf.files:
+        if not file.checksums:
+            try:
+                path = file.local_path or ""
+                raise_if_undecodable(path, columns, [(file.row_start, file.row_end)])
+            except FileNotFoundError:
+                raise InputLostError(file.uri, "there is no such file") from None
+
+
+def check_local_rows(
+    files: Sequence[FileRows], columns: Collection[str] | None, checks: FileChecks
+) -> None:
+    """Check the bytes of some rows of one local Parquet file.
+
+    Args:
+        files: The rows, all of one file.
+        columns: Columns that are read; None for all.
+        checks: What to check.
+
+    Raises:
+        DamagedFileError: The file is damaged.
+        InputLostError: The file is gone.
+        StorageError: It cannot be read.
+    """
+    first = files[0]
+    try:
+        check_local_parquet(
+            first.local_path or "",
+            footer=first.footer_checksum,
+            checksums=first.checksums,
+            columns=columns,
+            rows=[(file.row_start, file.row_end) for file in files],
+            checks=checks,
+        )
+    except FileNotFoundError:
+        raise InputLostError(first.uri, "there is no such file") from None
 
 
 def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
@@ -30,6 +97,7 @@ def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
     Row groups in which the leaf's test shows that no row passes are left out.
 
     Raises:
+        DamagedFileError: A file is damaged.
         InputLostError: A file is gone or has fewer rows than the snapshot says.
         StorageError: The store refuses or fails.
     """
@@ -44,7 +112,16 @@ def _read_file(
     source: pa.NativeFile, files: Sequence[FileRows], leaf: ParquetInput
 ) -> Iterator[pa.RecordBatch]:
     """The rows that are meant of one file."""
-    metadata = pq.read_metadata(source)
+    first, checks = files[0], leaf.checks
+    try:
+        known = first.footer_checksum if checks.files else ""
+        metadata = read_footer(source, source.size(), known)
+    except FooterChangedError as error:
+        if not first.checksums:  # a user's own file, which may have been written again
+            raise InputLostError(first.uri, str(error)) from error
+        raise DamagedFileError(first.uri, str(error)) from error
+    except FooterError as error:
+        raise DamagedFileError(first.uri, str(error)) from error
     if metadata.num_rows != files[0].num_rows:
         found = f"it has {metadata.num_rows} rows instead of {files[0].num_rows}"
         raise InputLostError(files[0].uri, found)
@@ -54,10 +131,34 @@ def _read_file(
     sources = [c.source.lower() for c in leaf.columns]
     names = [stored[source] for source in sources if source in stored]
     groups, ranges = _select_groups(metadata, files, _groups_to_read(metadata, files[0], leaf))
-    batches = read_row_groups(source, metadata, groups, names, leaf.memory_bytes)
-    for piece in _cut(batches, ranges):
+    checked: FetchedChecks | None = None
+    if checks.files if first.checksums else checks.pages:
+        num_chunks = metadata.num_row_groups * metadata.num_columns
+        checked = FetchedChecks(first.uri, first.checksums, num_chunks)
+    batches = read_row_groups(source, metadata, groups, names, leaf.memory_bytes, checked)
+    for piece in _cut(_decoded(batches, source, metadata, groups, names, first.uri), ranges):
         arrays = [_column(piece, c, stored, constants) for c in leaf.columns]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _decoded(
+    batches: Iterator[pa.RecordBatch],
+    source: pa.NativeFile,
+    metadata: pq.FileMetaData,
+    groups: Sequence[int],
+    names: Sequence[str],
+    uri: str,
+) -> Iterator[pa.RecordBatch]:
+    """The batches; what cannot be decoded is looked for where it is."""
+    try:
+        yield from batches
+    except (pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, StorageError):
+            raise
+        found = find_undecodable(source, metadata, groups, names)
+        problem = f"it cannot be decoded ({error})" if found is None else found.problem
+        place = ("", None) if found is None else (found.column, found.row_group)
+        raise DamagedFileError(uri, problem, *place) from error
 
 
 def _groups_to_read(metadata: pq.FileMetaData, file: FileRows, leaf: ParquetInput) -> list[bool]:

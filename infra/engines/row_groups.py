@@ -20,6 +20,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from infra.integrity.fetched import FetchedChecks
+from infra.integrity.parquet import ColumnChunk, chunk_range
+
 DEFAULT_MEMORY_BYTES = 128 << 20
 """Bound of the bytes that are fetched and not yet decoded, if none is given."""
 
@@ -43,13 +46,13 @@ class _Window:
     Args:
         groups: Their numbers.
         ranges: Bytes of the file that hold the chosen columns, in order.
-        num_chunks: Chosen columns, each member of nested ones.
+        chunks: Chosen columns of each of them, each member of nested ones.
         batch_rows: Rows to decode at once.
     """
 
     groups: tuple[int, ...]
     ranges: tuple[_Range, ...]
-    num_chunks: int
+    chunks: tuple[ColumnChunk, ...]
     batch_rows: int
 
     @property
@@ -62,7 +65,7 @@ class _Window:
         return _Window(
             (*self.groups, *following.groups),
             _merged((*self.ranges, *following.ranges)),
-            self.num_chunks,
+            (*self.chunks, *following.chunks),
             min(self.batch_rows, following.batch_rows),
         )
 
@@ -73,6 +76,7 @@ def read_row_groups(
     groups: Sequence[int],
     columns: Sequence[str],
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    checks: FetchedChecks | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some row groups, in that order.
 
@@ -82,9 +86,11 @@ def read_row_groups(
         groups: Numbers of the row groups.
         columns: Top-level columns as the file spells them; none gives batches of the right length.
         memory_bytes: Bound of the bytes that are fetched and not yet decoded.
+        checks: Checks what is fetched before it is decoded.
 
     Raises:
-        pa.ArrowException: The file is damaged.
+        DamagedFileError: The file is damaged, which the checks found.
+        pa.ArrowException: The file is damaged, which decoding found.
         StorageError: The store refuses or fails.
     """
     windows = _windows(metadata, groups, columns, memory_bytes)
@@ -102,7 +108,13 @@ def read_row_groups(
             following = windows[position + 1 : position + 2]
             if following and window.num_bytes + following[0].num_bytes <= memory_bytes:
                 ahead = _fetch(pool, source, following[0].ranges)
-            yield from _decode(file, metadata, window, columns, page_bytes)
+            if checks is not None and not page_bytes:
+                checks.check(file, window.chunks)
+            elif checks is not None and checks.by_checksum:
+                # Twice as much is fetched, of row groups that our own writers do not make.
+                checks.check(source, window.chunks)
+            verify = page_bytes > 0 and checks is not None
+            yield from _decode(file, metadata, window, columns, page_bytes, verify=verify)
             file.parts = []
     finally:
         pool.shutdown(cancel_futures=True)
@@ -114,6 +126,8 @@ def _decode(
     window: _Window,
     columns: Sequence[str],
     page_bytes: int,
+    *,
+    verify: bool,
 ) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(
         pa.PythonFile(file, mode="r"),
@@ -121,6 +135,7 @@ def _decode(
         buffer_size=page_bytes,
         pre_buffer=False,
         coerce_int96_timestamp_unit="us",
+        page_checksum_verification=verify,
     ) as parquet:
         yield from parquet.iter_batches(
             window.batch_rows, row_groups=list(window.groups), columns=list(columns)
@@ -135,9 +150,21 @@ def _windows(
     windows: list[_Window] = []
     for number in groups:
         group = metadata.row_group(number)
-        chunks = [group.column(leaf) for leaf in leaves]
+        columns_of = [group.column(leaf) for leaf in leaves]
+        chunks = tuple(
+            ColumnChunk(
+                number * metadata.num_columns + leaf,
+                number,
+                stored.path_in_schema,
+                *chunk_range(stored),
+            )
+            for leaf, stored in zip(leaves, columns_of, strict=True)
+        )
         found = _Window(
-            (number,), _merged(map(_chunk_range, chunks)), len(leaves), _batch_rows(group, chunks)
+            (number,),
+            _merged((chunk.start, chunk.end) for chunk in chunks),
+            chunks,
+            _batch_rows(group, columns_of),
         )
         both = windows[-1].with_next(found) if windows else found
         if windows and both.num_bytes <= goal:
@@ -149,7 +176,7 @@ def _windows(
 
 def _page_bytes(window: _Window, memory_bytes: int) -> int:
     """How much is read at once of each column of a window that is read page by page."""
-    share = memory_bytes // 2 // max(window.num_chunks, 1)
+    share = memory_bytes // 2 // max(len(window.chunks), 1)
     return min(_REQUEST_BYTES, max(_PAGE_BYTES, share))
 
 
@@ -158,13 +185,6 @@ def _leaves(schema: pq.ParquetSchema, columns: Sequence[str]) -> list[int]:
     inner = tuple(f"{name}." for name in columns)
     paths = [schema.column(i).path for i in range(len(schema))]
     return [i for i, path in enumerate(paths) if path in columns or path.startswith(inner)]
-
-
-def _chunk_range(chunk: pq.ColumnChunkMetaData) -> _Range:
-    start = chunk.data_page_offset
-    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
-        start = min(start, chunk.dictionary_page_offset)
-    return start, start + chunk.total_compressed_size
 
 
 def _merged(ranges: Iterable[_Range]) -> tuple[_Range, ...]:
@@ -277,3 +297,8 @@ class _FetchedFile(io.RawIOBase):
         return pa.py_buffer(self._source.read_at(length, start))
 
     read_buffer = read
+
+    def read_at(self, nbytes: int, offset: int) -> pa.Buffer:
+        """Bytes from an offset on, without a copy where they are at hand."""
+        self._position = offset
+        return self.read(nbytes)

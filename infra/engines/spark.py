@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 REPORT_SCHEMA = "task bigint, report string"
+
+_VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What Spark raises: pyspark leaves exceptions that it has no class for as py4j's."""
@@ -114,6 +117,54 @@ def _of_batches(
         for batch in batches:
             for index in batch.column(0).to_pylist():
                 yield pa.RecordBatch.from_pydict({"task": [index], "report": [task(index)]})
+
+    return run
+
+
+def check_inputs(spark: SparkSession, spec: TaskSpec, leaves: Sequence[InputSpec]) -> None:
+    """Read inputs piece by piece, and raise the first error as itself.
+
+    What Spark passes on of an error in a task that feeds it is a text. Local Parquet files are
+    checked as far as they are not yet, and not read: Spark reads them by itself.
+
+    Args:
+        spark: A session.
+        spec: Says how inputs are read.
+        leaves: What to read.
+
+    Raises:
+        StagecoachError: What reading an input raises.
+        TaskFailedError: Spark itself failed.
+    """
+    pieces = [{**vars(spec), "inputs": (piece,)} for leaf in leaves for piece in _pieces_of(leaf)]
+    if not pieces:
+        return
+    payload = [TaskSpec(**piece).to_dict() for piece in pieces]
+    frame = spark.range(0, len(pieces), 1, len(pieces))
+    reports = _collect(
+        frame.mapInArrow(_of_batches(_check_function(payload)), REPORT_SCHEMA), spec.stage_name
+    )
+    for report in reports:
+        if report.failure is not None:
+            raise report.failure.to_error(spec.stage_name, report.task_index)
+
+
+def _pieces_of(leaf: InputSpec) -> Iterator[InputSpec]:
+    if isinstance(leaf, ScanInput):
+        yield from (replace(leaf, files=(file,)) for file in leaf.files)
+    elif isinstance(leaf, ChunkInput):
+        spread = leaf.spread()
+        yield from (spread.part(i) for i in range(len(spread.parts)))
+
+
+def _check_function(payload: list[dict[str, Any]]) -> Callable[[int], str]:
+    def run(index: int) -> str:
+        import json
+
+        from infra.runtime.task import check_task
+        from infra.runtime.task_spec import TaskSpec
+
+        return json.dumps(check_task(TaskSpec.from_dict(payload[index]), index).to_dict())
 
     return run
 
@@ -261,7 +312,7 @@ def _leaf_frame(
         if not leaf.files:
             return _empty_frame(spark, fields)
         if all(f.local_path is not None for f in leaf.files):
-            return _parquet_frame(spark, leaf)
+            return _parquet_frame(spark, leaf, verify_pages=spec.settings.verify_pages)
     if isinstance(leaf, ChunkInput):
         if not leaf.parts:
             return _empty_frame(spark, fields)
@@ -280,10 +331,11 @@ def _num_parts(leaf: InputSpec) -> int:
     return len(leaf.files) if isinstance(leaf, ScanInput) else leaf.high - leaf.low
 
 
-def _parquet_frame(spark: SparkSession, leaf: ScanInput) -> DataFrame:
+def _parquet_frame(spark: SparkSession, leaf: ScanInput, *, verify_pages: bool) -> DataFrame:
     stored = tuple(Field(c.source, c.dtype) for c in leaf.columns)
     paths = [_escape_glob(f.local_path or "") for f in leaf.files]
-    reader = spark.read.schema(_ddl(stored))
+    # Spark's own check, by the checksums of pages, is off by default.
+    reader = spark.read.schema(_ddl(stored)).option(_VERIFY_PAGES, str(verify_pages).lower())
     first = leaf.files[0]
     if first.constants:  # Spark reads them from the names of the folders below the table's
         root = first.local_path or ""

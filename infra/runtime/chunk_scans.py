@@ -192,6 +192,8 @@ class ChunkScan:
             has_duplicates=chunk.may_contain_duplicates,
             has_deletes=chunk.has_deletes,
             clip="" if part is None or part.holds_times_of(chunk) else self._time_clip(part),
+            checksum=chunk.checksum,
+            checksums=chunk.checksums,
         )
 
     def _time_clip(self, part: Slice) -> str:

@@ -20,7 +20,8 @@ from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.chunks import chunk_file
 from infra.engines.errors import InputLostError, QueryError, QueryFailedError, StageCanceledError
 from infra.engines.input_files import check_file
-from infra.engines.spark import run_sql, run_tasks
+from infra.engines.parquet import check_local_files
+from infra.engines.spark import check_inputs, run_sql, run_tasks
 from infra.errors import TaskFailedError
 from infra.runtime.adaptive.decision import Decision
 from infra.runtime.adaptive.passing import trial_decision
@@ -37,6 +38,7 @@ from infra.runtime.plan_tasks import (
 )
 from infra.runtime.stage_log import write_stage_log
 from infra.runtime.task import output_schema
+from infra.runtime.task_inputs import scan_input
 from infra.runtime.task_spec import InputSpec, ScanInput, TaskReport, TaskSettings, TaskSpec
 from infra.settings import EngineSettings
 from infra.shuffle.manifest import Manifest
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _FILE_CHECKS = 16
+_DRIVER_BYTES = 64 << 20
+"""Files up to this size are checked in the driver."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,16 +293,20 @@ def _run_sql(
             isolated_session(attempt.spark(), attempt.graph.time_zone) as session,
             _job(attempt, session),
         ):
-            reports = run_sql(session, spec, text, views=views, parameters=parameters)
+            _check_scans(session, spec, views)
+            try:
+                reports = run_sql(session, spec, text, views=views, parameters=parameters)
+            except TaskFailedError:
+                # Spark passes on the text of an error in a reading task, not its class.
+                if not was_canceled(job_tag(attempt.run_id, attempt.stage.stage_id)):
+                    _raise_lost_input(attempt, views)
+                    check_inputs(session, spec, list(views.values()))
+                raise
         _raise_failure(attempt, reports)
         # Spark reads whatever is there by that name; afterwards, so that it was the same till then.
         _check_files(attempt, views)
     except InputLostError as error:
         raise _with_table(attempt, error) from error
-    except TaskFailedError:
-        # Spark itself says only that a file cannot be read: look which.
-        _raise_lost_input(attempt, views)
-        raise
     except QueryError as error:
         raise QueryFailedError(attempt.graph.query, type(error).__name__, str(error)) from error
     return Output(
@@ -351,6 +359,21 @@ def _raise_failure(attempt: Attempt, reports: Sequence[TaskReport]) -> None:
                 error = _with_table(attempt, error)
             write_stage_log(attempt.store, attempt.run_id, attempt.stage.stage_id, error, reports)
             raise error
+
+
+def _check_scans(spark: SparkSession, spec: TaskSpec, views: Mapping[str, InputSpec]) -> None:
+    """Check local files that have checksums before Spark reads them by itself."""
+    scans = [
+        replace(view, files=files)
+        for view in views.values()
+        if isinstance(view, ScanInput)
+        and (files := tuple(f for f in view.files if f.checksums and f.local_path is not None))
+    ]
+    if sum(file.num_bytes for scan in scans for file in scan.files) > _DRIVER_BYTES:
+        check_inputs(spark, spec, scans)
+        return
+    for scan in scans:  # a job of Spark's would take longer
+        check_local_files(scan_input(scan, spec.settings))
 
 
 def _raise_lost_input(attempt: Attempt, views: Mapping[str, InputSpec]) -> None:

@@ -93,7 +93,17 @@ def _slice_rows(
 
 
 def _rows(file: FileIdentity, start: int, end: int, constants: Constants) -> FileRows:
-    return FileRows(file.uri, start, end, file.num_rows, file.num_bytes, file.version, constants)
+    return FileRows(
+        file.uri,
+        start,
+        end,
+        file.num_rows,
+        file.num_bytes,
+        file.version,
+        constants,
+        file.footer_checksum,
+        file.checksums,
+    )
 
 
 def _bind_shuffle(

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+import google_crc32c
+
+from infra.errors import StorageRefusedError
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore
 from planner.errors import ParameterError
@@ -79,6 +82,17 @@ def _clock_value(
 def run_clock(store: ObjectStore, root_run_id: str) -> datetime:
     """The instant of a run, in UTC, the same for all its processes and re-executions."""
     key = f"{layout.run_prefix(root_run_id)}/clock.txt"
-    store.put_if_absent(key, datetime.now(UTC).strftime(_CLOCK_FORMAT).encode())
-    text = store.read_bytes(key).decode()
-    return datetime.strptime(text, _CLOCK_FORMAT).replace(tzinfo=UTC)
+    now = datetime.now(UTC).strftime(_CLOCK_FORMAT)
+    store.put_if_absent(key, f"{now}\n{_checksum(now)}\n".encode())
+    try:
+        text, _, rest = store.read_bytes(key).decode().partition("\n")
+        if rest and rest.strip() != _checksum(text):
+            raise ValueError("its checksum does not fit")
+        return datetime.strptime(text, _CLOCK_FORMAT).replace(tzinfo=UTC)
+    except ValueError as error:
+        problem = f"{store.uri(key)} is damaged ({error}); start a new run"
+        raise StorageRefusedError(problem) from error
+
+
+def _checksum(text: str) -> str:
+    return f"{google_crc32c.value(text.encode()):08x}"

@@ -331,6 +331,9 @@ def task_settings(
         spill_dir=settings.spill_folder,
         codec=settings.codec,
         directories=tuple(sorted(folders)),
+        verify_files=settings.verify_files,
+        verify_pages=settings.verify_pages,
+        verify_seconds=settings.verify_seconds,
     )
 
 

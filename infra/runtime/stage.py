@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from infra.engines.errors import QueryError, QueryFailedError
 from infra.errors import ShuffleReadError
+from infra.integrity.errors import DamagedFileError
 from infra.runtime.claims import sole_computation
 from infra.runtime.commits import (
     forget_if_damaged,
@@ -34,6 +35,7 @@ from infra.runtime.commits import (
 )
 from infra.runtime.context import StageContext as StageContext
 from infra.runtime.context import StageResult as StageResult
+from infra.runtime.damaged_inputs import located
 from infra.runtime.execution import Attempt, Output, run_duckdb, run_query, run_spark
 from infra.runtime.fingerprint import digest
 from infra.runtime.lineage import check_lineage, comes_from, merged_lineage
@@ -66,6 +68,7 @@ def run_stage(stage_id: int, context: StageContext) -> StageResult:
         QueryFailedError: Spark itself refuses the query (raised by the head stage only).
         ShuffleReadError: An upstream stage's output is lost, and the run does not recover (or not
             any more): says which one to run again.
+        DamagedFileError: A table file is damaged.
         InputLostError: A table file of the run's snapshot is gone or has changed.
         StagecoachError: Anything else; `retryable` says whether a retry can help.
     """
@@ -82,7 +85,10 @@ def run_stage(stage_id: int, context: StageContext) -> StageResult:
             return _HeadStage(context=context, stage=stage, inputs=inputs, check=check).run()
         return _run_inner(context, stage, inputs)
 
-    result = recovering(context, stage, attempt, lambda i: run_stage(i, context))
+    try:
+        result = recovering(context, stage, attempt, lambda i: run_stage(i, context))
+    except DamagedFileError as error:
+        raise located(error, context.snapshot, context.store) from error
     result = replace(result, seconds=time.perf_counter() - started)
     log.info(
         "%s/stage_%d of run %s: %s in %.2f s",

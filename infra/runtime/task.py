@@ -15,6 +15,8 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -22,8 +24,9 @@ from infra.engines.bloom import BloomStep
 from infra.engines.chunk_inputs import ChunkInput
 from infra.engines.chunk_steps import run_in_steps
 from infra.engines.chunks import chunk_file
+from infra.engines.damage import raise_if_damaged
 from infra.engines.errors import QueryError
-from infra.engines.input_files import check_local_files
+from infra.engines.input_files import check_still_same
 from infra.engines.inputs import (
     ArrowInput,
     EngineInput,
@@ -31,9 +34,17 @@ from infra.engines.inputs import (
     conform,
     watched,
 )
+from infra.engines.parquet import check_local_files, decode_local_files
 from infra.engines.trial import MIN_TRIED_ROWS, count_groups, predicted_share
 from infra.runtime.stage_log import captured_lines, error_lines
-from infra.runtime.task_inputs import TaskMeter, database_settings, engine_input, known_rows
+from infra.runtime.task_inputs import (
+    TaskMeter,
+    database_settings,
+    engine_input,
+    known_rows,
+    read_input,
+    scan_input,
+)
 from infra.runtime.task_spec import (
     ScanInput,
     ShuffleInput,
@@ -87,9 +98,37 @@ def _check_inputs(spec: TaskSpec) -> None:
     """Look whether the table files that were read are still those of the snapshot."""
     for leaf in spec.inputs:
         if isinstance(leaf, ScanInput):
-            check_local_files(leaf.files)
+            check_still_same(leaf.files)
         elif isinstance(leaf, ChunkInput):
-            check_local_files(map(chunk_file, leaf.files))
+            check_still_same(map(chunk_file, leaf.files))
+
+
+def check_task(spec: TaskSpec, index: int) -> TaskReport:
+    """Check the only input of a spec, or read all of it where it is checked as it is read.
+
+    Args:
+        spec: Its first input is checked.
+        index: Number of the report.
+
+    Returns:
+        The report; damage is its failure.
+    """
+    meter = TaskMeter(rows_in=[])
+    failure: TaskFailure | None = None
+    leaf = spec.inputs[0]
+    try:
+        if isinstance(leaf, ScanInput) and all(f.local_path is not None for f in leaf.files):
+            scan = scan_input(leaf, spec.settings)
+            check_local_files(scan)
+            decode_local_files(scan)
+        else:
+            for _ in read_input(spec, 0):
+                pass
+    except Exception as error:
+        log.debug("%s, input %d failed", spec.stage_name, index, exc_info=True)
+        failure = TaskFailure.of(error)
+    report = _report(spec, "", meter, None, failure)
+    return replace(report, task_index=index)
 
 
 def write_batches(
@@ -147,6 +186,7 @@ def _run(spec: TaskSpec, attempt: str, meter: TaskMeter) -> MapFile:
     filter_rows = _take_filter(inputs, step)
     sql, chosen = _chosen_form(spec, inputs, meter)
     with (
+        _damage_named(inputs),
         run_in_steps(
             sql,
             chosen,
@@ -175,6 +215,16 @@ def _run(spec: TaskSpec, attempt: str, meter: TaskMeter) -> MapFile:
         file = writer.close()
         meter.write_seconds += time.perf_counter() - started
     return file
+
+
+@contextmanager
+def _damage_named(inputs: Sequence[EngineInput | ChunkInput]) -> Iterator[None]:
+    """Turn an error of the engine into `DamagedFileError` where a damaged file is its cause."""
+    try:
+        yield
+    except QueryError as error:
+        raise_if_damaged(error, inputs)
+        raise
 
 
 def _take_filter(

@@ -100,6 +100,7 @@ def scan_input(spec: ScanInput, settings: TaskSettings) -> ParquetInput:
         dict(settings.store.get("options", {})),
         test=spec.test,
         memory_bytes=settings.reader_memory_bytes,
+        checks=settings.checks,
     )
 
 
@@ -109,6 +110,7 @@ def chunk_input(spec: ChunkInput, settings: TaskSettings) -> ChunkInput:
         spec,
         storage_options=dict(settings.store.get("options", {})),
         memory_bytes=settings.reader_memory_bytes,
+        checks=settings.checks,
     )
 
 

@@ -16,6 +16,8 @@ from infra.engines.errors import InputLostError, QueryError
 from infra.engines.inputs import FileRows, LeafColumn
 from infra.engines.row_bounds import BoundsTest
 from infra.errors import ShuffleReadError, StorageError, StorageRefusedError, TaskFailedError
+from infra.integrity.errors import DamagedFileError
+from infra.integrity.local import FileChecks
 from infra.shuffle.manifest import ManifestError
 from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
 from infra.shuffle.row_order import RowOrder
@@ -137,6 +139,9 @@ class TaskSettings:
         time_zone: Session time zone, an IANA name.
         directories: Local folders that hold table files.
         num_readers: How many tasks with these settings may run at the same time.
+        verify_files: Whether table files are compared with their checksums.
+        verify_pages: Whether the pages of other Parquet files are.
+        verify_seconds: How long a check of a local file counts.
     """
 
     store: Mapping[str, Any] = field(repr=False)
@@ -150,6 +155,19 @@ class TaskSettings:
     broadcast_cache_bytes: int = 0
     directories: tuple[str, ...] = ()
     num_readers: int = 1
+    verify_files: bool = True
+    verify_pages: bool = True
+    verify_seconds: float = 600.0
+
+    @property
+    def checks(self) -> FileChecks:
+        """What is checked of table files, and how often."""
+        return FileChecks(
+            files=self.verify_files,
+            pages=self.verify_pages,
+            seconds=self.verify_seconds,
+            folder=self.spill_dir,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,6 +347,7 @@ class TaskReport:
 # In order: a class before those that it descends from.
 _KINDS: dict[str, type[StagecoachError]] = {
     "query": QueryError,
+    "damaged": DamagedFileError,
     "input_lost": InputLostError,
     "manifest_lost": ManifestError,
     "shuffle_lost": ShuffleReadError,
@@ -340,7 +359,7 @@ _KINDS: dict[str, type[StagecoachError]] = {
 def _arguments(error: BaseException) -> tuple[Any, ...]:
     if isinstance(error, ManifestError):
         return (error.stage, error.uri, error.problem)
-    if isinstance(error, ShuffleReadError | InputLostError):
+    if isinstance(error, ShuffleReadError | InputLostError | DamagedFileError):
         return error.args
     return (str(error),)
 

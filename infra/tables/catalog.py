@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from infra.catalog.catalog import TableSource
 from infra.catalog.files import FileEntry
 from infra.catalog.footers import FileFooter
 from infra.catalog.statistics import FooterCache, read_footers, table_info
+from infra.integrity.adoption import warn_without_checksums
 from infra.storage import layout
 from infra.storage.object_store import ObjectStore, StorageOptions
 from infra.tables.expiry import canonical_uri
@@ -219,6 +220,8 @@ class PublishedCatalog:
             )
             for file, key in zip(version.files, version.file_keys(), strict=True)
         ]
+        prefix = canonical_uri(self._store, layout.table_prefix(version.table))
+        warn_without_checksums(version.table, prefix, (file.checksums for file in version.files))
         options = StorageOptions.from_dict(self._store.to_dict().get("options", {}))
         footers = read_footers(entries, options, self._cache, immutable=True)
         for file, footer in zip(version.files, footers, strict=True):
@@ -227,6 +230,10 @@ class PublishedCatalog:
                     f"table '{version.table}': {footer.entry.uri} is not the file that version "
                     f"{version.number} names; restore it, or publish the table again"
                 )
+        footers = tuple(
+            replace(footer, column_checksums=file.checksums)
+            for file, footer in zip(version.files, footers, strict=True)
+        )
         return tuple(sorted(footers, key=lambda footer: footer.entry.uri))
 
 

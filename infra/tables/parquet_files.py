@@ -7,7 +7,6 @@ the file that was written least recently is closed when too many are open.
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -16,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from infra.integrity.checksums import RunningChecksums, pack_chunks
+from infra.integrity.parquet import column_chunks, footer_bytes, footer_checksum
 from infra.storage import layout
 from infra.storage.object_store import ByteSink, ObjectStore
 from infra.tables.row_keys import GroupKey
@@ -26,10 +27,10 @@ ROW_GROUP_BYTES = 64 << 20
 """Largest row group, in bytes of Arrow memory."""
 BUFFER_BYTES = 128 << 20
 """Rows of all groups that wait in memory, in bytes."""
+_MAGIC = b"PAR1"
 MAX_OPEN_LOCAL = 64
 MAX_OPEN_REMOTE = 8
 """Open files; each upload holds a part of some megabytes in memory."""
-_TRAILER_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +190,7 @@ class _OpenFile:
                 schema,
                 compression="zstd",
                 write_statistics=True,
+                write_page_checksum=True,  # for other readers; ours have those of column chunks
             )
         except BaseException as error:
             self.discard(error)
@@ -208,13 +210,14 @@ class _OpenFile:
         output, self._output = self._output, None
         if output is not None:
             output.__exit__(None, None, None)
-        footer = footer_bytes(bytes(self._sink.tail))
+        footer, checksums = self._sink.parquet_checksums()
         return TableFile(
             path=self._path,
             num_rows=sum(self._row_groups),
             num_bytes=self._sink.num_bytes,
             row_groups=tuple(self._row_groups),
-            footer_checksum=hashlib.sha256(footer).hexdigest()[:32],
+            footer_checksum=footer,
+            checksums=checksums,
             partition_key=self._key[0],
             partition=self._key[1],
         )
@@ -234,7 +237,12 @@ class _OpenFile:
 
 
 class TailSink:
-    """What pyarrow writes into; remembers the end of the file, where the footer is."""
+    """What pyarrow writes into: remembers checksums, and the end of the file with the footer.
+
+    Attributes:
+        checksums: Of what has passed.
+        tail: What has been written since `keep_tail`.
+    """
 
     closed = False
 
@@ -242,15 +250,20 @@ class TailSink:
         self._sink = sink
         self._keeps = False
         self._drops = False
-        self.num_bytes = 0
+        self.checksums = RunningChecksums()
         self.tail = bytearray()
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes so far."""
+        return self.checksums.num_bytes
 
     def write(self, data: Any) -> int:
         """Pass bytes on."""
         view = memoryview(data).cast("B") if not isinstance(data, bytes) else data
         if not self._drops:
             self._sink.write(view)
-        self.num_bytes += len(view)
+        self.checksums.add(data)
         if self._keeps:
             self.tail += view
         return len(view)
@@ -263,6 +276,16 @@ class TailSink:
         """Remember what is written from here on."""
         self._keeps = True
 
+    def parquet_checksums(self) -> tuple[str, str]:
+        """Checksums of a Parquet file that has been written: of the footer, of column chunks."""
+        end = _MAGIC + bytes(self.tail)  # a whole file to those who read it
+        raw = footer_bytes(pa.BufferReader(end), len(end))
+        metadata = pq.read_metadata(pa.BufferReader(end))
+        packed = pack_chunks(
+            self.checksums.of_range(chunk.start, chunk.end) for chunk in column_chunks(metadata)
+        )
+        return footer_checksum(raw), packed
+
     def drop(self) -> None:
         """Take no more: the file is given up."""
         self._drops = True
@@ -272,9 +295,3 @@ class TailSink:
 
     def close(self) -> None:
         """The store's own context closes the file."""
-
-
-def footer_bytes(tail: bytes) -> bytes:
-    """The Parquet footer in the last bytes of a file, as `infra.catalog.footers` cuts it out."""
-    length = int.from_bytes(tail[-_TRAILER_BYTES:-4], "little")
-    return tail[-length - _TRAILER_BYTES : -_TRAILER_BYTES]

@@ -26,7 +26,8 @@ from infra.tables.version_json import (
 from planner.errors import StagecoachError
 from planner.types import Field
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_READABLE = (1, 2)  # files of format 1 have no checksums of column chunks
 
 PublishMode = Literal["replace", "append", "replace_partition"]
 
@@ -49,6 +50,8 @@ class TableFile:
         fingerprint: Which output of a head stage it was written from.
         version: Number of the version that it came with.
         partition: Values of the partition columns (`partition_by`) as text, None for NULL.
+        checksums: Those of its column chunks, packed (`infra.integrity.checksums`); empty for a
+            file that an older Stagecoach wrote.
     """
 
     path: str
@@ -60,6 +63,7 @@ class TableFile:
     fingerprint: str = ""
     version: int = 0
     partition: tuple[str | None, ...] = ()
+    checksums: str = ""
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -175,7 +179,7 @@ class TableVersion:
         Raises:
             TableVersionError: It is damaged, has unknown fields or is of another format.
         """
-        return unsealed(text, _from_values, uri=uri, format_version=FORMAT_VERSION)
+        return unsealed(text, _from_values, uri=uri, format_versions=_READABLE)
 
 
 def _from_values(values: dict[str, Any]) -> TableVersion:
@@ -186,6 +190,7 @@ def _from_values(values: dict[str, Any]) -> TableVersion:
         parts.append(TablePart(**part))
     files = []
     for file in values["files"]:
+        file.setdefault("checksums", "")
         check_fields(TableFile, file)
         lists = {name: tuple(file[name]) for name in ("row_groups", "partition")}
         files.append(TableFile(**{**file, **lists}))

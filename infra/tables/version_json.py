@@ -40,8 +40,29 @@ def seal(values: Mapping[str, Any]) -> bytes:
     return dump({**values, "checksum": checksum(values)})
 
 
+def sealed_values(text: bytes) -> dict[str, Any]:
+    """Return the values of a text that `seal` made, without the checksum.
+
+    A text without a checksum, as older Stagecoaches wrote it, is taken as it is.
+
+    Raises:
+        ValueError: It is damaged.
+    """
+    values = json.loads(text)
+    if not isinstance(values, dict):
+        raise ValueError("not an object")
+    found = values.pop("checksum", None)
+    if found is not None and found != checksum(values):
+        raise ValueError("its checksum does not fit")
+    return values
+
+
 def unsealed(
-    text: bytes, make: Callable[[dict[str, Any]], T], *, uri: str, format_version: int
+    text: bytes,
+    make: Callable[[dict[str, Any]], T],
+    *,
+    uri: str,
+    format_versions: tuple[int, ...],
 ) -> T:
     """Return what is made of the values of a sealed text.
 
@@ -49,13 +70,13 @@ def unsealed(
         text: What `seal` returned.
         make: Takes the values without format version and checksum, and may change them.
         uri: Where the text was found, for messages.
-        format_version: The only one that is read.
+        format_versions: Those that are read, the newest last.
 
     Raises:
         TableVersionError: It is damaged, has unknown fields or is of another format.
     """
     try:
-        return make(_values(text, uri=uri, format_version=format_version))
+        return make(_values(text, uri=uri, format_versions=format_versions))
     except _DAMAGE as error:
         raise TableVersionError(
             f"{uri} is damaged ({error}); restore it, or remove it to go back to the version "
@@ -63,16 +84,17 @@ def unsealed(
         ) from error
 
 
-def _values(text: bytes, *, uri: str, format_version: int) -> dict[str, Any]:
+def _values(text: bytes, *, uri: str, format_versions: tuple[int, ...]) -> dict[str, Any]:
     values = json.loads(text)
     if not isinstance(values, dict):
         raise ValueError("not an object")
-    if (found := values.pop("format_version", None)) != format_version:
+    if (found := values.pop("format_version", None)) not in format_versions:
         raise TableVersionError(
-            f"{uri} has format version {found!r}, this Stagecoach reads {format_version}; "
+            f"{uri} has format version {found!r}, this Stagecoach reads up to "
+            f"{format_versions[-1]}; "
             "use a newer Stagecoach, or another storage root"
         )
-    if values.pop("checksum", None) != checksum({"format_version": format_version, **values}):
+    if values.pop("checksum", None) != checksum({"format_version": found, **values}):
         raise ValueError("its checksum does not fit")
     return values
 

@@ -77,6 +77,8 @@ class Chunk:
             empty where unknown.
         null_columns: Columns of the primary key that are NULL in all rows.
         ranges: Bounds of columns, where known.
+        checksum: Of the footer of a Parquet file, of the whole of an Arrow file.
+        checksums: Of the file's parts, packed; empty where they are not known.
     """
 
     chunk_id: str
@@ -98,6 +100,8 @@ class Chunk:
     group_starts: tuple[ChunkValue | None, ...] = ()
     null_columns: tuple[str, ...] = ()
     ranges: tuple[ColumnRange, ...] = ()
+    checksum: str = ""
+    checksums: str = ""
 
     def __post_init__(self) -> None:
         if (self.time_min is None) != (self.time_max is None):

@@ -81,7 +81,7 @@ def test_json_is_exact_and_stable(catalog: FileCatalog):
         ("[]", "damaged"),
         ('{"format_version": 2, "tables": {"t": {}}}', "damaged"),
         ('{"format_version": 2, "tables": []}', "damaged"),
-        ('{"format_version": 99}', "format version 99, this Stagecoach reads 3"),
+        ('{"format_version": 99}', "format version 99, this Stagecoach reads 4"),
     ],
 )
 def test_damaged_snapshots_are_errors(text: str, message: str):

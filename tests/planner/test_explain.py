@@ -222,6 +222,7 @@ def test_what_explain_cannot_do_names_its_place(word: str) -> None:
 def test_a_file_of_format_version_1_is_read() -> None:
     graph = tpch_graph("q03", FORCED)
     body = json.loads(dump_graph(graph))
+    body.pop("checksum")
     body["format_version"] = 1
     for stage in body["graph"]["stages"]:
         del stage["operator_rows"], stage["operator_bytes"], stage["output"]["reason"]
@@ -236,6 +237,7 @@ def test_a_file_of_format_version_1_is_read() -> None:
 def damaged(change: str) -> str:
     """The file of a plan with one thing wrong in it."""
     body = json.loads(dump_graph(tpch_graph("q03", FORCED)))
+    body.pop("checksum")
     stage = body["graph"]["stages"][0]
     match change:
         case "file":

@@ -1,0 +1,201 @@
+"""Local files, checked before an engine opens them itself: DuckDB and Spark verify nothing.
+
+Worker code. What is read here stays in the page cache, where the engine finds it a moment later.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from infra.engines.errors import InputLostError
+from infra.errors import StorageError
+from infra.integrity import arrow, parquet
+from infra.integrity.checksums import unpack_chunks
+from infra.integrity.errors import DamagedFileError
+from infra.integrity.parquet import LOCAL_PIECE_BYTES, FooterChangedError, FooterError
+from infra.integrity.records import CheckedParts, file_version
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileChecks:
+    """What is checked when table files are read, and how often.
+
+    Args:
+        files: Whether files are compared with the checksums that their table's version keeps.
+        pages: Whether other Parquet files are compared with the checksums of their pages.
+        seconds: How long a check of a local file counts.
+        folder: Local folder below which the processes of the host tell each other what they have
+            checked; empty for this process only.
+    """
+
+    files: bool = True
+    pages: bool = True
+    seconds: float = 600.0
+    folder: str = ""
+
+
+DEFAULT_CHECKS = FileChecks()
+"""All checks, known to this process only."""
+
+
+@dataclass(frozen=True)
+class _Record:
+    parts: CheckedParts
+    version: str
+
+    def missing(self, parts: Iterable[int]) -> list[int]:
+        return self.parts.missing(self.version, parts)
+
+
+class LocalReader:
+    """A local file that is open for reading.
+
+    Args:
+        path: Its path.
+
+    Raises:
+        FileNotFoundError: There is none.
+        StorageError: It cannot be opened.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        try:
+            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StorageError(f"cannot open {path}: {error}") from error
+        self.status = os.fstat(self._file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._file)
+
+    def read_at(self, nbytes: int, offset: int) -> bytes:
+        """Some bytes; fewer where the file ends.
+
+        Raises:
+            StorageError: The device refuses.
+        """
+        try:
+            content = os.pread(self._file, nbytes, offset)
+            while len(content) < nbytes:
+                more = os.pread(self._file, nbytes - len(content), offset + len(content))
+                if not more:
+                    break
+                content += more
+            return content
+        except OSError as error:
+            raise StorageError(f"cannot read {self._path}: {error}") from error
+
+
+def check_local_parquet(
+    path: str,
+    *,
+    footer: str,
+    checksums: str,
+    columns: Collection[str] | None,
+    rows: Sequence[tuple[int, int]] | None,
+    checks: FileChecks,
+) -> None:
+    """Check what is about to be read of a local Parquet file, unless that was done lately.
+
+    Args:
+        path: The file.
+        footer: Checksum of its footer; empty if it is not known.
+        checksums: Those of its column chunks, packed; empty for a user's own file.
+        columns: Top-level columns that are read; None for all.
+        rows: Ranges of rows that are read; None for all.
+        checks: What to check.
+
+    Raises:
+        DamagedFileError: It is damaged.
+        InputLostError: It is a user's own file, and has another footer than in the snapshot.
+        FileNotFoundError: There is no such file.
+        StorageError: It cannot be read.
+    """
+    by_pages = not checksums
+    if not (checks.pages if by_pages else checks.files):
+        return
+    with LocalReader(path) as reader:
+        expected = unpack_chunks(checksums) if checksums else ()
+        record = _record(checks, reader, "parquet", footer, checksums)
+        num_bytes = reader.status.st_size
+        try:
+            metadata = parquet.read_footer(reader, num_bytes, footer)
+        except FooterChangedError as error:
+            if by_pages:  # a user's own file, which may have been written again
+                raise InputLostError(path, str(error)) from error
+            raise DamagedFileError(path, str(error)) from error
+        except FooterError as error:
+            raise DamagedFileError(path, str(error)) from error
+        if not by_pages and len(expected) != metadata.num_row_groups * metadata.num_columns:
+            raise DamagedFileError(path, "its column chunks are not those that have checksums")
+        chunks = {c.index: c for c in parquet.column_chunks(metadata, columns, rows)}
+        missing = record.missing(chunks)
+        for part in missing:
+            chunk = chunks[part]
+            checksum = None if by_pages else expected[chunk.index]
+            problem = parquet.chunk_problem(reader, chunk, checksum, LOCAL_PIECE_BYTES)
+            if problem is not None:
+                raise DamagedFileError(path, problem, chunk.column, chunk.row_group)
+        record.parts.add(record.version, missing)
+
+
+def check_local_arrow(
+    path: str,
+    *,
+    num_bytes: int,
+    checksum: str,
+    segments: str,
+    checks: FileChecks,
+) -> None:
+    """Check a local Arrow file that is about to be read, unless that was done lately.
+
+    Args:
+        path: The file.
+        num_bytes: Its size.
+        checksum: CRC-32C of the whole file; empty if it is not known.
+        segments: Those of its segments, packed; empty for a file with one checksum.
+        checks: What to check.
+
+    Raises:
+        DamagedFileError: It is damaged.
+        FileNotFoundError: There is no such file.
+        StorageError: It cannot be read.
+    """
+    if not checks.files or not (checksum or segments):
+        return
+    with LocalReader(path) as reader:
+        record = _record(checks, reader, "arrow", checksum, segments)
+        known = arrow.file_segments(num_bytes, checksum, segments)
+        needed = {segment.index: segment for segment in known}
+        missing = record.missing(needed)
+        for part in missing:
+            problem = arrow.segment_problem(reader, needed[part], LOCAL_PIECE_BYTES)
+            if problem is not None:
+                raise DamagedFileError(path, problem, row_group=needed[part].batch)
+        record.parts.add(record.version, missing)
+
+
+def _record(checks: FileChecks, reader: LocalReader, *expected: str) -> _Record:
+    parts = _checked_parts(checks.folder, checks.seconds, os.getpid())
+    return _Record(parts, file_version(reader.status, *expected))
+
+
+@functools.lru_cache(maxsize=4)
+def _checked_parts(folder: str, seconds: float, pid: int) -> CheckedParts:
+    return CheckedParts(folder, seconds)
