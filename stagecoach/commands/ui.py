@@ -180,11 +180,11 @@ def ui(
         **({"STAGECOACH_LOG_FORMAT": "json"} if logs_are_json() else {}),
     }
     environment |= run_host.launch(home / "run-host.log", environment)
-    environment |= policy.to_environment()  # last: runs need not have the token
     # A shell that starts us in the background ignores SIGINT for us; Dagster must hear it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.execve(command[0], command, environment)
+    # The policy is for the webserver alone: it may hold a token, which runs need not have.
+    os.execve(command[0], command, {**environment, **policy.to_environment()})
 
 
 def start_spark(
