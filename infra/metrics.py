@@ -3,7 +3,7 @@
 Off unless somebody does, and then the client library is not even imported. A run is a process that
 soon ends, so nobody can scrape it. There are two ways out:
 
-    PROMETHEUS_MULTIPROC_DIR   the library keeps values in files there, which `MetricsServer` adds
+    PROMETHEUS_MULTIPROC_DIR   the library keeps values in files there, which `MetricsFolder` adds
                                for all processes of the machine (`stagecoach ui --metrics-port`)
     metrics_pushgateway        the process pushes its values to a Prometheus Pushgateway
 
@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 
 from infra.processes import is_running
 from infra.storage import secrets
-from planner.errors import StagecoachError
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -42,10 +41,6 @@ _PUSH_SECONDS = 5.0
 _BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200)
 # Name of the file, in the library's scheme, that holds the sums of processes that have ended.
 _ENDED = "ended"
-
-
-class MetricsError(StagecoachError):
-    """Metrics cannot be served or pushed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,8 +166,8 @@ def _process_metrics() -> StageMetrics:
     return StageMetrics()
 
 
-class MetricsServer:
-    """Serves `/metrics`: the sum over all processes that keep their values in a folder.
+class MetricsFolder:
+    """The sums over all processes that keep their values in a folder; a collector of the library.
 
     Args:
         folder: The folder, made if it is missing.
@@ -204,28 +199,6 @@ class MetricsServer:
             if pid.isdigit() and not is_running(int(pid)):
                 _add_values(name, str(self._folder / f"{kind}_{_ENDED}.db"))
                 Path(name).unlink(missing_ok=True)
-
-    def serve(self, host: str, port: int) -> int:
-        """Serve in threads of this process and return the port at once.
-
-        Args:
-            host: Address to listen on.
-            port: Port; 0 for any that is free.
-
-        Raises:
-            MetricsError: The port cannot be used.
-        """
-        from prometheus_client import CollectorRegistry, start_http_server
-
-        registry = CollectorRegistry()
-        registry.register(self)
-        try:
-            server, _ = start_http_server(port, host, registry)
-        except OSError as error:
-            raise MetricsError(
-                f"cannot serve metrics on {host}:{port}: {error.strerror}"
-            ) from error
-        return int(server.server_port)
 
     def _files(self) -> list[str]:
         return sorted(glob.glob(str(self._folder / "*.db")))

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
     from infra.effective_settings import EffectiveSetting
 
-_OTHER_VARIABLES = ("STAGECOACH_CATALOG", "STAGECOACH_SETTINGS")
+_OTHER_VARIABLES = (
+    "STAGECOACH_CATALOG",
+    "STAGECOACH_SETTINGS",
+    "STAGECOACH_UI_ALLOW_HOST",
+    "STAGECOACH_UI_ALLOW_ORIGIN",
+    "STAGECOACH_UI_TOKEN",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,8 @@
 """`stagecoach ui`: Dagster's web UI and daemon over a code location, and a warm Spark for its runs.
 
+This process becomes `dagster dev`, whose webserver answers only what the policy of `stagecoach.web`
+accepts. The servers of run pages and metrics beside it have the same policy.
+
 Every run is a process of its own. The Spark Connect server that is started beside the UI keeps them
 from starting a JVM each; they find it through the environment.
 """
@@ -11,24 +14,26 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from infra.storage import secrets
 from stagecoach import metrics_server, pages_server, run_host
 from stagecoach.options import debug_option, storage_option
 from stagecoach.storage_root import storage_root
 from stagecoach.terminal import logs_are_json
+from stagecoach.web.policy import EVERY_ADDRESS, WebPolicy, is_loopback, make_policy
 
 if TYPE_CHECKING:
     from infra.spark.connect_server import WarmServer
 
 DAGSTER_HOME = Path(".stagecoach/dagster")
+_TOKEN_VARIABLE = "STAGECOACH_UI_TOKEN"
 # A server that somebody names should be there by now.
 _REMOTE_SECONDS = 5.0
-_EVERYWHERE = ("0.0.0.0", "::")
 _INSTANCE = """\
 # Written by `stagecoach ui`; yours to edit.
 telemetry:
@@ -83,6 +88,38 @@ run_launcher:
     default=None,
     help="Port of the pages of runs, which the UI links.  [default: the one after --port]",
 )
+@click.option(
+    "--pages-url",
+    metavar="URL",
+    default=None,
+    help="Address of the pages of runs as browsers reach it, behind a proxy for example.",
+)
+@click.option(
+    "--allow-host",
+    "hosts",
+    metavar="NAME",
+    multiple=True,
+    envvar="STAGECOACH_UI_ALLOW_HOST",
+    help="Name under which browsers reach the UI, besides localhost and --host; may be repeated. "
+    "Requests for other names are refused. '*' accepts any, and needs a token.",
+)
+@click.option(
+    "--allow-origin",
+    "origins",
+    metavar="ORIGIN",
+    multiple=True,
+    envvar="STAGECOACH_UI_ALLOW_ORIGIN",
+    help="Origin of the UI's pages, https://NAME, where a proxy sends us another Host; may be "
+    "repeated. Requests of pages from elsewhere are refused.",
+)
+@click.option(
+    "--token",
+    metavar="TOKEN",
+    default=None,
+    envvar=_TOKEN_VARIABLE,
+    help="Shared token without which nothing is answered: browsers show a login page, programs "
+    f"send Authorization: Bearer. Better in {_TOKEN_VARIABLE}: others can read command lines.",
+)
 @debug_option
 def ui(
     storage: str | None,
@@ -93,6 +130,10 @@ def ui(
     remote: str | None,
     metrics_port: int | None,
     pages_port: int | None,
+    pages_url: str | None,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+    token: str | None,
     debug: bool,
 ) -> None:
     """Open the Dagster UI: every stage an asset, with its runs, lineage and metadata.
@@ -100,6 +141,7 @@ def ui(
     Keeps its state in $DAGSTER_HOME, by default .stagecoach/dagster. Ctrl-C ends it, and the Spark
     that it has started.
     """
+    policy = _read_policy(host, hosts, origins, token)
     _check_port(host, port)
     if metrics_port is not None:
         if metrics_port == port:
@@ -112,14 +154,14 @@ def ui(
     home = prepare_home()
     root = storage_root(storage)
     server = start_spark(home, root, warm=warm, remote=remote)
-    metrics: dict[str, str] = {}
+    metrics: Mapping[str, str] = {}
     if metrics_port is not None:
-        metrics = metrics_server.launch(home / "metrics", host, metrics_port)
+        metrics = metrics_server.launch(home / "metrics", host, metrics_port, policy)
     pages_port = pages_port or _port_near(host, port, {port, metrics_port})
-    known_as = socket.gethostname() if host in _EVERYWHERE else host
-    pages = pages_server.launch(root, host, pages_port, known_as, home / "pages.log")
+    pages_url = pages_url or _pages_url(host, pages_port)
+    pages = pages_server.launch(root, host, pages_port, pages_url, home / "pages.log", policy)
     command = dagster_command(host, port, module, debug=debug)
-    shown = "127.0.0.1" if host in _EVERYWHERE else host
+    shown = "127.0.0.1" if host in EVERY_ADDRESS else host
     click.echo(f"Dagster UI: http://{shown}:{port}  (state in {home}; Ctrl-C ends it)", err=True)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -141,7 +183,8 @@ def ui(
     # A shell that starts us in the background ignores SIGINT for us; Dagster must hear it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.execve(command[0], command, environment)
+    # The policy is for the webserver alone: it may hold a token, which runs need not have.
+    os.execve(command[0], command, {**environment, **policy.to_environment()})
 
 
 def start_spark(
@@ -181,13 +224,38 @@ def prepare_home() -> Path:
 
 
 def dagster_command(host: str, port: int, module: str | None, *, debug: bool) -> list[str]:
-    """The command line of Dagster's web server and daemon."""
-    command = [sys.executable, "-m", "dagster", "dev", "--host", host, "--port", str(port)]
+    """The command line of Dagster's web server and daemon, with our policy before the server."""
+    module_of_ours = "stagecoach.web.dagster_dev"
+    command = [sys.executable, "-m", module_of_ours, "dev", "--host", host, "--port", str(port)]
     if module is None and Path("workspace.yaml").exists():
         command += ["--workspace", "workspace.yaml"]
     else:
         command += ["--module-name", module or "pipelines.definitions"]
     return [*command, "--log-level", "debug" if debug else "warning"]
+
+
+def _read_policy(
+    host: str, hosts: Collection[str], origins: Collection[str], token: str | None
+) -> WebPolicy:
+    """What the web servers accept. The token leaves this environment, which all processes get."""
+    if os.environ.pop(_TOKEN_VARIABLE, None) == "":
+        # As where a secret is missing that a deployment names: not a UI without a token.
+        raise click.UsageError(f"{_TOKEN_VARIABLE} is empty; set a token or unset the variable")
+    policy = make_policy(host, hosts=hosts, origins=origins, token=token)
+    if token is not None:
+        secrets.register(token)
+    elif not is_loopback(host):
+        click.echo(
+            f"note: whoever reaches {host} can read everything and run code; set "
+            f"{_TOKEN_VARIABLE}, or put a proxy with a login before it",
+            err=True,
+        )
+    return policy
+
+
+def _pages_url(host: str, port: int) -> str:
+    name = socket.gethostname() if host in EVERY_ADDRESS else host
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
 def _port_near(host: str, port: int, taken: Collection[int | None]) -> int:

@@ -20,10 +20,12 @@ from click.testing import CliRunner
 from assets.engine import StageRequest
 from assets.metadata import StageMetadata
 from assets.observing import Observer
-from infra.metrics import FOLDER_VARIABLE, MetricsServer
+from infra.metrics import FOLDER_VARIABLE, MetricsFolder
 from infra.settings import EngineSettings
 from stagecoach import metrics_server
 from stagecoach.cli import cli
+from stagecoach.web.policy import WebPolicy
+from stagecoach.web.serving import BackgroundServer
 from tests.assets.fakes import make_graph
 
 
@@ -72,8 +74,9 @@ def test_a_query_counts_and_logs_json(tmp_path: Path) -> None:
     assert {line["attempt"] for line in stages} == {0}
     assert any("2 rows, reused" in line["message"] for line in stages)
 
-    port = MetricsServer(values).serve("127.0.0.1", 0)
-    text = scrape(port)
+    app = metrics_server.metrics_app(MetricsFolder(values))
+    with BackgroundServer(app, WebPolicy(), "127.0.0.1", 0) as server:
+        text = scrape(server.port)
     assert text is not None
     computed = 'stagecoach_stages_total{engine="duckdb",outcome="computed",query="q"} 1.0'
     assert computed in text
@@ -128,7 +131,9 @@ def test_the_metrics_server_ends_with_the_process_that_started_it(tmp_path: Path
     port = free_port()
     code = (
         "import sys; from pathlib import Path; from stagecoach.metrics_server import launch;"
-        f"print(launch(Path({str(tmp_path)!r}), '127.0.0.1', {port})); sys.stdout.flush();"
+        "from stagecoach.web.policy import WebPolicy;"
+        f"print(launch(Path({str(tmp_path)!r}), '127.0.0.1', {port}, WebPolicy()));"
+        "sys.stdout.flush();"
         "sys.stdin.read()"
     )
     parent = subprocess.Popen(
@@ -152,7 +157,7 @@ def test_the_ui_tells_runs_where_to_count_and_how_to_log(
     monkeypatch.setattr(os, "execve", lambda program, command, env: environments.append(env))
     launched: list[tuple[Path, str, int]] = []
 
-    def launch(folder: Path, host: str, port: int) -> dict[str, str]:
+    def launch(folder: Path, host: str, port: int, policy: WebPolicy) -> dict[str, str]:
         launched.append((folder, host, port))
         return {FOLDER_VARIABLE: "/values"}
 

@@ -11,7 +11,9 @@ import pytest
 
 from infra.storage.layout import run_page
 from infra.storage.local_store import LocalStore
-from stagecoach.pages_server import serve
+from stagecoach.pages_server import pages_app
+from stagecoach.web.policy import WebPolicy
+from stagecoach.web.serving import BackgroundServer
 
 
 @pytest.fixture
@@ -19,10 +21,8 @@ def address(tmp_path: Path) -> Iterator[str]:
     store = LocalStore(str(tmp_path / "store"))
     store.write_bytes(run_page("abc-1.sales"), "<p>größer</p>".encode())
     store.write_bytes("secret.txt", b"secret")
-    server = serve(store, "127.0.0.1", 0)
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with BackgroundServer(pages_app(store), WebPolicy(), "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.port}"
 
 
 def test_a_page_opens_in_the_browser(address: str) -> None:

@@ -19,6 +19,7 @@ from infra.spark.connect_server import WarmServer
 from stagecoach import pages_server, run_host
 from stagecoach.cli import cli
 from stagecoach.commands.ui import start_spark
+from stagecoach.web.policy import POLICY_VARIABLE, WebPolicy, take_policy
 
 Started = tuple[Sequence[str], Mapping[str, str]]
 
@@ -35,8 +36,10 @@ def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(pages_server, "launch", _pages)
 
 
-def _pages(storage: str, host: str, port: int, shown: str, log: Path) -> Mapping[str, str]:
-    return {PAGES_VARIABLE: f"http://{shown}:{port}"}
+def _pages(
+    storage: str, host: str, port: int, url: str, log: Path, policy: WebPolicy
+) -> Mapping[str, str]:
+    return {PAGES_VARIABLE: url}
 
 
 @pytest.fixture
@@ -87,6 +90,56 @@ def test_runs_find_the_warm_server_in_the_environment(
     assert environment[TOKEN_VARIABLE] == "secret"
     assert "secret" not in " ".join(command) + shown
     assert environment["STAGECOACH_STORAGE_ROOT"] == settings.storage_root
+
+
+def test_the_policy_reaches_the_webserver_and_nothing_else(
+    launched: list[tuple[EngineSettings, Path]],
+    started: list[Started],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[Mapping[str, str]] = []
+    monkeypatch.setattr(
+        run_host, "launch", lambda log, environment: given.append(environment) or {}
+    )
+    monkeypatch.setenv("STAGECOACH_UI_TOKEN", "correct-horse-battery")
+    monkeypatch.setenv("STAGECOACH_UI_ALLOW_HOST", "a.example b.example")
+    shown = ui("--allow-origin", "https://c.example", "--pages-url", "https://c.example/pages")
+    ((command, environment),) = started
+    policy = take_policy(dict(environment))
+    assert policy.hosts == {"127.0.0.1", "a.example", "b.example"}
+    assert [str(origin) for origin in policy.origins] == ["https://c.example:443"]
+    assert policy.token is not None
+    assert policy.token.is_token("correct-horse-battery")
+    assert environment[PAGES_VARIABLE] == "https://c.example/pages"
+    # Neither process lists, nor output, nor runs and what starts them have the token.
+    assert "correct-horse" not in " ".join(command) + shown
+    assert "correct-horse" not in str(given) + str(dict(os.environ))
+    assert [n for n, v in environment.items() if "correct-horse" in v] == [POLICY_VARIABLE]
+
+
+def test_a_ui_that_would_be_open_by_mistake_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, started: list[Started]
+) -> None:
+    for options, message in (
+        (["--token", "hunter2"], "shorter than 16 characters"),
+        (["--allow-host", "*"], "needs a token"),
+        (["--allow-origin", "*"], "is not a valid origin"),
+    ):
+        refused = CliRunner().invoke(cli, ["ui", "--no-warm", *options])
+        assert refused.exit_code != 0
+        assert message in str(refused.exception) + refused.output
+    monkeypatch.setenv("STAGECOACH_UI_TOKEN", "")
+    refused = CliRunner().invoke(cli, ["ui", "--no-warm"])
+    assert refused.exit_code == 2
+    assert "STAGECOACH_UI_TOKEN is empty" in refused.output
+    assert started == []
+
+
+def test_a_ui_that_other_machines_reach_without_a_token_says_so(started: list[Started]) -> None:
+    note = "can read everything and run code"
+    assert note in ui("--no-warm", "--host", "0.0.0.0")
+    assert note not in ui("--no-warm", "--host", "0.0.0.0", "--token", "correct-horse-battery")
+    assert note not in ui("--no-warm")
 
 
 def test_runs_find_their_host_and_the_pages(
