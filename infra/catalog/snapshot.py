@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -34,9 +33,6 @@ SNAPSHOT_VERSION = 4
 _READABLE = (2, 3, 4)
 """Version 2 has no bounds of columns: no file is left out by them. Versions 2 and 3 have no
 checksum of their own, and none of column chunks."""
-
-
-_SEAL = re.compile(r'\{"checksum": "([0-9a-f]{8})", ')
 
 
 @dataclass(frozen=True, kw_only=True)
