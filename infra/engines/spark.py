@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pyspark.core.rdd import RDD
     from pyspark.sql import Column, DataFrame, SparkSession
 
+# An `Error` of Java, not one of Spark's own: no condition, no SQLSTATE.
+_STACK_OVERFLOW = "java.lang.StackOverflowError"
 REPORT_SCHEMA = "task bigint, report string"
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
@@ -186,6 +188,9 @@ def explain_error(
     condition, state, text = _describe(error)
     if isinstance(error, AnalysisException) or state[:2] in _QUERY_STATES:
         return QueryFailedError(query, condition, text)
+    if _STACK_OVERFLOW in str(error):
+        text = "the query is nested too deeply for Spark, whose stack overflowed; nest it less"
+        return QueryFailedError(query, "STACK_OVERFLOW", text)
     first_line = (text.splitlines() or [""])[0]
     return TaskFailedError(stage, None, f"Spark failed with {condition}: {first_line}")
 

@@ -1,0 +1,163 @@
+"""Queries and files that nest deeply, are long, or hold odd characters: answered or refused, never a crash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from infra.catalog.catalog import load_catalog
+from infra.engines.errors import QueryFailedError
+from infra.engines.spark import SPARK_ERRORS
+from infra.settings import EngineSettings
+from planner.errors import ParseError, PlanningTimeoutError, UnsupportedSqlError
+from planner.explain.display import FORMATS, render_graph
+from planner.explain.lineage import render_lineage
+from planner.expressions import Literal
+from planner.options import PlannerOptions
+from planner.planning import plan_phases, plan_query, plan_until
+from planner.serde import dump_graph, load_graph
+from planner.sql.fragment import render_fragment
+from planner.stages import StageGraph
+from planner.types import STRING
+from tests.acceptance.comparison import Answer, assert_same
+from tests.acceptance.runs import Runner, store_settings
+from tests.planner.catalogs import SALES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FALLBACK_REASONS = ("nested too deeply", "MiB of SQL", "planning took longer")
+
+
+def _nested(start: str, inside: str, end: str, times: int) -> str:
+    return start * times + inside + end * times
+
+
+DEEP = {
+    **{
+        f"{n} parentheses": f"SELECT {_nested('(', 'id', ')', n)} AS r FROM t"
+        for n in (60, 300, 1000)
+    },
+    **{
+        f"{n} nested CASE": "SELECT "
+        + _nested("CASE WHEN id > 1 THEN ", "id", " ELSE 0 END", n)
+        + " AS r FROM t"
+        for n in (60, 200)
+    },
+    "300 nested subqueries": f"SELECT id FROM {_nested('(SELECT id FROM ', 't', ')', 300)}",
+    "60 nested IN": "SELECT id FROM t WHERE "
+    + _nested("id IN (SELECT id FROM t WHERE ", "id > 1", ")", 60),
+    "500 nested functions": f"SELECT {_nested('abs(', 'id', ')', 500)} AS r FROM t",
+    "60 nested functions whose text doubles": "SELECT "
+    + _nested("upper(", "name", ")", 60)
+    + " AS r FROM t",
+    "500 nested NOT": f"SELECT id FROM t WHERE {_nested('NOT (', 'id = 1', ')', 500)}",
+}
+LONG = {
+    "a sum of 5,000 terms": "SELECT " + " + ".join(["id"] * 5000) + " AS r FROM t",
+    "5,000 terms of AND": "SELECT id FROM t WHERE " + " AND ".join(["id > 1"] * 5000),
+    "5,000 terms of OR": "SELECT id FROM t WHERE " + " OR ".join(["id > 1"] * 5000),
+    "5,000 texts": "SELECT " + " || ".join(["name"] * 5000) + " AS r FROM t",
+}
+UNION = " UNION ALL ".join(["SELECT id FROM t"] * 5000)
+
+
+def on_orders(sql: str) -> str:
+    """The query over a table of the catalog that the planner's tests share."""
+    table = "customers" if "name" in sql else "orders"
+    return sql.replace("FROM t", f"FROM {table}")
+
+
+def check_everything_that_recurses(graph: StageGraph) -> None:
+    assert load_graph(dump_graph(graph)) == graph
+    assert len(graph.plan_hash) == 64
+    for format in FORMATS:
+        assert render_graph(graph, format, details=True)
+    for format in ("text", "json", "yaml", "mermaid"):
+        assert render_lineage(graph, format)
+    if graph.fallback_reason is None:
+        for stage in graph.stages:
+            assert render_fragment(stage, stage.engine, {})
+    else:
+        assert any(part in graph.fallback_reason for part in FALLBACK_REASONS)
+
+
+@pytest.mark.parametrize("sql", {**DEEP, **LONG}.values(), ids={**DEEP, **LONG})
+def test_deep_and_long_queries_are_planned(sql: str) -> None:
+    graph = plan_query(on_orders(sql), SALES)
+    check_everything_that_recurses(graph)
+
+
+@pytest.mark.parametrize(
+    "name", ["60 parentheses", "1000 parentheses", "200 nested CASE", "300 nested subqueries"]
+)
+def test_depth_that_engines_bear_is_staged(name: str) -> None:
+    sql = on_orders(DEEP[name])
+    assert plan_query(sql, SALES).fallback_reason is None
+    assert plan_phases(sql, SALES).plans
+    for phase in ("logical", "optimized", "physical", "stages"):
+        assert plan_until(sql, SALES, phase)
+
+
+def test_what_the_parser_cannot_hold_is_refused_because_nothing_checked_it() -> None:
+    sql = f"SELECT {_nested('(', 'id', ')', 100_000)} FROM orders"
+    with pytest.raises(ParseError, match="nested too deeply for the parser"):
+        plan_query(sql, SALES)
+
+
+def test_what_is_too_deep_names_its_place_with_engine_duckdb() -> None:
+    with pytest.raises(UnsupportedSqlError, match="nested too deeply to be staged"):
+        plan_query(
+            on_orders(DEEP["500 nested functions"]), SALES, PlannerOptions(engine="duckdb")
+        )
+
+
+# ---------------------------------------------------------------- against Spark
+
+
+class Rows:
+    """A small table, a runner over it and plain Spark."""
+
+    def __init__(self, folder: Path, settings: EngineSettings, spark: SparkSession) -> None:
+        (folder / "t").mkdir()
+        table = pa.table({"id": [1, 2, 3, None], "name": ["a", "b", None, "c\x00d"]})
+        pq.write_table(table, folder / "t" / "part.parquet")
+        catalog = folder / "catalog.yaml"
+        catalog.write_text(f"tables:\n  t:\n    location: {folder / 't'}\n")
+        self.runner = Runner(load_catalog(catalog), store_settings(settings, folder), spark)
+        self.spark = spark.newSession()
+        self.spark.conf.set("spark.sql.session.timeZone", "UTC")
+        self.spark.conf.set("spark.sql.ansi.enabled", "true")
+        self.spark.read.parquet(str(folder / "t")).createOrReplaceTempView("t")
+
+    def check(self, sql: str, options: PlannerOptions) -> None:
+        """Both give the same rows, or both refuse the query."""
+        try:
+            expected = self.spark.sql(sql).toArrow()
+        except SPARK_ERRORS:
+            with pytest.raises(QueryFailedError):
+                self.runner.run(sql, options)
+            return
+        assert_same(self.runner.run(sql, options).table, Answer(expected, None, ()))
+
+
+@pytest.fixture(scope="module")
+def rows(
+    tmp_path_factory: pytest.TempPathFactory, spark_settings: EngineSettings, spark: SparkSession
+) -> Rows:
+    return Rows(tmp_path_factory.mktemp("hostile"), spark_settings, spark)
+
+
+ALL = {**DEEP, **LONG}
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+@pytest.mark.parametrize("sql", ALL.values(), ids=ALL)
+def test_deep_and_long_queries_give_sparks_answer(sql: str, engine: str, rows: Rows) -> None:
+    rows.check(sql, PlannerOptions().updated({"engine": engine}))
