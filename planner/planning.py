@@ -16,9 +16,9 @@ from planner.build import BuiltQuery, build_logical
 from planner.build.places import located
 from planner.catalog import Catalog, TableInfo
 from planner.cut import cut_into_stages
-from planner.distribution import distribute
 from planner.deadline import deadline
 from planner.deep_stack import on_deep_stack, run_deep
+from planner.distribution import distribute
 from planner.errors import AnalysisError, PlanningTimeoutError, UnsupportedSqlError
 from planner.estimates import Estimator
 from planner.logical import LogicalPlan
@@ -93,9 +93,7 @@ def plan_query(
                 raise
             reason = str(error)
     # The tree was checked: it only reads tables. So Spark may have the text.
-    return run_deep(
-        lambda: _whole_query(sql, query, catalog, options, name, parameters, reason)
-    )
+    return run_deep(lambda: _whole_query(sql, query, catalog, options, name, parameters, reason))
 
 
 def _staged(

@@ -194,7 +194,7 @@ def parse_file(text: str) -> GraphFile:
     """
     try:
         body = run_deep(lambda: json.loads(text))
-    except json.JSONDecodeError as error:
+    except ValueError as error:  # JSON that is none, or a number of too many digits
         raise GraphFormatError(f"stage graph is not JSON: {error}") from error
     except RecursionError:
         raise GraphFormatError(_TOO_DEEP) from None

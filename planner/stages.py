@@ -141,9 +141,7 @@ class Stage:
 
         Names, numbers of stages and estimates do not enter it; inputs enter by position.
         """
-        text = run_deep(
-            lambda: json.dumps(_canonical(self), sort_keys=True, separators=(",", ":"))
-        )
+        text = run_deep(lambda: json.dumps(_canonical(self), sort_keys=True, separators=(",", ":")))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def read_later(

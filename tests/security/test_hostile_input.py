@@ -13,7 +13,7 @@ from infra.catalog.catalog import load_catalog
 from infra.engines.errors import QueryFailedError
 from infra.engines.spark import SPARK_ERRORS
 from infra.settings import EngineSettings
-from planner.errors import ParseError, PlanningTimeoutError, UnsupportedSqlError
+from planner.errors import ParseError, UnsupportedSqlError
 from planner.explain.display import FORMATS, render_graph
 from planner.explain.lineage import render_lineage
 from planner.expressions import Literal
@@ -111,9 +111,7 @@ def test_what_the_parser_cannot_hold_is_refused_because_nothing_checked_it() -> 
 
 def test_what_is_too_deep_names_its_place_with_engine_duckdb() -> None:
     with pytest.raises(UnsupportedSqlError, match="nested too deeply to be staged"):
-        plan_query(
-            on_orders(DEEP["500 nested functions"]), SALES, PlannerOptions(engine="duckdb")
-        )
+        plan_query(on_orders(DEEP["500 nested functions"]), SALES, PlannerOptions(engine="duckdb"))
 
 
 # ---------------------------------------------------------------- against Spark
@@ -161,3 +159,41 @@ ALL = {**DEEP, **LONG}
 @pytest.mark.parametrize("sql", ALL.values(), ids=ALL)
 def test_deep_and_long_queries_give_sparks_answer(sql: str, engine: str, rows: Rows) -> None:
     rows.check(sql, PlannerOptions().updated({"engine": engine}))
+
+
+# ---------------------------------------------------------------- the character NUL
+
+
+NUL_QUERIES = {
+    "a value that is shown": "SELECT id, :text AS r FROM t",
+    "a value that is compared": "SELECT id FROM t WHERE name = :text",
+    "a value before digits": "SELECT concat(:text, '7') AS r FROM t",
+    "a value in a function": "SELECT id, length(:text) AS n, hex(:text) AS h FROM t",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+@pytest.mark.parametrize("sql", NUL_QUERIES.values(), ids=NUL_QUERIES)
+def test_nul_in_a_parameter_gives_sparks_answer(sql: str, engine: str, rows: Rows) -> None:
+    options = PlannerOptions(force_distribution=True).updated({"engine": engine})
+    for value in ("c\x00d", "\x00", "a\x001"):
+        expected = rows.spark.sql(sql, args={"text": value}).toArrow()
+        ran = rows.runner.run(sql, options, parameters={"text": Literal(STRING, value)})
+        assert_same(ran.table, Answer(expected, None, ()))
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+@pytest.mark.parametrize(
+    "literal", ["'c\\0d'", "'c\\u0000d'", "'c\\000d'", "'a\\0001'", "'c\x00d'", "r'c\x00d'"]
+)
+def test_nul_in_a_literal_gives_sparks_answer(literal: str, engine: str, rows: Rows) -> None:
+    options = PlannerOptions(force_distribution=True).updated({"engine": engine})
+    for sql in (
+        f"SELECT id, {literal} AS r FROM t",
+        f"SELECT id, hex({literal}) AS h FROM t WHERE name = {literal} OR id < 3",
+    ):
+        rows.check(sql, options)
