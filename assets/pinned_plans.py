@@ -8,8 +8,9 @@ are the same and no table has grown or shrunk about tenfold:
 
     plans/<query>/<key>.json
 
-A query that cannot be planned within `planner.timeout_seconds` is one Spark stage. That plan is kept
-for the rest of the day (UTC) and for that timeout only, so that all processes have the same assets.
+A query that cannot be planned within `planner.timeout_seconds` is one Spark stage. That plan is
+kept for the rest of the day (UTC) and for that timeout only, so that all processes have the same
+assets and a faster machine may make a better plan tomorrow.
 
 A kept plan that cannot be read costs time, nothing else. One that is used is written again once a
 day, so that gc, which removes what is old, takes none that is in use.

@@ -143,7 +143,7 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
-def _refused(problem: str, mark: yaml.Mark) -> LimitError:
+def _refused(problem: str, mark: Any) -> LimitError:
     return LimitError(None, None, problem, mark)
 
 
