@@ -8,6 +8,10 @@ are the same and no table has grown or shrunk about tenfold:
 
     plans/<query>/<key>.json
 
+A query that cannot be planned within `planner.timeout_seconds` is one Spark stage. That plan is
+kept for the rest of the day (UTC) and for that timeout only, so that all processes have the same
+assets and a faster machine may make a better plan tomorrow.
+
 A kept plan that cannot be read costs time, nothing else. One that is used is written again once a
 day, so that gc, which removes what is old, takes none that is in use.
 """
@@ -28,6 +32,7 @@ from infra.errors import StorageError
 from infra.storage import layout
 from infra.storage.object_store import ObjectMissingError, ObjectStore
 from planner.catalog import Catalog, TableInfo
+from planner.deadline import is_timeout
 from planner.errors import GraphFormatError
 from planner.options import PlannerOptions
 from planner.stages import FORMAT_VERSION, PLANNER_VERSION, StageGraph
@@ -63,10 +68,18 @@ class PinnedPlans:
         Raises:
             StagecoachError: As planning does.
         """
-        place = layout.pinned_plan(query.name, self.key(query, catalog))
-        plan = self._read(place)
+        key = self.key(query, catalog)
+        place, late = (layout.pinned_plan(query.name, k) for k in (key, self._late_key(key)))
+        plan = self._read(place) or self._read(late)
         if plan is None or plan.graph.sql != query.sql:
             graph = self._plan(query, catalog)
+            if is_timeout(graph.fallback_reason):
+                logger.warning(
+                    "the query '%s' is one Spark stage until tomorrow: %s",
+                    query.name,
+                    graph.fallback_reason,
+                )
+                place = late
             # The queries of checks, which are no assets, have names that no asset can have.
             shown = ShownPlan(graph) if name_problem(query.name) is None else None
             plan = CompiledPlan(graph=graph, notes={}, shown=shown)
@@ -76,6 +89,15 @@ class PinnedPlans:
             logger.debug("the plan of '%s' cannot be written again: %s", query.name, problem)
         self._shown[query.name, query.sql] = plan.shown
         return plan.graph
+
+    def _late_key(self, key: str) -> str:
+        """The key of a plan that could not be made in time.
+
+        All processes of today find the same one. Tomorrow, or with another timeout, the query is
+        planned again.
+        """
+        parts = [key, self._options.timeout_seconds, self._day]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
     def shown(self, query: Query) -> ShownPlan | None:
         """What is shown of the query's plan; see `ShowsPlans`."""

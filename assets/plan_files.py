@@ -31,7 +31,8 @@ from assets.project import Query
 from assets.shown import VERSION as SHOWN_VERSION
 from assets.shown import ShownPlan
 from planner.catalog import Catalog, TableInfo
-from planner.errors import AnalysisError, GraphFormatError
+from planner.deadline import is_timeout
+from planner.errors import AnalysisError, GraphFormatError, PlanningTimeoutError
 from planner.options import PlannerOptions
 from planner.parse import parse_query, position
 from planner.serde import (
@@ -120,9 +121,13 @@ def compile_query(
         SqlError: A mistake in the SQL.
         ParameterError: The SQL has a parameter without a declared type.
         CatalogError: A table cannot be read.
+        PlanningTimeoutError: Planning took longer than `planner.timeout_seconds`.
     """
     _check_declared(query)
     graph = planner_of(options)(query, catalog)
+    if is_timeout(graph.fallback_reason):
+        # A file would keep this plan for good; a faster machine may make a better one.
+        raise PlanningTimeoutError(f"query '{query.name}': {graph.fallback_reason}")
     tables = {t: _statistics(catalog.table(t)) for t, _ in graph.tables}
     notes = {"options": options.texts(), "statistics": tables}
     return CompiledPlan(graph=graph, notes=notes, shown=ShownPlan(graph) if is_asset else None)

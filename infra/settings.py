@@ -339,8 +339,10 @@ def _given_variable(name: str, environment: Mapping[str, str]) -> str | None:
 def _read_file(path: Path) -> dict[str, Any]:
     import yaml  # only the driver reads a file
 
+    from infra.yaml_text import load_yaml
+
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = load_yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the settings in {path}: {error}") from error
     except yaml.YAMLError as error:
@@ -378,7 +380,7 @@ def _read_value(name: str, value: Any, source: str) -> Any:
         if name == "remote":
             return str(value) if value else None
         return _rules()[name].read(value)
-    except (ValueError, TypeError, StorageError) as error:
+    except (ValueError, TypeError, StorageError, RecursionError) as error:
         # Never the value of a setting that may hold secrets.
         if name in _MAY_HOLD_SECRETS:
             text = f"setting {name} cannot be what is given{in_source(source)}: {error}"

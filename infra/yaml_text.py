@@ -1,7 +1,8 @@
-"""YAML that people write: in, text; out, values and their places, with no key given twice.
+"""Read YAML that people write: front matter, catalogs and settings files.
 
-Plain YAML drops the first of two equal keys silently. Everything that reads YAML of users goes
-through this module.
+Everything that reads YAML of users goes through this module, because plain YAML is too trusting. It
+drops the first of two equal keys silently. Its aliases can make a gigabyte of a few lines. Deep
+nesting ends the process, where libyaml reads it. Here all of these are errors with a place.
 """
 
 from __future__ import annotations
@@ -12,7 +13,16 @@ from typing import Any
 
 import yaml
 
+MAX_CHARACTERS = 8 << 20
+"""Of a text."""
+MAX_DEPTH = 100
+"""Lists and mappings within one another."""
+MAX_ALIASED = 10_000
+"""Values that aliases may add to those that are written."""
+
 _FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_STARTS = (yaml.SequenceStartEvent, yaml.MappingStartEvent)
+_ENDS = (yaml.SequenceEndEvent, yaml.MappingEndEvent)
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,10 @@ class RepeatedKey:
     first: yaml.Mark
 
 
+class LimitError(yaml.MarkedYAMLError):
+    """YAML that is nested too deeply, or that aliases make too large."""
+
+
 class UniqueKeyLoader(yaml.SafeLoader):
     """Safe YAML that refuses a key given twice."""
 
@@ -41,29 +55,101 @@ class UniqueKeyLoader(yaml.SafeLoader):
             )
         return super().construct_mapping(node, deep)
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """The value of a node, as SafeLoader makes it."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, OverflowError) as error:  # a date or a number that there is not
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{_shortened(node)} is not a valid value: {error}", node.start_mark
+            ) from None
+
 
 def load_yaml(text: str) -> Any:
     """The value of a YAML text, in which no mapping holds a key twice.
 
     Raises:
-        yaml.YAMLError: For text that is no YAML, or a key given twice.
+        yaml.YAMLError: For text that is not YAML, a key given twice, or more than this module's
+            limits allow.
     """
+    node = compose_yaml(text)
     # A subclass of SafeLoader, so no object is ever built.
-    return yaml.load(text, Loader=UniqueKeyLoader)
+    return None if node is None else UniqueKeyLoader("").construct_document(node)
 
 
 def compose_yaml(text: str) -> yaml.Node | None:
     """The tree of a YAML text, whose nodes know their places; None for an empty one.
 
     Raises:
-        yaml.YAMLError: For text that is no YAML.
+        yaml.YAMLError: For text that is not YAML, or more than this module's limits allow.
     """
+    if len(text) > MAX_CHARACTERS:
+        raise yaml.YAMLError(f"the text has more than {MAX_CHARACTERS >> 20} Mi characters")
+    _check_depth(text)
     try:
         # Ten times as fast where libyaml is there; its errors say less than those of Python.
         node: yaml.Node | None = yaml.compose(text, Loader=_FAST_LOADER)
     except yaml.YAMLError:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
+    if node is not None:
+        _check_aliases(node)
     return node
+
+
+def _check_depth(text: str) -> None:
+    """Refuse what a recursive reader of the text could not get to the end of."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=_FAST_LOADER):
+            if isinstance(event, _STARTS):
+                depth += 1
+                if depth > MAX_DEPTH:
+                    raise _refused("this is nested too deeply; make it flatter", event.start_mark)
+            elif isinstance(event, _ENDS):
+                depth -= 1
+    except LimitError:
+        raise
+    except yaml.YAMLError:
+        return  # up to here it is flat enough; the reader says what is wrong
+
+
+def _check_aliases(root: yaml.Node) -> None:
+    """Refuse a tree that aliases make much larger than it was written, or endless."""
+    sizes: dict[int, int] = {}
+    open_nodes: set[int] = set()
+    written = 0
+    stack = [(root, False)]
+    while stack:
+        node, is_done = stack.pop()
+        key, children = id(node), _children(node)
+        if is_done:
+            open_nodes.discard(key)
+            sizes[key] = 1 + sum(sizes[id(child)] for child in children)
+            written += 1
+            if sizes[key] - written > MAX_ALIASED:
+                text = "aliases make this too large; write it without aliases"
+                raise _refused(text, node.start_mark)
+        elif key in open_nodes:
+            raise _refused("an alias refers to a value that holds it", node.start_mark)
+        elif key not in sizes:
+            open_nodes.add(key)
+            stack.append((node, True))
+            stack += [(child, False) for child in reversed(children)]
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _refused(problem: str, mark: Any) -> LimitError:
+    return LimitError(None, None, problem, mark)
+
+
+def _shortened(node: yaml.Node) -> str:
+    text = str(node.value)
+    return repr(text if len(text) <= 40 else f"{text[:40]}…")
 
 
 def repeated_keys(root: yaml.Node) -> list[RepeatedKey]:

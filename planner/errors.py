@@ -49,6 +49,10 @@ class UnsupportedSqlError(SqlError):
     """Valid Spark SQL that the planner cannot stage; the query becomes one Spark stage."""
 
 
+class PlanningTimeoutError(StagecoachError):
+    """Planning took longer than `planner.timeout_seconds`."""
+
+
 class ParameterError(PlacedError):
     """A query parameter is missing, unknown or of the wrong type; placed where it is used."""
 

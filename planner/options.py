@@ -49,6 +49,8 @@ class PlannerOptions:
         time_zone: Session time zone, an IANA name.
         exact_math: Whether functions that DuckDB computes only to 1e-12 of the value (`sin`, `cos`,
             `tan` and 1 over them: `csc`, `sec`, `cot`) run on Spark; false runs them on DuckDB.
+        timeout_seconds: How long a query may be planned; one that takes longer is one Spark stage.
+            0 lets planning take as long as it needs. Never part of a plan: see `texts`.
     """
 
     num_partitions: int = 0
@@ -63,6 +65,7 @@ class PlannerOptions:
     engine: EngineChoice = "auto"
     time_zone: str = "UTC"
     exact_math: bool = True
+    timeout_seconds: int = 30
 
     def __post_init__(self) -> None:
         for name, rule in _rules().items():
@@ -95,8 +98,12 @@ class PlannerOptions:
         return dataclasses.replace(self, **changes)
 
     def texts(self) -> dict[str, str]:
-        """The value of each option by its name, as `updated` reads it."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        """The value of each option that plans depend on, by its name, as `updated` reads it.
+
+        A plan that was finished in time is the same whatever time it was given.
+        """
+        names = (f.name for f in dataclasses.fields(self) if f.name != "timeout_seconds")
+        values = {name: getattr(self, name) for name in names}
         return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in values.items()}
 
 

@@ -6,8 +6,9 @@ sqlglot parses the text without its comments, cut by Spark's own rules (`planner
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -17,6 +18,7 @@ from sqlglot.errors import TokenError
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
+from planner.deep_stack import run_deep
 from planner.errors import ForbiddenSqlError, ParseError, SqlError
 from planner.spark_syntax import (
     UNSIGNED_SHIFT,
@@ -117,6 +119,21 @@ class StagecoachSpark(Spark):
         } | {"SUBSTR": substr_call}
 
 
+def _refused_if_too_deep(parse: Callable[[str], exp.Query]) -> Callable[[str], exp.Query]:
+    """Parse on a deep stack; without a tree nothing could be checked, so nothing may run."""
+
+    @functools.wraps(parse)
+    def call(sql: str) -> exp.Query:
+        try:
+            return run_deep(lambda: parse(sql))
+        except RecursionError:
+            text = "the query is nested too deeply for the parser; nest it less"
+            raise ParseError(text, line=1, column=1) from None
+
+    return call
+
+
+@_refused_if_too_deep
 def parse_query(sql: str) -> exp.Query:
     """The one query in `sql`.
 
@@ -136,9 +153,6 @@ def parse_query(sql: str) -> exp.Query:
         text = re.sub(r"<Token [^>]*>", "the end of the text", text)
         line, column = _start_of(first)
         raise ParseError(f"syntax error{near}: {text}", line=line, column=column) from error
-    except RecursionError as error:
-        text = "the query is nested too deeply for the parser"
-        raise ParseError(text, line=1, column=1) from error
     except TokenError as error:
         raise ParseError(f"syntax error: {error}", line=1, column=1) from error
     if not statements:

@@ -16,24 +16,24 @@ from planner.build import BuiltQuery, build_logical
 from planner.build.places import located
 from planner.catalog import Catalog, TableInfo
 from planner.cut import cut_into_stages
+from planner.deadline import deadline
+from planner.deep_stack import on_deep_stack, run_deep
 from planner.distribution import distribute
-from planner.errors import AnalysisError, UnsupportedSqlError
+from planner.errors import AnalysisError, PlanningTimeoutError, UnsupportedSqlError
 from planner.estimates import Estimator
 from planner.logical import LogicalPlan
 from planner.lower import Lowering
 from planner.optimizer import optimize
 from planner.optimizer.context import RuleContext, first_free_id
 from planner.options import PlannerOptions, PlanPhase
-from planner.parse import is_deterministic, parse_query, table_names
+from planner.parse import is_deterministic, parse_query, position, table_names
 from planner.physical import OneRowExec, PhysicalPlan
+from planner.sql.limits import TOO_DEEP as _TOO_DEEP
+from planner.sql.limits import check_text
 from planner.stages import Branch, ParameterSpec, Stage, StageGraph, StageOutput
-from planner.tree import depth, walk
 from planner.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Field, to_arrow
 
 DEFAULT_OPTIONS = PlannerOptions()
-# Writing a stage takes five Python frames a level, of the thousand that there are by default.
-MAX_DEPTH = 120
-_TOO_DEEP = "the query is nested too deeply to be staged"
 _CLOCK = (
     ParameterSpec("@now", TIMESTAMP),
     ParameterSpec("@date", DATE),
@@ -72,28 +72,49 @@ def plan_query(
         AnalysisError: For names or types that do not fit the catalog.
         CatalogError: For tables that cannot be read.
         UnsupportedSqlError: With `engine='duckdb'`, for what DuckDB is not proven to do.
+        PlanningTimeoutError: Parsing took longer than `options.timeout_seconds`; with
+            `engine='duckdb'` planning, too.
     """
-    query = parse_query(sql)
-    try:
-        with located(query):
-            planned = _plan(query, catalog, options, parameters)
-            result = tuple(Field(c.name, c.dtype) for c in planned.built.plan.columns)
-            for field in result:
-                to_arrow(field.dtype)
-            tables = {t.name: t for t in planned.built.tables}
-            distributed = distribute(planned.physical, planned.lowering, planned.lowering.context)
-            stages = cut_into_stages(distributed, tables, options, planned.lowering.size)
-            _check_depth(stages)
-            for field in (f for stage in stages for f in stage.schema):
-                to_arrow(field.dtype)  # what no exchange can carry, such as an interval of months
-    except (UnsupportedSqlError, RecursionError) as error:
-        if options.engine == "duckdb":
-            if isinstance(error, UnsupportedSqlError):
+    with deadline(options.timeout_seconds):
+        query = parse_query(sql)
+        try:
+            return run_deep(lambda: _staged(sql, query, catalog, options, name, parameters))
+        except UnsupportedSqlError as error:
+            if options.engine == "duckdb":
                 raise
-            with located(query):
-                raise UnsupportedSqlError(_TOO_DEEP) from error
-        reason = error.message if isinstance(error, UnsupportedSqlError) else _TOO_DEEP
-        return _whole_query(sql, query, catalog, options, name, parameters, reason)
+            reason = error.message
+        except RecursionError:
+            if options.engine == "duckdb":
+                line, column = position(query)
+                raise UnsupportedSqlError(_TOO_DEEP, line=line, column=column) from None
+            reason = _TOO_DEEP
+        except PlanningTimeoutError as error:
+            if options.engine == "duckdb":
+                raise
+            reason = str(error)
+    # The tree was checked: it only reads tables. So Spark may have the text.
+    return run_deep(lambda: _whole_query(sql, query, catalog, options, name, parameters, reason))
+
+
+def _staged(
+    sql: str,
+    query: exp.Query,
+    catalog: Catalog,
+    options: PlannerOptions,
+    name: str,
+    parameters: tuple[ParameterSpec, ...],
+) -> StageGraph:
+    with located(query):
+        planned = _plan(query, catalog, options, parameters)
+        result = tuple(Field(c.name, c.dtype) for c in planned.built.plan.columns)
+        for field in result:
+            to_arrow(field.dtype)
+        tables = {t.name: t for t in planned.built.tables}
+        distributed = distribute(planned.physical, planned.lowering, planned.lowering.context)
+        stages = cut_into_stages(distributed, tables, options, planned.lowering.size)
+        check_text(stages)
+        for field in (f for stage in stages for f in stage.schema):
+            to_arrow(field.dtype)  # what no exchange can carry, such as an interval of months
     if options.engine == "duckdb":
         _require_duckdb(stages, query)
     used = {p for stage in stages for p in stage.parameters}
@@ -126,6 +147,18 @@ def plan_until(
     """
     if phase == "stages":
         return plan_query(sql, catalog, options, name=name, parameters=parameters)
+    with deadline(options.timeout_seconds):
+        return _plan_until(sql, catalog, phase, options, parameters)
+
+
+@on_deep_stack
+def _plan_until(
+    sql: str,
+    catalog: Catalog,
+    phase: PlanPhase,
+    options: PlannerOptions,
+    parameters: tuple[ParameterSpec, ...],
+) -> LogicalPlan | PhysicalPlan:
     planned = _plan(parse_query(sql), catalog, options, parameters)
     if phase == "logical":
         return planned.built.plan
@@ -151,6 +184,7 @@ class PlanPhases:
     sizes: Callable[[int, LogicalPlan | PhysicalPlan], tuple[float, float] | None]
 
 
+@on_deep_stack
 def plan_phases(
     sql: str,
     catalog: Catalog,
@@ -201,15 +235,6 @@ def _plan(
     optimized = optimize(built.plan, context)
     lowering = Lowering(context)
     return _Planned(built, optimized, lowering.lower(optimized), lowering)
-
-
-def _check_depth(stages: tuple[Stage, ...]) -> None:
-    """Refuse what rendering or loading, on whatever stack they run, might not get to the end of."""
-    for stage in stages:
-        operators = depth(stage.fragment)
-        expressions = (e for node in walk(stage.fragment) for e in node.expressions)
-        if operators + max((depth(e) for e in expressions), default=0) > MAX_DEPTH:
-            raise UnsupportedSqlError(_TOO_DEEP)
 
 
 def _require_duckdb(stages: tuple[Stage, ...], query: exp.Query) -> None:

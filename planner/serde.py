@@ -21,6 +21,7 @@ from typing import Any
 
 from planner import expressions, physical, stages, types
 from planner.chunks import chunk
+from planner.deep_stack import on_deep_stack, run_deep
 from planner.encoding import Json, encode
 from planner.errors import GraphFormatError, InternalPlanError, SqlError
 
@@ -135,6 +136,7 @@ def _decode_plain(data: dict[str, Any]) -> Any:
     raise GraphFormatError(f"stage graph holds an unknown object with {sorted(data) or 'no'} keys")
 
 
+@on_deep_stack
 def dump_graph(
     graph: stages.StageGraph,
     *,
@@ -221,11 +223,11 @@ def parse_file(text: str) -> GraphFile:
         GraphFormatError: For text that is not such a file, or of another format version.
     """
     try:
-        body = json.loads(text)
-    except json.JSONDecodeError as error:
+        body = run_deep(lambda: json.loads(text))
+    except ValueError as error:  # JSON that is none, or a number of too many digits
         raise GraphFormatError(f"stage graph is not JSON: {error}") from error
-    except RecursionError as error:
-        raise GraphFormatError(_TOO_DEEP) from error
+    except RecursionError:
+        raise GraphFormatError(_TOO_DEEP) from None
     version = body.get("format_version") if isinstance(body, dict) else None
     if type(version) is not int or version not in READABLE_VERSIONS:
         newer = type(version) is int and version > stages.FORMAT_VERSION
@@ -249,9 +251,9 @@ def decode_graph(file: GraphFile) -> stages.StageGraph:
         GraphFormatError: It is damaged.
     """
     try:
-        graph = decode(file.graph, file.version)
-    except RecursionError as error:
-        raise GraphFormatError(_TOO_DEEP) from error
+        graph = run_deep(lambda: decode(file.graph, file.version))
+    except RecursionError:
+        raise GraphFormatError(_TOO_DEEP) from None
     if not isinstance(graph, stages.StageGraph):
         raise GraphFormatError("the file holds no stage graph")
     return graph
@@ -298,11 +300,13 @@ class _Fragments:
     def decode(self, stage_id: int) -> physical.PhysicalPlan:
         if self._file is None:
             self._file = parse_file(self._text)
-        graph: Any = self._file.graph
+        file = self._file
+        graph: Any = file.graph
+        data = graph["stages"][stage_id]["fragment"]
         try:
-            fragment = decode(graph["stages"][stage_id]["fragment"], self._file.version)
-        except RecursionError as error:
-            raise GraphFormatError(_TOO_DEEP) from error
+            fragment = run_deep(lambda: decode(data, file.version))
+        except RecursionError:
+            raise GraphFormatError(_TOO_DEEP) from None
         if not isinstance(fragment, physical.PhysicalPlan):
             raise GraphFormatError(f"stage {stage_id} of the file holds no operators")
         return fragment

@@ -14,6 +14,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from planner.deadline import check_deadline
 from planner.errors import ParseError
 from planner.window_names import with_window_names
 
@@ -164,6 +165,7 @@ class SparkSyntax(SparkParser):
         self, instance: E, token: Token | None = None, comments: list[str] | None = None
     ) -> E:
         """The node; one without others below it has the place of the token that it was made of."""
+        check_deadline()
         if token is None and "line" not in instance.meta and self._prev is not None:
             values = instance.args.values()
             if not any(isinstance(value, exp.Expr | list) and value for value in values):

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
+from planner.deep_stack import run_deep
 from planner.encoding import Json, encode
 from planner.errors import InternalPlanError
 from planner.expressions import Parameter
@@ -140,7 +141,7 @@ class Stage:
 
         Names, numbers of stages and estimates do not enter it; inputs enter by position.
         """
-        text = json.dumps(_canonical(self), sort_keys=True, separators=(",", ":"))
+        text = run_deep(lambda: json.dumps(_canonical(self), sort_keys=True, separators=(",", ":")))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def read_later(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol, Self, TypeVar
 
+from planner.deadline import check_deadline
+
 
 class Tree(Protocol):
     """What the walks need of a node."""
@@ -24,6 +26,7 @@ class Tree(Protocol):
 
 
 N = TypeVar("N", bound=Tree)
+_NODES_PER_CHECK = 50
 
 
 def same(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
@@ -34,10 +37,15 @@ def same(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
 def walk(root: N) -> Iterator[N]:
     """Every node, parents before children, left to right."""
     stack = [root]
+    countdown = _NODES_PER_CHECK
     while stack:
         node = stack.pop()
         yield node
         stack.extend(reversed(node.children))
+        countdown -= 1
+        if not countdown:
+            check_deadline()
+            countdown = _NODES_PER_CHECK
 
 
 def depth(root: N) -> int:
@@ -64,6 +72,7 @@ def transform_down(root: N, fn: Callable[[N], N]) -> N:
 def _rebuilt(root: N, on_entry: Callable[[N], N] | None, on_exit: Callable[[N], N] | None) -> N:
     results: list[N] = []
     stack: list[tuple[N, bool]] = [(root, False)]
+    check_deadline()
     while stack:
         node, expanded = stack.pop()
         if not expanded:

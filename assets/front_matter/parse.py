@@ -13,7 +13,7 @@ from assets.front_matter.messages import found_problems
 from assets.front_matter.model import KNOWN_KEYS, FrontMatter
 from assets.front_matter.places import FrontMatterError, Location, Place, Places, Problem
 from assets.names import closest
-from infra.yaml_text import compose_yaml, repeated_keys
+from infra.yaml_text import LimitError, compose_yaml, repeated_keys
 
 _MAX_DEPTH = 20
 # An unknown key as near as this to a known one makes a comment front matter: with a mistake.
@@ -92,6 +92,8 @@ def _syntax_problem(error: yaml.YAMLError, comment: Comment, source: str) -> Pro
     problem = " ".join(str(error.problem or error.context or error).split())
     mark = error.problem_mark or error.context_mark
     line, column = comment.place(mark.line, mark.column) if mark else comment.place(0, 0)
+    if isinstance(error, LimitError):
+        return Problem(source, line, column, f"front matter: {problem}")
     advice = next((fix for words, fix in _YAML_ADVICE if words in problem), None)
     advice = advice or "put texts with special characters in quotes"
     return Problem(source, line, column, f"front matter is not YAML: {problem}; {advice}")

@@ -22,6 +22,9 @@ INT96_REASON = "nested INT96 timestamps"
 LEGACY_CALENDAR_REASON = "dates or timestamps in the legacy (Julian) calendar"
 
 _SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
+_TOO_DEEP = (
+    f"its footer key {_SPARK_SCHEMA_KEY.decode()} is nested too deeply; rewrite the file without it"
+)
 _SPARK_VERSION_KEY = b"org.apache.spark.version"
 _LEGACY_KEYS = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _FIRST_PROLEPTIC_VERSION = (3, 1)  # of Spark, for INT96; 3.0 for the rest
@@ -224,11 +227,15 @@ def _check_spark_schema(metadata: pq.FileMetaData, columns: tuple[Field, ...]) -
         members = json.loads(text)["fields"]
     except (ValueError, KeyError, TypeError):
         return  # Spark ignores a schema that it cannot read
+    except RecursionError:
+        raise CatalogError(_TOO_DEEP) from None
     for member in members:
         try:
             declared = _declared_type(member)
         except UnsupportedSqlError as error:
             raise CatalogError(f"column {member['name']!r}: {error.message}") from error
+        except RecursionError:
+            raise CatalogError(_TOO_DEEP) from None
         stored = next((c for c in columns if c.name == member["name"]), None)
         if stored is None or stored.dtype != declared:
             _raise_stale(f"{member['name']} {declared}", stored)

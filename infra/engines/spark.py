@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pyspark.core.rdd import RDD
     from pyspark.sql import DataFrame, SparkSession
 
+# An `Error` of Java, not one of Spark's own: no condition, no SQLSTATE.
+_STACK_OVERFLOW = "java.lang.StackOverflowError"
 REPORT_SCHEMA = "task bigint, report string"
 
 _VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
@@ -251,6 +253,9 @@ def explain_error(
         return refused(text.partition(REFUSAL)[2].splitlines()[0])
     if isinstance(error, AnalysisException) or state[:2] in _QUERY_STATES:
         return QueryFailedError(query, condition, text)
+    if _STACK_OVERFLOW in str(error):
+        text = "the query is nested too deeply for Spark, whose stack overflowed; nest it less"
+        return QueryFailedError(query, "STACK_OVERFLOW", text)
     return TaskFailedError(stage, None, f"Spark failed with {condition}: {_main_line(text)}")
 
 

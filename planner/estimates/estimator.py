@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from planner.catalog import StatValue, TableInfo
 from planner.chunks.read_size import read_bytes
+from planner.deadline import check_deadline
 from planner.estimates.estimate import ColumnEstimate, Estimate, default_width, value_estimate
 from planner.estimates.joins import joined
 from planner.estimates.selectivity import filtered
@@ -54,6 +55,7 @@ class Estimator:
         known = self._memo.get(id(plan))
         if known is not None and known[0] is plan:
             return known[1]
+        check_deadline()
         result = self._estimate(plan)
         self._memo[id(plan)] = (plan, result)
         return result

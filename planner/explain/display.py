@@ -16,6 +16,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from planner.deep_stack import on_deep_stack, run_deep
 from planner.distribution.reasons import RESULT
 from planner.engines import PROVEN
 from planner.errors import OptionError
@@ -46,6 +47,7 @@ _TITLES = {
 }
 
 
+@on_deep_stack
 def render_graph(graph: StageGraph, format: str = "text", *, details: bool = False) -> str:
     """A planned query in one of the formats, ending in a newline.
 
@@ -93,9 +95,9 @@ def render_phases(
     if format in ("mermaid", "dot") and len(phases) > 1:
         raise OptionError(f"{format} shows one plan at a time; choose one with --plan")
     try:
-        return _render_phases(phases, format, sizes, details)
-    except RecursionError as error:
-        raise OptionError(f"the plan is nested too deeply for {format}; use text") from error
+        return run_deep(lambda: _render_phases(phases, format, sizes, details))
+    except RecursionError:
+        raise OptionError(f"the plan is nested too deeply for {format}; use text") from None
 
 
 def _render_phases(

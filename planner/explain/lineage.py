@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from planner.deep_stack import on_deep_stack
 from planner.errors import OptionError
 from planner.explain.mermaid import escaped
 from planner.explain.yaml_text import to_yaml
@@ -37,6 +38,7 @@ _MARKUP = re.compile(r"([\\`*<>|\[\]#~])")
 _BREAKS = re.compile(r"[\r\n\t]+")
 
 
+@on_deep_stack
 def render_lineage(graph: StageGraph, format: str = "text", *, details: bool = False) -> str:
     """The lineage of a query in one of the formats, ending in a newline.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from planner.catalog import MappingCatalog, TableInfo
+from planner.deep_stack import on_deep_stack, run_deep
 from planner.errors import SqlError
 from planner.lineage.model import (
     ColumnLineage,
@@ -24,6 +25,7 @@ from planner.lineage.operators import trace
 from planner.stages import Stage, StageGraph
 
 
+@on_deep_stack
 def graph_lineage(graph: StageGraph) -> QueryLineage:
     """The lineage of all stages and of the result."""
     stages: list[Lineage] = []
@@ -42,6 +44,7 @@ def graph_lineage(graph: StageGraph) -> QueryLineage:
     return QueryLineage(tuple(stages), result)
 
 
+@on_deep_stack
 def stage_lineage(graph: StageGraph, stage: Stage) -> Lineage:
     """The lineage of one stage over what it reads itself."""
     if stage.sql is None:
@@ -105,7 +108,9 @@ def _of_text(graph: StageGraph, stage: Stage) -> Lineage:
     catalog = MappingCatalog([TableInfo(name, columns) for name, columns in graph.tables])
     types = {parameter.name: parameter.dtype for parameter in graph.parameters}
     try:
-        return trace(build_logical(parse_query(stage.sql or ""), catalog, types).plan)
+        return run_deep(
+            lambda: trace(build_logical(parse_query(stage.sql or ""), catalog, types).plan)
+        )
     except (SqlError, RecursionError):
         pass  # nothing lost: a query is one Spark stage because something in it is beyond us
     everything = frozenset(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from planner.deadline import check_deadline
 from planner.logical import LogicalPlan
 from planner.optimizer.collapse_projects import collapse_projects
 from planner.optimizer.context import RuleContext as RuleContext
@@ -60,5 +61,6 @@ def optimize(
 ) -> LogicalPlan:
     """The plan after every rule, in order."""
     for rule in rules:
+        check_deadline()
         plan = rule(plan, context)
     return plan

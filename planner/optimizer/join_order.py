@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from planner.deadline import check_deadline
 from planner.estimates import Estimate, joined, joined_rows
 from planner.expressions import TRUE, Call, ColumnRef, Expression, conjoin
 from planner.functions import make_call
@@ -230,6 +231,7 @@ class _Search:
     # ------------------------------------------------------------ trees
 
     def _joined(self, a: _Tree, b: _Tree) -> _Tree:
+        check_deadline()
         first, second = self._estimate(a), self._estimate(b)
         if first.num_bytes < second.num_bytes:
             a, b, first, second = b, a, second, first

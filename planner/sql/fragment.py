@@ -11,7 +11,8 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.errors import InternalPlanError, ParameterError
+from planner.deep_stack import on_deep_stack
+from planner.errors import InternalPlanError, ParameterError, UnsupportedSqlError
 from planner.expressions import (
     TRUE,
     AggregateCall,
@@ -61,9 +62,16 @@ _JOINS = {
     "duckdb": {"semi": "SEMI JOIN", "anti": "ANTI JOIN"},
     "spark": {"semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"},
 }
+# NUL as three octal digits: after fewer, digits that follow would be taken for part of it.
+_SPARK_ESCAPES = str.maketrans(
+    {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\x00": "\\000"}
+)
+MAX_TEXT = 16 << 20
+"""Characters of an expression's SQL."""
 _NULL_SAFE = {"duckdb": "IS NOT DISTINCT FROM", "spark": "<=>"}
 
 
+@on_deep_stack
 def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Literal] | None) -> str:
     """The SQL of a stage.
 
@@ -75,6 +83,7 @@ def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Liter
 
     Raises:
         ParameterError: If a parameter has no value.
+        UnsupportedSqlError: The text would be too long, or the engine cannot hold a value in it.
     """
     renderer = _Renderer(engine, parameters)
     leaves = {id(leaf): position for position, leaf in enumerate(stage.leaves)}
@@ -130,6 +139,7 @@ def _positions(plan: PhysicalPlan, keys: Sequence[Expression]) -> str:
     return ", ".join(f"c{places[k.id]}" for k in keys if isinstance(k, ColumnRef))
 
 
+@on_deep_stack
 def render_scalar(
     expr: Expression, engine: Engine, parameters: Mapping[str, Literal] | None
 ) -> str:
@@ -171,12 +181,18 @@ def literal_text(node: Literal, engine: Engine) -> str:
 def _quoted(text: str, engine: Engine) -> str:
     if engine == "duckdb":
         if "\x00" in text:
-            raise InternalPlanError("DuckDB text cannot hold a NUL")
+            raise UnsupportedSqlError("DuckDB's SQL cannot hold the character NUL")
         return "'" + text.replace("'", "''") + "'"
-    escaped = (
-        text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
-    )
-    return f"'{escaped}'"
+    return f"'{text.translate(_SPARK_ESCAPES)}'"
+
+
+def _bounded(text: str) -> str:
+    """The text of a call; one that names an argument twice doubles with each level of nesting."""
+    if len(text) > MAX_TEXT:
+        raise UnsupportedSqlError(
+            f"an expression would be more than {MAX_TEXT >> 20} MiB of SQL for an engine"
+        )
+    return text
 
 
 def _c(column: Column | ColumnRef) -> str:
@@ -367,8 +383,8 @@ class _Renderer:
         name = type_name(node.dtype, self._engine)
         if self._engine == "duckdb":
             template = cast_template(node.arg.dtype, node.dtype, safe=node.safe)
-            return template.format(text, type=name)
-        return f"{'TRY_CAST' if node.safe else 'CAST'}({text} AS {name})"
+            return _bounded(template.format(text, type=name))
+        return _bounded(f"{'TRY_CAST' if node.safe else 'CAST'}({text} AS {name})")
 
     def _call(self, node: Call) -> str:
         function = REGISTRY[node.function]
@@ -389,7 +405,7 @@ class _Renderer:
                 args.append("")
             else:
                 args.append(self.scalar(arg))
-        return template.format(*args, **parts)
+        return _bounded(template.format(*args, **parts))
 
     def aggregate(self, node: AggregateCall) -> str:
         """The text of one aggregate call."""

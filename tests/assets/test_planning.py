@@ -1,5 +1,6 @@
 """A project planned as a whole: what a query makes is a table for the next one."""
 
+import dataclasses
 import logging
 import os
 from datetime import timedelta
@@ -11,14 +12,15 @@ from assets.compiled_plans import CompiledPlans
 from assets.dependencies import order_queries
 from assets.front_matter import parse_front_matter
 from assets.pinned_plans import PinnedPlans, magnitude
-from assets.planning import PlannedProject, plan_project, planner_of
+from assets.plan_files import compile_query
+from assets.planning import PlannedProject, PlanQuery, plan_project, planner_of
 from assets.project import ProjectError, Query
 from infra.errors import StorageError
 from infra.storage.local_store import LocalStore
 from infra.storage.stores import open_store
 from infra.upkeep.gc import collect_garbage
 from planner.catalog import Catalog, MappingCatalog, TableInfo, TableStats
-from planner.errors import CatalogError
+from planner.errors import CatalogError, PlanningTimeoutError
 from planner.options import PlannerOptions
 from planner.serde import dump_graph
 from planner.stages import StageGraph
@@ -157,6 +159,56 @@ def test_a_plan_is_kept_until_what_it_is_made_of_changes(tmp_path: Path) -> None
     other = MappingCatalog([TableInfo("orders", COLUMNS[::-1], TableStats(1000, 20_000))])
     plans(asked, other)
     assert counting.count == 4
+
+
+def test_a_plan_that_was_not_made_in_time_is_kept_for_the_day(tmp_path: Path) -> None:
+    slow, fast, store = Counting(), Counting(), open_store(tmp_path)
+    asked = query("a", "SELECT kind, count(*) AS n FROM orders GROUP BY kind")
+
+    def too_slow(asked: Query, catalog: Catalog) -> StageGraph:
+        reason = "planning took longer than 30 seconds; simplify the query"
+        graph = slow(asked, catalog)
+        stage = dataclasses.replace(graph.head, stage_id=0, engine="spark", sql=asked.sql)
+        return dataclasses.replace(graph, stages=(stage,), fallback_reason=reason)
+
+    def pinned(plan: PlanQuery, day: str) -> StageGraph:
+        return PinnedPlans(plan, store, OPTIONS, day=day)(asked, base())
+
+    late = pinned(too_slow, "2024-01-01")
+    assert late.fallback_reason is not None
+    assert pinned(fast, "2024-01-01") == late, "all processes of a day have one plan"
+    assert (slow.count, fast.count) == (1, 0)
+    staged = pinned(fast, "2024-01-02")
+    assert staged.fallback_reason is None
+    assert pinned(too_slow, "2024-01-03") == staged, "a plan that was made is kept"
+    assert (slow.count, fast.count) == (1, 1)
+
+
+def test_a_plan_with_a_longer_timeout_is_made_anew(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    asked = query("a", "SELECT kind, count(*) AS n FROM orders GROUP BY kind")
+
+    def too_slow(asked: Query, catalog: Catalog) -> StageGraph:
+        graph = planner_of(OPTIONS)(asked, catalog)
+        return dataclasses.replace(graph, fallback_reason="planning took longer than 30 seconds")
+
+    late = PinnedPlans(too_slow, store, OPTIONS, day="2024-01-01")(asked, base())
+    more_time = PlannerOptions(timeout_seconds=300)
+    made = PinnedPlans(Counting(), store, more_time, day="2024-01-01")(asked, base())
+    assert (late.fallback_reason is None, made.fallback_reason) == (False, None)
+    # A plan that was made in time fits whatever the timeout is.
+    assert PinnedPlans(too_slow, store, OPTIONS, day="2024-01-01")(asked, base()) == made
+
+
+def test_a_query_that_is_not_planned_in_time_is_not_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = query("a", "SELECT kind FROM orders")
+    graph = planner_of(OPTIONS)(asked, base())
+    late = dataclasses.replace(graph, fallback_reason="planning took longer than 30 seconds")
+    monkeypatch.setattr("assets.plan_files.planner_of", lambda options: lambda q, c: late)
+    with pytest.raises(PlanningTimeoutError, match="query 'a': planning took longer"):
+        compile_query(asked, base(), OPTIONS)
 
 
 def test_a_damaged_plan_is_planned_anew(tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ SYNTAX = {
     "SELECT i\n⟦/* open\nFROM t": "has no closing",
     "FROM t\n|> ⟦FROB i": "is no pipe operator",
     "SELECT\n  ⟦IDENTIFIER(i)\nFROM t": "IDENTIFIER(…) takes a constant text",
-    "⟦SELECT " + "(" * 500 + "1" + ")" * 500: "nested too deeply",
+    "⟦SELECT " + "(" * 10_000 + "1" + ")" * 10_000: "nested too deeply",
 }
 FORBIDDEN = {
     "⟦DROP TABLE t": "DROP is not a query",

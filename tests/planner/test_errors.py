@@ -78,7 +78,7 @@ SYNTAX = {
     "SELEC id FROM orders": "syntax error near 'FROM'",
     "SELECT id FROM": "syntax error near 'FROM'",
     "SELECT 'open FROM orders": "syntax error",
-    "SELECT " + "(" * 500 + "1" + ")" * 500: "the query is nested too deeply for the parser",
+    "SELECT " + "(" * 10_000 + "1" + ")" * 10_000: "the query is nested too deeply for the parser",
 }
 FORBIDDEN = {
     "INSERT INTO orders VALUES (1)": "INSERT is not a query; only a SELECT can be planned",

@@ -67,7 +67,7 @@ def test_twelve_way_join_is_planned_without_trying_every_order() -> None:
     check(plan_query(f"SELECT t0.k FROM t0 {joins}", MappingCatalog(tables), FORCED))
 
 
-@pytest.mark.parametrize("terms", [150, 300, 1000, 3000])
+@pytest.mark.parametrize("terms", [300, 1000, 3000])
 def test_what_is_too_deep_is_one_spark_stage_and_no_crash(terms: int) -> None:
     graph = plan_query("SELECT " + " + ".join(["id"] * terms) + " AS s FROM orders", SALES)
     assert graph.fallback_reason == "the query is nested too deeply to be staged"

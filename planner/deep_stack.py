@@ -1,0 +1,145 @@
+"""Run a function on a stack that is large enough for queries that nest deeply.
+
+Parsing, planning, writing and reading a plan recurse as deep as the query nests, and Python stops a
+thread after 1,000 frames: 60 parentheses. `run_deep` calls a function as it is, and only where it
+runs into that limit calls it again, in a thread of its own with a larger stack and a higher limit.
+So queries as people write them pay nothing, and what is too deep even for the large stack ends with
+a `RecursionError`, never with a crash of the process.
+
+The function must be one that may be called twice: everything in the planner is.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from typing import Generic, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Address space, not memory: only what is used is ever backed by pages. The second size is for
+# processes whose address space is limited. A Python frame takes none of this stack by itself, but
+# a call through C (a generator in `join`, `json`, `hash` of a dataclass) takes up to 2 KB.
+_STACK_SIZES = (512 << 20, 64 << 20)
+_BYTES_PER_FRAME = 5 << 10
+
+_thread = threading.local()
+_lock = threading.Lock()
+
+
+def run_deep(work: Callable[[], T]) -> T:
+    """Return what a function returns, on a large stack if it needs one.
+
+    The function sees the caller's context variables. A call within another one does not start a
+    second thread.
+
+    Args:
+        work: A function that has no effect when it ends with a `RecursionError`.
+
+    Raises:
+        RecursionError: The large stack does not suffice either.
+    """
+    if getattr(_thread, "is_deep", False):
+        return work()
+    try:
+        return work()
+    except RecursionError:
+        pass  # out of this block, the frames of the failed call are freed
+    return _DeepCall(work).result()
+
+
+def on_deep_stack(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function so that each call goes through `run_deep`."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return run_deep(lambda: function(*args, **kwargs))
+
+    return call
+
+
+class _DeepCall(Generic[T]):
+    """One call in a thread with a large stack.
+
+    Args:
+        work: What is called.
+    """
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._context = contextvars.copy_context()
+        self._returned: list[T] = []
+        self._raised: BaseException | None = None
+
+    def result(self) -> T:
+        """Call the function and wait for it."""
+        thread, frames = self._start()
+        try:
+            thread.join()
+        finally:
+            _recursion_limit.lower(frames)
+        if self._raised is not None:
+            try:
+                raise self._raised
+            finally:
+                self._raised = None  # its traceback holds this frame
+        return self._returned.pop()
+
+    def _start(self) -> tuple[threading.Thread, int]:
+        for size in _STACK_SIZES:
+            frames = size // _BYTES_PER_FRAME
+            # Of the process: threads that others start meanwhile get large stacks too, unused.
+            with _lock:
+                before = threading.stack_size(size)
+                try:
+                    _recursion_limit.raise_to(frames)
+                    thread = threading.Thread(target=self._run, name="deep-stack", daemon=True)
+                    thread.start()
+                except RuntimeError:
+                    _recursion_limit.lower(frames)
+                    continue
+                finally:
+                    threading.stack_size(before)
+            return thread, frames
+        raise RecursionError("there is no memory for a large stack")
+
+    def _run(self) -> None:
+        _thread.is_deep = True
+        try:
+            self._returned.append(self._context.run(self._work))
+        except RecursionError as error:
+            # Without the traceback, which has as many entries as there were frames.
+            self._raised = RecursionError(str(error))
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+            self._raised = error
+
+
+class _RecursionLimit:
+    """Python's recursion limit, which all threads share, raised while any call needs it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wanted: list[int] = []
+        self._before = 0
+
+    def raise_to(self, frames: int) -> None:
+        """Allow so many frames until `lower` is called."""
+        with self._lock:
+            if not self._wanted:
+                self._before = sys.getrecursionlimit()
+            self._wanted.append(frames)
+            sys.setrecursionlimit(max(self._before, *self._wanted))
+
+    def lower(self, frames: int) -> None:
+        """Take a call of `raise_to` back."""
+        with self._lock:
+            self._wanted.remove(frames)
+            if not self._wanted:
+                sys.setrecursionlimit(self._before)
+
+
+_recursion_limit = _RecursionLimit()

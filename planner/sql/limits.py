@@ -1,0 +1,37 @@
+"""How deep the SQL of a stage may be nested.
+
+A stage that is nested deeper goes to Spark with the rest of its query, as the text that the user
+wrote. The SQL that we write is harder for an engine than that text: each implicit cast is a level,
+and a spelling that names an argument twice doubles the text with each level of nesting.
+"""
+
+from __future__ import annotations
+
+from planner.errors import UnsupportedSqlError
+from planner.sql.fragment import render_fragment
+from planner.stages import Stage
+from planner.tree import depth, walk
+
+MAX_DEPTH = 250
+"""Operators and expressions on one path."""
+TOO_DEEP = "the query is nested too deeply to be staged"
+# Deeper expressions are rendered while the query is planned, because the text may be too long.
+_SHALLOW = 10
+
+
+def check_text(stages: tuple[Stage, ...]) -> None:
+    """Check that the SQL of each stage can be written and parsed.
+
+    Raises:
+        UnsupportedSqlError: The SQL of a stage is too deep or too long.
+    """
+    for stage in stages:
+        operators = depth(stage.fragment)
+        expressions = (e for node in walk(stage.fragment) for e in node.expressions)
+        deepest = max((depth(e) for e in expressions), default=0)
+        if operators + deepest > MAX_DEPTH:
+            raise UnsupportedSqlError(TOO_DEEP)
+        if deepest > _SHALLOW:
+            # Spark runs the stage where DuckDB fails on the data.
+            for engine in sorted({stage.engine, "spark"}):
+                render_fragment(stage, engine, None)
