@@ -4,7 +4,8 @@ Parsing, planning, writing and reading a plan recurse as deep as the query nests
 thread after 1,000 frames: 60 parentheses. `run_deep` calls a function as it is, and only where it
 runs into that limit calls it again, in a thread of its own with a larger stack and a higher limit.
 So queries as people write them pay nothing, and what is too deep even for the large stack ends with
-a `RecursionError`, never with a crash of the process.
+a `RecursionError`, never with a crash of the process. All threads share the limit, so no call
+recurses on a small stack while it is raised.
 
 The function must be one that may be called twice: everything in the planner is.
 """
@@ -15,7 +16,8 @@ import contextvars
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -45,11 +47,15 @@ def run_deep(work: Callable[[], T]) -> T:
     """
     if getattr(_thread, "is_deep", False):
         return work()
-    try:
-        return work()
-    except RecursionError:
-        pass  # out of this block, the frames of the failed call are freed
-    return _DeepCall(work).result()
+    if _stacks.enter_small():
+        try:
+            return work()
+        except RecursionError:
+            pass  # out of this block, the frames of the failed call are freed
+        finally:
+            _stacks.leave_small()
+    with _stacks.large_only():
+        return _DeepCall(work).result()
 
 
 def on_deep_stack(function: Callable[P, T]) -> Callable[P, T]:
@@ -118,6 +124,64 @@ class _DeepCall(Generic[T]):
             self._raised = error
 
 
+class _Stacks:
+    """Keeps calls on small stacks and calls on large ones apart in time.
+
+    Python's recursion limit is that of all threads. While it is raised for a large stack, a call
+    that nests deeply on a small one would overrun it, which ends the process.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._num_small = 0
+        self._num_large = 0
+
+    def enter_small(self) -> bool:
+        """Begin a call on the thread's own stack; False if it must take a large one."""
+        with self._changed:
+            if self._num_large and not self._depth:
+                return False
+            if not self._depth:
+                self._num_small += 1
+            _thread.small_depth = self._depth + 1
+            return True
+
+    def leave_small(self) -> None:
+        """End a call that `enter_small` has let begin."""
+        with self._changed:
+            _thread.small_depth = self._depth - 1
+            if not self._depth:
+                self._num_small -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def large_only(self) -> Iterator[None]:
+        """Wait until no thread is within a call on its own stack, and keep it so in the block.
+
+        A call of this thread that is under way only waits in the block, so it does not count.
+        """
+        waits = self._depth > 0
+        with self._changed:
+            self._num_small -= waits
+            self._num_large += 1
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._num_small)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._num_large -= 1
+                self._changed.notify_all()
+                if waits:  # it goes on where it was
+                    self._changed.wait_for(lambda: not self._num_large)
+                    self._num_small += 1
+
+    @property
+    def _depth(self) -> int:
+        """How many calls on its own stack the thread is within."""
+        return int(getattr(_thread, "small_depth", 0))
+
+
 class _RecursionLimit:
     """Python's recursion limit, which all threads share, raised while any call needs it."""
 
@@ -143,3 +207,4 @@ class _RecursionLimit:
 
 
 _recursion_limit = _RecursionLimit()
+_stacks = _Stacks()

@@ -113,6 +113,19 @@ def test_calls_of_many_threads_share_the_raised_limit() -> None:
     assert sys.getrecursionlimit() == before
 
 
+def test_a_call_within_a_call_may_need_a_large_stack() -> None:
+    def outer() -> int:
+        return run_deep(lambda: down(20_000)) + 1  # the outer call itself is shallow
+
+    found: list[int] = []
+    threads = [threading.Thread(target=lambda: found.append(run_deep(outer))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert found == [20_001] * 8
+
+
 def test_without_memory_for_a_large_stack_it_is_a_smaller_one_or_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

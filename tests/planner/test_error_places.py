@@ -433,6 +433,7 @@ UNREACHED = {
     "expected a date or timestamp": "functions of times have rules of their own",
     "WITHIN GROUP stands behind": "listagg is the only function that comes here",
     "IDENTIFIER('{text}') is no name": "sqlglot takes nearly any text for a name",
+    "syntax error: {error}": "Spark's lexical rules find what has no end first",
 }
 HIT: set[tuple[str, int]] = set()
 RAN: set[str] = set()
