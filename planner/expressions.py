@@ -8,9 +8,9 @@ by a number that is unique in the plan; names are for people.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
 from typing import Literal as OneOf
 
 from planner.tree import same, transform_up, walk
@@ -42,11 +42,39 @@ class Column:
         return ColumnRef(id=self.id, name=self.name, dtype=self.dtype)
 
 
+@cache
+def _compared_fields(cls: type[Expression]) -> tuple[str, ...]:
+    """Names of the fields by which expressions of a class are equal."""
+    return tuple(f.name for f in fields(cls) if f.compare)
+
+
 @dataclass(frozen=True)
 class Expression:
-    """Base of all expressions."""
+    """Base of all expressions.
+
+    The hash is computed once: rules look the same trees up in sets again and again, and the hash of
+    a tree takes as long as it has nodes.
+    """
 
     dtype: DataType
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Keep the hash of this class: `dataclass` leaves one alone that the class has itself."""
+        super().__init_subclass__(**kwargs)
+        cls.__hash__ = Expression.__hash__  # type: ignore[method-assign]
+
+    def __hash__(self) -> int:
+        """Equal for equal expressions."""
+        known: int | None = vars(self).get("_hash")
+        if known is None:
+            cls = type(self)
+            known = hash((cls, *[getattr(self, name) for name in _compared_fields(cls)]))
+            vars(self)["_hash"] = known
+        return known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the hash, which another process computes otherwise."""
+        return {name: value for name, value in vars(self).items() if name != "_hash"}
 
     @property
     def children(self) -> tuple[Expression, ...]:

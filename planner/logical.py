@@ -176,7 +176,7 @@ class Join(LogicalPlan):
     @property
     def columns(self) -> tuple[Column, ...]:
         """Left columns, then right ones unless the kind is semi or anti."""
-        return joined_columns(self.kind, self.left, self.right)
+        return joined_columns(self, self.kind)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

@@ -42,6 +42,7 @@ from planner.lower import Lowering
 from planner.optimizer.context import RuleContext
 from planner.physical import (
     AggregateExec,
+    DedupScanExec,
     ExpandExec,
     FilterExec,
     GenerateExec,
@@ -71,7 +72,10 @@ def distribute(plan: PhysicalPlan, lowering: Lowering, context: RuleContext) -> 
     """
     options = context.options
     scans = {id(n): n for n in walk(plan) if isinstance(n, ScanExec)}.values()
-    stored = context.estimator.scan_bytes((n, conjuncts_above(plan, n)) for n in scans)
+    # Only of deduplicated tables do predicates tell what is read, and finding them takes a walk.
+    stored = context.estimator.scan_bytes(
+        (n, conjuncts_above(plan, n) if isinstance(n, DedupScanExec) else ()) for n in scans
+    )
     small = stored < options.single_task_bytes and not options.force_distribution
     if small and not asks_for_tasks(plan):
         return read_whole(plan, lowering)
