@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 from typing import Literal as OneOf
 
 from planner.tree import same, transform_up, walk
@@ -42,12 +42,6 @@ class Column:
         return ColumnRef(id=self.id, name=self.name, dtype=self.dtype)
 
 
-@cache
-def _compared_fields(cls: type[Expression]) -> tuple[str, ...]:
-    """Names of the fields by which expressions of a class are equal."""
-    return tuple(f.name for f in fields(cls) if f.compare)
-
-
 @dataclass(frozen=True)
 class Expression:
     """Base of all expressions.
@@ -57,18 +51,22 @@ class Expression:
     """
 
     dtype: DataType
+    _compared: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Keep the hash of this class: `dataclass` leaves one alone that the class has itself."""
         super().__init_subclass__(**kwargs)
         cls.__hash__ = Expression.__hash__  # type: ignore[method-assign]
+        cls._compared = ()
 
     def __hash__(self) -> int:
         """Equal for equal expressions."""
         known: int | None = vars(self).get("_hash")
         if known is None:
             cls = type(self)
-            known = hash((cls, *[getattr(self, name) for name in _compared_fields(cls)]))
+            if not cls._compared:  # the fields are known only when the class is complete
+                cls._compared = tuple(f.name for f in fields(cls) if f.compare)
+            known = hash((cls, *[getattr(self, name) for name in cls._compared]))
             vars(self)["_hash"] = known
         return known
 

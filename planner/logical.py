@@ -101,6 +101,15 @@ class DedupScan(Scan):
 
 
 @dataclass(frozen=True)
+class SharedScan(Scan):
+    """Columns of a shared subplan, which is planned and computed once for all that read it.
+
+    To the optimiser it is a table under a name of its own, with estimates for statistics; see
+    `planner.shared`.
+    """
+
+
+@dataclass(frozen=True)
 class _Unary(LogicalPlan):
     child: LogicalPlan
 

@@ -95,6 +95,11 @@ class DedupScanExec(ScanExec):
 
 
 @dataclass(frozen=True)
+class SharedScanExec(ScanExec):
+    """Reads the result of a shared subplan; the cutter puts the input of a stage in its place."""
+
+
+@dataclass(frozen=True)
 class StageInputExec(WithOutputs, PhysicalPlan):
     """Reads the output of another stage.
 

@@ -105,7 +105,8 @@ def _of_text(graph: StageGraph, stage: Stage) -> Lineage:
     catalog = MappingCatalog([TableInfo(name, columns) for name, columns in graph.tables])
     types = {parameter.name: parameter.dtype for parameter in graph.parameters}
     try:
-        return trace(build_logical(parse_query(stage.sql or ""), catalog, types).plan)
+        built = build_logical(parse_query(stage.sql or ""), catalog, types)
+        return trace(built.plan, built.shared)
     except (SqlError, RecursionError):
         pass  # nothing lost: a query is one Spark stage because something in it is beyond us
     everything = frozenset(
