@@ -33,6 +33,7 @@ from planner.titles import stage_title
 from planner.tree import transform_up, walk
 from planner.types import Field
 
+_MOST = 1e18
 Sizer = Callable[[PhysicalPlan], tuple[float, float]]
 
 
@@ -117,10 +118,10 @@ class _Cutter:
             schema=tuple(Field(c.name, c.dtype) for c in canonical.columns),
             engine=engine,
             engine_reason=reason,
-            estimated_rows=round(rows),
-            estimated_bytes=round(num_bytes),
-            operator_rows=tuple(round(count) for count, _ in sizes),
-            operator_bytes=tuple(round(size) for _, size in sizes),
+            estimated_rows=_whole(rows),
+            estimated_bytes=_whole(num_bytes),
+            operator_rows=tuple(_whole(count) for count, _ in sizes),
+            operator_bytes=tuple(_whole(size) for _, size in sizes),
         )
         inputs = tuple(x.stage_id for x in stage.leaves if isinstance(x, StageInputExec))
         key = (stage.plan_hash, inputs)
@@ -174,6 +175,11 @@ class _Cutter:
         )
         stage_id = self.add(child, output, exchange)
         return StageInputExec(stage_id, exchange.kind, child.columns)
+
+
+def _whole(number: float) -> int:
+    """An estimate as a whole number of 64 bits, whatever joins of joins are thought to give."""
+    return round(min(number, _MOST))
 
 
 def operators_of(fragment: PhysicalPlan) -> Iterator[PhysicalPlan]:

@@ -53,6 +53,7 @@ from planner.physical import (
     OneRowExec,
     PhysicalPlan,
     ScanExec,
+    SharedScanExec,
     StageInputExec,
     UnionExec,
 )
@@ -110,7 +111,7 @@ class _Tracer:
 
     def _operator(self, node: Plan) -> None:
         match node:
-            case SharedScan():
+            case SharedScan() | SharedScanExec():
                 for column, name in zip(node.outputs, node.source, strict=True):
                     self._columns[column.id] = self.known(self.shared[node.table][name])
             case ScanExec() | Scan():

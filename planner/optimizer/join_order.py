@@ -82,9 +82,12 @@ class _Class:
         self._columns = columns
         self._known: dict[tuple[int, int], Expression] = {}
         places = {ref.id: position for position, ref in columns.items()}
-        self._written = [
-            (sum(1 << places[i] for i in predicate.column_ids), predicate) for predicate in written
-        ]
+        self._written = written
+        self._using: dict[int, int] = {}  # written equalities, as a bit mask, by relations
+        for number, predicate in enumerate(written):
+            for column in predicate.column_ids:
+                place = 1 << places[column]
+                self._using[place] = self._using.get(place, 0) | 1 << number
 
     def equality(self, left: int, right: int) -> Expression:
         """One equality between a column of the left relations and one of the right ones."""
@@ -94,12 +97,21 @@ class _Class:
         return self._known[key]
 
     def _equality(self, left: int, right: int) -> Expression:
-        for mask, predicate in self._written:
-            if mask & left and mask & right:
-                return predicate
-        first, second = (self._columns[_bits(mask)[0]] for mask in (left, right))
+        if across := self._users(left) & self._users(right):
+            return self._written[(across & -across).bit_length() - 1]
+        first, second = (self._columns[(m & -m).bit_length() - 1] for m in (left, right))
         low, high = sorted((first, second), key=lambda ref: ref.id)
         return make_call("eq", low, high)
+
+    def _users(self, mask: int) -> int:
+        """The written equalities with a column of these relations, as a bit mask."""
+        known = self._using.get(mask)
+        if known is None:
+            known = 0
+            for position in _bits(mask):
+                known |= self._using.get(1 << position, 0)
+            self._using[mask] = known
+        return known
 
 
 class _Search:

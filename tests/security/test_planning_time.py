@@ -59,3 +59,10 @@ def test_work_grows_with_the_text(name: str) -> None:
         for size in (SIZES[kind], 2 * SIZES[kind])
     )
     assert large <= GROWTH[kind] * small
+
+
+def test_estimates_beyond_any_number_do_not_end_planning() -> None:
+    sql = "SELECT count(*) AS n FROM t t0" + "".join(f" CROSS JOIN t t{i}" for i in range(1, 90))
+    graph = plan_query(sql, hostile("terms of OR", 1)[1])
+    assert graph.fallback_reason is None
+    assert max(stage.estimated_rows for stage in graph.stages) < 1 << 63
