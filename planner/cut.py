@@ -7,8 +7,8 @@ compute the same become one, so a common subplan exchanged the same way is compu
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from planner.catalog import TableInfo
 from planner.distribution.reasons import RESULT, reason_of
@@ -19,9 +19,12 @@ from planner.options import PlannerOptions
 from planner.physical import (
     BloomProbeExec,
     ExchangeExec,
+    ExchangeKind,
     HashJoinExec,
     PhysicalPlan,
+    ProjectionExec,
     ScanExec,
+    SharedScanExec,
     StageInputExec,
     UnionExec,
 )
@@ -30,6 +33,7 @@ from planner.titles import stage_title
 from planner.tree import transform_up, walk
 from planner.types import Field
 
+_MOST = 1e18
 Sizer = Callable[[PhysicalPlan], tuple[float, float]]
 
 
@@ -38,6 +42,7 @@ def cut_into_stages(
     tables: Mapping[str, TableInfo],
     options: PlannerOptions,
     size: Sizer,
+    shared: Sequence[SharedSource] = (),
 ) -> tuple[Stage, ...]:
     """The stages of a plan, leaves first; the last one produces the result.
 
@@ -46,10 +51,37 @@ def cut_into_stages(
         tables: Catalog entries, which may forbid an engine.
         options: For the choice of engines.
         size: Estimated rows and bytes of an operator.
+        shared: What its `SharedScanExec` read, each after those that it reads itself.
     """
     cutter = _Cutter(tables, options, size)
+    for source in shared:
+        cutter.share(source)
     cutter.add(plan, StageOutput("gather", reason=RESULT), plan)
     return tuple(cutter.stages)
+
+
+@dataclass(frozen=True)
+class SharedSource:
+    """A shared subplan with its exchanges.
+
+    Args:
+        name: The table of its scans.
+        exchange: The subplan below the exchange through which it is read.
+        columns: Numbers of its columns by the names that scans read them by.
+    """
+
+    name: str
+    exchange: ExchangeExec
+    columns: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _SharedStage:
+    """The stage of a shared subplan: its number, its columns, and their positions by name."""
+
+    stage_id: int
+    columns: tuple[Column, ...]
+    positions: Mapping[str, int]
 
 
 class _Cutter:
@@ -58,13 +90,15 @@ class _Cutter:
     ) -> None:
         self.stages: list[Stage] = []
         self._known: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._shared: dict[str, _SharedStage] = {}
         self._tables = tables
         self._options = options
         self._size = size
+        self._numbers = itertools.count(-1, -1)  # of columns that the plan does not have
 
     def add(self, fragment: PhysicalPlan, output: StageOutput, measured: PhysicalPlan) -> int:
         """Append the stage of a fragment, after the stages that it reads; its number."""
-        sizes = [self._size(node) for node in operators_of(fragment)]
+        sizes = [size for node in operators_of(fragment) for size in self._sizes(node)]
         fragment = transform_down_to_inputs(fragment, self._cut)
         canonical = renumber_fragment(fragment)
         engine, reason = choose_engine(
@@ -84,10 +118,10 @@ class _Cutter:
             schema=tuple(Field(c.name, c.dtype) for c in canonical.columns),
             engine=engine,
             engine_reason=reason,
-            estimated_rows=round(rows),
-            estimated_bytes=round(num_bytes),
-            operator_rows=tuple(round(count) for count, _ in sizes),
-            operator_bytes=tuple(round(size) for _, size in sizes),
+            estimated_rows=_whole(rows),
+            estimated_bytes=_whole(num_bytes),
+            operator_rows=tuple(_whole(count) for count, _ in sizes),
+            operator_bytes=tuple(_whole(size) for _, size in sizes),
         )
         inputs = tuple(x.stage_id for x in stage.leaves if isinstance(x, StageInputExec))
         key = (stage.plan_hash, inputs)
@@ -96,7 +130,43 @@ class _Cutter:
             self.stages.append(stage)
         return self._known[key]
 
-    def _cut(self, exchange: ExchangeExec) -> StageInputExec:
+    def share(self, source: SharedSource) -> None:
+        """Append the stage of a shared subplan, for all scans of it that come."""
+        columns = source.exchange.child.columns
+        places = {column.id: i for i, column in enumerate(columns)}
+        positions = {name: places[i] for name, i in source.columns.items() if i in places}
+        stage_id = self._cut_exchange(source.exchange).stage_id
+        self._shared[source.name] = _SharedStage(stage_id, columns, positions)
+
+    def _sizes(self, node: PhysicalPlan) -> list[tuple[float, float]]:
+        """Those of an operator, and of the one that `_read_shared` puts below it."""
+        more = isinstance(node, SharedScanExec) and not self._reads_all(node)
+        return [self._size(node)] * (2 if more else 1)
+
+    def _reads_all(self, scan: SharedScanExec) -> bool:
+        """Whether a scan has the columns of the stage that it reads, in their order."""
+        stage = self._shared[scan.table]
+        return [stage.positions[n] for n in scan.source] == list(range(len(stage.columns)))
+
+    def _read_shared(self, scan: SharedScanExec) -> PhysicalPlan:
+        """The input that a scan of a shared subplan is, and only the columns that it reads."""
+        stage = self._shared[scan.table]
+        kind: ExchangeKind = "shuffle" if scan.read == "split" else "broadcast"
+        if self._reads_all(scan):
+            return StageInputExec(stage.stage_id, kind, scan.outputs)
+        outputs = tuple(replace(c, id=next(self._numbers)) for c in stage.columns)
+        items = [
+            (column, outputs[stage.positions[name]].ref)
+            for column, name in zip(scan.outputs, scan.source, strict=True)
+        ]
+        return ProjectionExec(StageInputExec(stage.stage_id, kind, outputs), tuple(items))
+
+    def _cut(self, border: ExchangeExec | SharedScanExec) -> PhysicalPlan:
+        if isinstance(border, SharedScanExec):
+            return self._read_shared(border)
+        return self._cut_exchange(border)
+
+    def _cut_exchange(self, exchange: ExchangeExec) -> StageInputExec:
         child = exchange.child
         positions = {c.id: i for i, c in enumerate(child.columns)}
         keys = tuple(positions[k] for k in exchange.keys)
@@ -105,6 +175,11 @@ class _Cutter:
         )
         stage_id = self.add(child, output, exchange)
         return StageInputExec(stage_id, exchange.kind, child.columns)
+
+
+def _whole(number: float) -> int:
+    """An estimate as a whole number of 64 bits, whatever joins of joins are thought to give."""
+    return round(min(number, _MOST))
 
 
 def operators_of(fragment: PhysicalPlan) -> Iterator[PhysicalPlan]:
@@ -118,10 +193,10 @@ def operators_of(fragment: PhysicalPlan) -> Iterator[PhysicalPlan]:
 
 
 def transform_down_to_inputs(
-    plan: PhysicalPlan, cut: Callable[[ExchangeExec], StageInputExec]
+    plan: PhysicalPlan, cut: Callable[[ExchangeExec | SharedScanExec], PhysicalPlan]
 ) -> PhysicalPlan:
-    """The plan with its topmost exchanges replaced; what lies below them is the callback's."""
-    if isinstance(plan, ExchangeExec):
+    """The plan with its topmost borders replaced; what lies below them is the callback's."""
+    if isinstance(plan, ExchangeExec | SharedScanExec):
         return cut(plan)
     return plan.with_children(tuple(transform_down_to_inputs(c, cut) for c in plan.children))
 

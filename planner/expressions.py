@@ -8,9 +8,9 @@ by a number that is unique in the plan; names are for people.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 from typing import Literal as OneOf
 
 from planner.tree import same, transform_up, walk
@@ -44,9 +44,35 @@ class Column:
 
 @dataclass(frozen=True)
 class Expression:
-    """Base of all expressions."""
+    """Base of all expressions.
+
+    The hash is computed once: rules look the same trees up in sets again and again, and the hash of
+    a tree takes as long as it has nodes.
+    """
 
     dtype: DataType
+    _compared: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Keep the hash of this class: `dataclass` leaves one alone that the class has itself."""
+        super().__init_subclass__(**kwargs)
+        cls.__hash__ = Expression.__hash__  # type: ignore[method-assign]
+        cls._compared = ()
+
+    def __hash__(self) -> int:
+        """Equal for equal expressions."""
+        known: int | None = vars(self).get("_hash")
+        if known is None:
+            cls = type(self)
+            if not cls._compared:  # the fields are known only when the class is complete
+                cls._compared = tuple(f.name for f in fields(cls) if f.compare)
+            known = hash((cls, *[getattr(self, name) for name in cls._compared]))
+            vars(self)["_hash"] = known
+        return known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the hash, which another process computes otherwise."""
+        return {name: value for name, value in vars(self).items() if name != "_hash"}
 
     @property
     def children(self) -> tuple[Expression, ...]:

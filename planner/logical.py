@@ -101,6 +101,15 @@ class DedupScan(Scan):
 
 
 @dataclass(frozen=True)
+class SharedScan(Scan):
+    """Columns of a shared subplan, which is planned and computed once for all that read it.
+
+    To the optimiser it is a table under a name of its own, with estimates for statistics; see
+    `planner.shared`.
+    """
+
+
+@dataclass(frozen=True)
 class _Unary(LogicalPlan):
     child: LogicalPlan
 
@@ -176,7 +185,7 @@ class Join(LogicalPlan):
     @property
     def columns(self) -> tuple[Column, ...]:
         """Left columns, then right ones unless the kind is semi or anti."""
-        return joined_columns(self.kind, self.left, self.right)
+        return joined_columns(self, self.kind)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

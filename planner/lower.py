@@ -34,6 +34,7 @@ from planner.logical import (
     Range,
     Repartition,
     Scan,
+    SharedScan,
     Sort,
     Union,
     Values,
@@ -55,6 +56,7 @@ from planner.physical import (
     RangeExec,
     RepartitionExec,
     ScanExec,
+    SharedScanExec,
     SortExec,
     UnionExec,
     ValuesExec,
@@ -117,6 +119,8 @@ class Lowering:
         match plan:
             case DedupScan():
                 return DedupScanExec(plan.table, plan.outputs, plan.source, key=plan.key)
+            case SharedScan():
+                return SharedScanExec(plan.table, plan.outputs, plan.source)
             case Scan():
                 return ScanExec(plan.table, plan.outputs, plan.source)
             case OneRow():

@@ -303,9 +303,17 @@ class WithProjections(WithOutputs):
         return replace(self, projections=_in_rows(new, len(self.outputs)))
 
 
-def joined_columns(kind: JoinKind, left: Operator, right: Operator) -> tuple[Column, ...]:
-    """Left columns, then right ones unless the kind is semi or anti."""
-    return left.columns if kind in ("semi", "anti") else (*left.columns, *right.columns)
+def joined_columns(join: Operator, kind: JoinKind) -> tuple[Column, ...]:
+    """Left columns, then right ones unless the kind is semi or anti.
+
+    Remembered in the join: a tree of n joins would copy n² columns each time.
+    """
+    known: tuple[Column, ...] | None = vars(join).get("_columns")
+    if known is None:
+        left, right = join.children
+        known = left.columns if kind in ("semi", "anti") else (*left.columns, *right.columns)
+        vars(join)["_columns"] = known
+    return known
 
 
 def _changed(operator: N, **fields: object) -> N:

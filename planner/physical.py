@@ -95,6 +95,11 @@ class DedupScanExec(ScanExec):
 
 
 @dataclass(frozen=True)
+class SharedScanExec(ScanExec):
+    """Reads the result of a shared subplan; the cutter puts the input of a stage in its place."""
+
+
+@dataclass(frozen=True)
 class StageInputExec(WithOutputs, PhysicalPlan):
     """Reads the output of another stage.
 
@@ -233,7 +238,7 @@ class HashJoinExec(_BinaryExec):
     @property
     def columns(self) -> tuple[Column, ...]:
         """Left columns, then right ones unless the kind is semi or anti."""
-        return joined_columns(self.kind, self.left, self.right)
+        return joined_columns(self, self.kind)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

@@ -9,25 +9,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
 from planner.build import BuiltQuery, build_logical
 from planner.build.places import located
 from planner.catalog import Catalog, TableInfo
-from planner.cut import cut_into_stages
+from planner.cut import SharedSource, cut_into_stages
 from planner.deadline import deadline
 from planner.deep_stack import on_deep_stack, run_deep
-from planner.distribution import distribute
+from planner.distribution import distribute, distribute_shared, fits_one_task
 from planner.errors import AnalysisError, PlanningTimeoutError, UnsupportedSqlError
 from planner.estimates import Estimator
 from planner.logical import LogicalPlan
 from planner.lower import Lowering
-from planner.optimizer import optimize
 from planner.optimizer.context import RuleContext, first_free_id
+from planner.optimizer.shared_plans import optimize_shared
 from planner.options import PlannerOptions, PlanPhase
 from planner.parse import is_deterministic, parse_query, position, table_names
 from planner.physical import OneRowExec, PhysicalPlan
+from planner.shared import SharedPlan
 from planner.sql.limits import TOO_DEEP as _TOO_DEEP
 from planner.sql.limits import check_text
 from planner.stages import Branch, ParameterSpec, Stage, StageGraph, StageOutput
@@ -47,6 +49,28 @@ class _Planned:
     optimized: LogicalPlan
     physical: PhysicalPlan
     lowering: Lowering
+    shared: tuple[tuple[SharedPlan, PhysicalPlan], ...] = ()
+
+    @cached_property
+    def _one_task(self) -> bool:
+        plans = [self.physical, *(plan for _, plan in self.shared)]
+        return fits_one_task(plans, self.lowering.context)
+
+    def distributed(self) -> PhysicalPlan:
+        """The query's plan with exchanges."""
+        context = self.lowering.context
+        return distribute(self.physical, self.lowering, context, one_task=self._one_task)
+
+    def shared_sources(self) -> tuple[SharedSource, ...]:
+        """The shared subplans with exchanges."""
+        sources = []
+        for part, plan in self.shared:
+            exchange = distribute_shared(
+                plan, self.lowering, self.lowering.context, one_task=self._one_task
+            )
+            numbers = {name: column.id for name, column in part.columns.items()}
+            sources.append(SharedSource(part.name, exchange, numbers))
+        return tuple(sources)
 
 
 def plan_query(
@@ -110,8 +134,13 @@ def _staged(
         for field in result:
             to_arrow(field.dtype)
         tables = {t.name: t for t in planned.built.tables}
-        distributed = distribute(planned.physical, planned.lowering, planned.lowering.context)
-        stages = cut_into_stages(distributed, tables, options, planned.lowering.size)
+        stages = cut_into_stages(
+            planned.distributed(),
+            tables,
+            options,
+            planned.lowering.size,
+            planned.shared_sources(),
+        )
         check_text(stages)
         for field in (f for stage in stages for f in stage.schema):
             to_arrow(field.dtype)  # what no exchange can carry, such as an interval of months
@@ -164,7 +193,7 @@ def _plan_until(
         return planned.built.plan
     if phase == "optimized":
         return planned.optimized
-    return distribute(planned.physical, planned.lowering, planned.lowering.context)
+    return planned.distributed()
 
 
 @dataclass(frozen=True)
@@ -218,7 +247,7 @@ def plan_phases(
     plans: dict[PlanPhase, LogicalPlan | PhysicalPlan] = {
         "logical": planned.built.plan,
         "optimized": planned.optimized,
-        "physical": distribute(planned.physical, lowering, lowering.context),
+        "physical": planned.distributed(),
     }
     return PlanPhases(graph, plans, None, sizes)
 
@@ -230,11 +259,13 @@ def _plan(
     parameters: tuple[ParameterSpec, ...],
 ) -> _Planned:
     built = build_logical(query, catalog, {p.name: p.dtype for p in parameters})
-    estimator = Estimator({t.name: t for t in built.tables})
-    context = RuleContext(options, estimator, first_free_id(built.plan))
-    optimized = optimize(built.plan, context)
+    tables = {t.name: t for t in built.tables}
+    first_id = first_free_id(built.plan, *(part.plan for part in built.shared))
+    context = RuleContext(options, Estimator(tables), first_id)
+    optimized, shared = optimize_shared(built.plan, built.shared, context, tables)
     lowering = Lowering(context)
-    return _Planned(built, optimized, lowering.lower(optimized), lowering)
+    lowered = tuple((part, lowering.lower(part.plan)) for part in shared)
+    return _Planned(built, optimized, lowering.lower(optimized), lowering, lowered)
 
 
 def _require_duckdb(stages: tuple[Stage, ...], query: exp.Query) -> None:

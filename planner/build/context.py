@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -16,6 +17,7 @@ from planner.logical import (
     LogicalPlan,
 )
 from planner.scope import Relation, Scope
+from planner.shared import SharedPlan
 from planner.types import DataType
 
 Ctes = Mapping[str, tuple[exp.CTE, "Ctes", Scope | None]]
@@ -30,10 +32,15 @@ class BuildContext:
         catalog: Where tables are looked up.
         parameters: Types of the declared parameters by name.
         plan_query: Plans a nested query.
+        shared_ctes: Finds the CTEs that are shared; called where a query names one.
     """
 
     def __init__(
-        self, catalog: Catalog, parameters: Mapping[str, DataType], plan_query: PlanQuery
+        self,
+        catalog: Catalog,
+        parameters: Mapping[str, DataType],
+        plan_query: PlanQuery,
+        shared_ctes: Callable[[], frozenset[int]],
     ) -> None:
         self.catalog = catalog
         self.parameters = parameters
@@ -41,8 +48,18 @@ class BuildContext:
         self.time_windows: set[int] = set()
         self.sessions: set[Expression] = set()
         self.sources: dict[int, int] = {}
+        self.shared: dict[int, SharedPlan] = {}
         self._plan_query = plan_query
+        self._find_shared_ctes = shared_ctes
         self._ids = itertools.count()
+
+    def is_shared(self, cte: exp.CTE) -> bool:
+        """Whether all places that name the CTE read one result."""
+        return id(cte) in self._shared_ctes
+
+    @cached_property
+    def _shared_ctes(self) -> frozenset[int]:
+        return self._find_shared_ctes()
 
     def column(self, name: str, dtype: DataType) -> Column:
         """A new column with a number that nothing else has."""

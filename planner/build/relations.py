@@ -45,8 +45,10 @@ from planner.logical import (
     OneRow,
     Project,
     Scan,
+    SharedScan,
 )
 from planner.scope import Relation, Scope
+from planner.shared import SharedPlan
 from planner.tree import walk
 
 
@@ -150,10 +152,40 @@ def _relation(
     name = ".".join(part.name for part in node.parts)
     if name.lower() in ctes:
         cte, visible, around = ctes[name.lower()]
-        plan = context.query(cte.this, around, visible)
+        plan = _cte(context, cte, visible, around)
         plan, relation = _aliased(plan, cte)
         return (plan, relation) if not node.alias else _aliased(plan, node)
     return _aliased(_scan(context, name, node, ctes), node)
+
+
+def _cte(context: BuildContext, cte: exp.CTE, visible: Ctes, around: Scope | None) -> LogicalPlan:
+    """A copy of a CTE, or a scan of its one result if it is shared.
+
+    One that reads columns of an outer query has a result for each of its rows, so it is copied.
+    """
+    known = context.shared.get(id(cte))
+    if known is not None:
+        return _shared_scan(context, known)
+    plan = context.query(cte.this, around, visible)
+    if not context.is_shared(cte) or plan.free_ids:
+        return plan
+    name = f"cte:{cte.alias}"
+    taken = sum(shared.name.startswith(name) for shared in context.shared.values())
+    shared = SharedPlan(f"{name}#{taken + 1}" if taken else name, plan, plan.columns)
+    context.shared[id(cte)] = shared
+    return _shared_scan(context, shared)
+
+
+def _shared_scan(context: BuildContext, shared: SharedPlan) -> LogicalPlan:
+    """A scan of a shared subplan, under column numbers of its own."""
+    outputs = tuple(context.column(c.name, c.dtype) for c in shared.outputs)
+    origins: dict[int, int] = {}
+    for new, old in zip(outputs, shared.outputs, strict=True):
+        if old.id in context.sources:  # columns that are one column still are
+            context.sources[new.id] = origins.setdefault(context.sources[old.id], new.id)
+        if old.id in context.time_windows:
+            context.time_windows.add(new.id)
+    return SharedScan(shared.name, outputs, tuple(shared.columns))
 
 
 def _table_function(

@@ -3,3 +3,5 @@
 from __future__ import annotations
 
 from planner.distribution.distribute import distribute as distribute
+from planner.distribution.distribute import distribute_shared as distribute_shared
+from planner.distribution.distribute import fits_one_task as fits_one_task

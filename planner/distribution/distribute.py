@@ -6,6 +6,7 @@ aggregates split in two and local sorts or limits added, so that it is right on 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.distribution.aggregates import AggregateDistributor
@@ -22,6 +23,7 @@ from planner.distribution.exchanges import Exchanges, read_whole
 from planner.distribution.joins import JoinDistributor
 from planner.distribution.partition_keys import PartitionWishes
 from planner.distribution.reasons import (
+    SHARED,
     WHOLE_INPUT,
     limit_reason,
     order_reason,
@@ -42,6 +44,8 @@ from planner.lower import Lowering
 from planner.optimizer.context import RuleContext
 from planner.physical import (
     AggregateExec,
+    DedupScanExec,
+    ExchangeExec,
     ExpandExec,
     FilterExec,
     GenerateExec,
@@ -53,6 +57,7 @@ from planner.physical import (
     RangeExec,
     RepartitionExec,
     ScanExec,
+    SharedScanExec,
     SortExec,
     SortPreservingMergeExec,
     UnionExec,
@@ -63,20 +68,59 @@ from planner.scan_filters import conjuncts_above
 from planner.tree import walk
 
 
-def distribute(plan: PhysicalPlan, lowering: Lowering, context: RuleContext) -> PhysicalPlan:
+def distribute(
+    plan: PhysicalPlan,
+    lowering: Lowering,
+    context: RuleContext,
+    *,
+    one_task: bool | None = None,
+) -> PhysicalPlan:
     """The plan with exchanges.
 
-    A plan over little stored data is left as it is: one task reads and computes everything, unless
-    a hint asks for a number of tasks.
+    Args:
+        plan: The plan of a query, or that of a shared subplan.
+        lowering: Knows the sizes of operators.
+        context: Options and estimates.
+        one_task: Whether one task reads and computes everything, so that the plan is left as it is;
+            `fits_one_task` of this plan alone by default.
     """
-    options = context.options
-    scans = {id(n): n for n in walk(plan) if isinstance(n, ScanExec)}.values()
-    stored = context.estimator.scan_bytes((n, conjuncts_above(plan, n)) for n in scans)
-    small = stored < options.single_task_bytes and not options.force_distribution
-    if small and not asks_for_tasks(plan):
+    if fits_one_task((plan,), context) if one_task is None else one_task:
         return read_whole(plan, lowering)
     distributed = _Distributor(plan, lowering, context).visit(plan)[0]
     return share_exchanges(distributed, lowering.note_size)
+
+
+def distribute_shared(
+    plan: PhysicalPlan, lowering: Lowering, context: RuleContext, *, one_task: bool
+) -> ExchangeExec:
+    """A shared subplan with exchanges, and above it the one through which all places read it.
+
+    Its rows are dealt out in turn, since every place may need them by other keys.
+    """
+    new = distribute(plan, lowering, context, one_task=one_task)
+    exchanges = Exchanges(lowering, context)
+    if one_task:
+        return exchanges.gather(new, SHARED)
+    return exchanges.shuffle(new, (), exchanges.partitions(new), SHARED)
+
+
+def fits_one_task(plans: Sequence[PhysicalPlan], context: RuleContext) -> bool:
+    """Whether one task may read all that the plans of a query read.
+
+    There is little stored data, and no hint asks for a number of tasks.
+    """
+    options = context.options
+    scans = [
+        # Only for deduplicated tables do predicates tell what is read: finding them takes a walk.
+        (node, conjuncts_above(plan, node) if isinstance(node, DedupScanExec) else ())
+        for plan in plans
+        for node in {id(n): n for n in walk(plan) if isinstance(n, ScanExec)}.values()
+        if not isinstance(node, SharedScanExec)
+    ]
+    small = context.estimator.scan_bytes(scans) < options.single_task_bytes
+    if options.force_distribution or not small:
+        return False
+    return not any(asks_for_tasks(plan) for plan in plans)
 
 
 class _Distributor:

@@ -43,14 +43,17 @@ class Exchanges:
 
     def shuffle(
         self, child: PhysicalPlan, keys: tuple[int, ...], count: int, reason: str = ""
-    ) -> PhysicalPlan:
+    ) -> ExchangeExec:
         """The rows by key hash."""
         exchange = ExchangeExec(child, "shuffle", keys, count, reason)
-        return self.lowering.note_size(exchange, child)
+        self.lowering.note_size(exchange, child)
+        return exchange
 
-    def gather(self, child: PhysicalPlan, reason: str = "") -> PhysicalPlan:
+    def gather(self, child: PhysicalPlan, reason: str = "") -> ExchangeExec:
         """All rows in one task."""
-        return self.lowering.note_size(ExchangeExec(child, "gather", reason=reason), child)
+        exchange = ExchangeExec(child, "gather", reason=reason)
+        self.lowering.note_size(exchange, child)
+        return exchange
 
     def to_single(
         self, child: PhysicalPlan, delivered: Distribution, reason: str = ""

@@ -13,6 +13,7 @@ from planner.expressions import Column, Expression
 from planner.physical import ExchangeExec, HashJoinExec
 
 RESULT = "the result of the query"
+SHARED = "several places of the query read these rows, which are computed once"
 WHOLE_INPUT = "one task computes this input, so it is a stage of its own"
 BLOOM_PARTS = "the filters of all tasks become one"
 _MOST_NAMES = 4

@@ -15,6 +15,8 @@ from planner.estimates.estimate import ColumnEstimate, Estimate, value_estimate
 from planner.estimates.selectivity import EQUALITIES, selectivity
 from planner.expressions import Call, ColumnRef, Expression, conjuncts
 
+_MOST_ROWS = 1e100  # products of products are infinite, which is no number to reckon with
+
 
 class _KeyPair(NamedTuple):
     """An equality between the sides of a join.
@@ -36,7 +38,8 @@ def joined(left: Estimate, right: Estimate, kind: str, condition: Expression) ->
     Each pair of rows matches with one chance in the number of values that the keys range over.
     """
     pairs, others = _key_pairs(left, right, conjuncts(condition))
-    product = Estimate(left.rows * right.rows, {**left.columns, **right.columns})
+    every = min(left.rows * right.rows, _MOST_ROWS)
+    product = Estimate(every, {**left.columns, **right.columns})
     rows = _matching_rows(left, right, pairs, others)
     match kind:
         case "semi":
@@ -96,7 +99,7 @@ def _key_pairs(
 def _matching_rows(
     left: Estimate, right: Estimate, pairs: list[_KeyPair], others: list[Expression]
 ) -> float:
-    rows = left.rows * right.rows
+    rows = min(left.rows * right.rows, _MOST_ROWS)
     if others:
         product = Estimate(rows, {**left.columns, **right.columns})
         for part in others:

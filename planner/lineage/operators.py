@@ -7,7 +7,7 @@ output, so this is one set.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from planner.errors import InternalPlanError
 from planner.expressions import (
@@ -29,7 +29,7 @@ from planner.lineage.model import (
     StageColumn,
     TableColumn,
 )
-from planner.logical import Join, Limit, LogicalPlan, OneRow, Scan, Union
+from planner.logical import Join, Limit, LogicalPlan, OneRow, Scan, SharedScan, Union
 from planner.operators import (
     NamedExpression,
     WithBounds,
@@ -53,9 +53,11 @@ from planner.physical import (
     OneRowExec,
     PhysicalPlan,
     ScanExec,
+    SharedScanExec,
     StageInputExec,
     UnionExec,
 )
+from planner.shared import SharedPlan
 from planner.tree import walk
 
 Plan = LogicalPlan | PhysicalPlan
@@ -64,9 +66,17 @@ _Known = tuple[frozenset[Source], frozenset[Decider]]
 _NOTHING: _Known = (frozenset(), frozenset())
 
 
-def trace(plan: Plan) -> Lineage:
-    """The lineage of a plan's output over its leaves: tables, and outputs of other stages."""
+def trace(plan: Plan, shared: Sequence[SharedPlan] = ()) -> Lineage:
+    """The lineage of a plan's output over its leaves: tables, and outputs of other stages.
+
+    Args:
+        plan: The plan.
+        shared: The shared subplans that it scans, each after those that it scans itself.
+    """
     tracer = _Tracer(subqueries=isinstance(plan, LogicalPlan))
+    for part in shared:
+        tracer.visit(part.plan)
+        tracer.shared[part.name] = part.columns
     tracer.visit(plan)
     columns = tuple(ColumnLineage(c.name, *tracer.known(c)) for c in plan.columns)
     return Lineage(columns, frozenset(tracer.rows))
@@ -82,6 +92,7 @@ class _Tracer:
     def __init__(self, *, subqueries: bool) -> None:
         self._subqueries = subqueries
         self.rows: set[Decider] = set()
+        self.shared: dict[str, Mapping[str, Column]] = {}
         self._columns: dict[int, _Known] = {}
         self._outputs: dict[int, list[_Known]] = {}
 
@@ -100,6 +111,9 @@ class _Tracer:
 
     def _operator(self, node: Plan) -> None:
         match node:
+            case SharedScan() | SharedScanExec():
+                for column, name in zip(node.outputs, node.source, strict=True):
+                    self._columns[column.id] = self.known(self.shared[node.table][name])
             case ScanExec() | Scan():
                 for column, name in zip(node.outputs, node.source, strict=True):
                     source = TableColumn(node.table, name)

@@ -21,24 +21,44 @@ from planner.logical import (
 )
 
 
-def constraints(plan: LogicalPlan) -> tuple[Expression, ...]:
-    """The conjuncts, each once."""
-    return tuple(dict.fromkeys(_constraints(plan)))
+class Constraints:
+    """Finds the predicates of plans; remembers those of each operator."""
 
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[LogicalPlan, tuple[Expression, ...]]] = {}
 
-def _constraints(plan: LogicalPlan) -> Iterable[Expression]:
-    match plan:
-        case Filter():
-            return (*constraints(plan.child), *conjuncts(plan.predicate))
-        case Sort() | Limit():
-            return constraints(plan.child)
-        case Project():
-            return _through(plan.items, constraints(plan.child))
-        case Aggregate() if plan.groups:
-            return _through(plan.groups, constraints(plan.child))
-        case Join():
-            return _of_join(plan)
-    return ()
+    def of(self, plan: LogicalPlan) -> tuple[Expression, ...]:
+        """The conjuncts, each once."""
+        known = self._known.get(id(plan))
+        if known is None:
+            known = plan, tuple(dict.fromkeys(self._found(plan)))
+            self._known[id(plan)] = known
+        return known[1]
+
+    def _found(self, plan: LogicalPlan) -> Iterable[Expression]:
+        match plan:
+            case Filter():
+                return (*self.of(plan.child), *conjuncts(plan.predicate))
+            case Sort() | Limit():
+                return self.of(plan.child)
+            case Project():
+                return _through(plan.items, self.of(plan.child))
+            case Aggregate() if plan.groups:
+                return _through(plan.groups, self.of(plan.child))
+            case Join():
+                return self._of_join(plan)
+        return ()
+
+    def _of_join(self, plan: Join) -> Iterable[Expression]:
+        match plan.kind:
+            case "inner" | "cross":
+                condition = conjuncts(plan.condition)
+                return (*self.of(plan.left), *self.of(plan.right), *condition)
+            case "left" | "semi" | "anti":
+                return self.of(plan.left)
+            case "right":
+                return self.of(plan.right)
+        return ()
 
 
 def _through(items: Iterable[NamedExpression], below: tuple[Expression, ...]) -> list[Expression]:
@@ -48,15 +68,3 @@ def _through(items: Iterable[NamedExpression], below: tuple[Expression, ...]) ->
         if isinstance(expr, ColumnRef):
             names.setdefault(expr.id, column.ref)
     return [substitute(p, names) for p in below if p.column_ids <= names.keys()]
-
-
-def _of_join(plan: Join) -> Iterable[Expression]:
-    left, right = constraints(plan.left), constraints(plan.right)
-    match plan.kind:
-        case "inner" | "cross":
-            return (*left, *right, *conjuncts(plan.condition))
-        case "left" | "semi" | "anti":
-            return left
-        case "right":
-            return right
-    return ()

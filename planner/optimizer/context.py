@@ -34,12 +34,12 @@ class RuleContext:
         return Column(next(self._ids), name, dtype)
 
 
-def first_free_id(plan: LogicalPlan) -> int:
-    """A number above those of all columns of the plan, subqueries included."""
+def first_free_id(*plans: LogicalPlan) -> int:
+    """A number above those of all columns of the plans, subqueries included."""
     from planner.expressions import SubqueryExpression
 
     highest = -1
-    stack = [plan]
+    stack = list(plans)
     while stack:
         for node in walk(stack.pop()):
             highest = max(highest, *node.column_ids, -1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from planner.expressions import Expression, conjuncts, substitute
 from planner.logical import Join, LogicalPlan
-from planner.optimizer.constraints import constraints
+from planner.optimizer.constraints import Constraints
 from planner.optimizer.context import RuleContext
 from planner.optimizer.join_groups import EqualColumns
 from planner.optimizer.proofs import is_total
@@ -24,14 +24,15 @@ def derive_predicates(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
     Never:   for floating point keys, whose equal values (0.0 and -0.0) functions tell apart; for
     predicates that may raise an error; for equalities of computed keys.
     """
-    new = transform_up(plan, lambda node: _derive(node) if isinstance(node, Join) else node)
+    known = Constraints()
+    new = transform_up(plan, lambda node: _derive(node, known) if isinstance(node, Join) else node)
     return plan if new is plan else push_down_filters(new, context)
 
 
-def _derive(node: Join) -> LogicalPlan:
+def _derive(node: Join, known: Constraints) -> LogicalPlan:
     if node.kind == "full" or not any(conjuncts(node.condition)):
         return node
-    left, right = constraints(node.left), constraints(node.right)
+    left, right = known.of(node.left), known.of(node.right)
     equal = EqualColumns([*left, *right, *conjuncts(node.condition)])
     to_left = _missing(node.left, left, right, equal) if node.kind in _TO_LEFT else []
     to_right = _missing(node.right, right, left, equal) if node.kind in _TO_RIGHT else []
@@ -54,6 +55,7 @@ def _missing(
     """What the other side's predicates say of this side's columns and is not known yet."""
     found: dict[Expression, None] = {}
     members = {ref.id: group for group in equal.classes() for ref in group}
+    already = frozenset(known)
     for predicate in others:
         if len(predicate.column_ids) != 1 or not is_total(predicate):
             continue
@@ -61,6 +63,6 @@ def _missing(
         for target in members.get(source, ()):
             if target.id in side.column_ids and not target.dtype.is_floating:
                 derived = substitute(predicate, {source: target})
-                if derived not in known:
+                if derived not in already:
                     found[derived] = None
     return list(found)

@@ -10,8 +10,9 @@ a join without an equality looks at every pair of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import combinations, count
 
 from planner.deadline import check_deadline
 from planner.estimates import Estimate, joined, joined_rows
@@ -56,6 +57,19 @@ class _Tree:
         self.estimate: Estimate | None = None
 
 
+_Option = tuple[float, int, int, int, _Tree]
+"""Rows of a join, a number that parts equal ones, the masks of its sides, the join."""
+
+
+def _first(options: list[_Option], left: dict[int, _Tree]) -> _Tree | None:
+    """The smallest join of which both sides are left; those before it are dropped."""
+    while options:
+        _, _, first, second, joined = heappop(options)
+        if first in left and second in left:
+            return joined
+    return None
+
+
 class _Class:
     """Equal columns of several relations.
 
@@ -69,9 +83,12 @@ class _Class:
         self._columns = columns
         self._known: dict[tuple[int, int], Expression] = {}
         places = {ref.id: position for position, ref in columns.items()}
-        self._written = [
-            (sum(1 << places[i] for i in predicate.column_ids), predicate) for predicate in written
-        ]
+        self._written = written
+        self._using: dict[int, int] = {}  # written equalities, as a bit mask, by relations
+        for number, predicate in enumerate(written):
+            for column in predicate.column_ids:
+                place = 1 << places[column]
+                self._using[place] = self._using.get(place, 0) | 1 << number
 
     def equality(self, left: int, right: int) -> Expression:
         """One equality between a column of the left relations and one of the right ones."""
@@ -81,12 +98,21 @@ class _Class:
         return self._known[key]
 
     def _equality(self, left: int, right: int) -> Expression:
-        for mask, predicate in self._written:
-            if mask & left and mask & right:
-                return predicate
-        first, second = (self._columns[_bits(mask)[0]] for mask in (left, right))
+        if across := self._users(left) & self._users(right):
+            return self._written[(across & -across).bit_length() - 1]
+        first, second = (self._columns[(m & -m).bit_length() - 1] for m in (left, right))
         low, high = sorted((first, second), key=lambda ref: ref.id)
         return make_call("eq", low, high)
+
+    def _users(self, mask: int) -> int:
+        """The written equalities with a column of these relations, as a bit mask."""
+        known = self._using.get(mask)
+        if known is None:
+            known = 0
+            for position in _bits(mask):
+                known |= self._using.get(1 << position, 0)
+            self._using[mask] = known
+        return known
 
 
 class _Search:
@@ -116,7 +142,14 @@ class _Search:
         for mask in [*linked, *(found.mask for found in self._classes)]:
             for position in _bits(mask):
                 self._neighbours[position] |= mask & ~(1 << position)
-        self._inside: dict[int, int] = {}
+        self._touched = [
+            (
+                sum(1 << i for i, found in enumerate(self._classes) if found.mask >> position & 1),
+                sum(1 << i for i, mask in enumerate(self._masks) if mask >> position & 1),
+            )
+            for position in range(len(self._leaves))
+        ]
+        self._inside: dict[int, tuple[int, int]] = {}
 
     def _find_classes(self) -> None:
         """Take equalities of columns out of the predicates, for classes of equal columns.
@@ -215,18 +248,43 @@ class _Search:
     # ------------------------------------------------------------ greedy
 
     def _greedy(self, trees: list[_Tree]) -> _Tree:
-        """Again and again the join of two trees that gives the fewest rows."""
-        left = list(trees)
-        options = {(a.mask, b.mask): self._joined(a, b) for a, b in combinations(left, 2)}
+        """Again and again the join of two trees that gives the fewest rows.
+
+        Of n trees that are linked in a few places each, about n pairs are ever looked at: pairs
+        without a predicate wait in a list of their own, until nothing else is left.
+        """
+        left = {t.mask: t for t in trees}
+        linked: list[_Option] = []
+        waiting: list[tuple[int, _Tree, _Tree]] = []
+        numbers = count()
+
+        def offer(pairs: Iterable[tuple[_Tree, _Tree]]) -> None:
+            for a, b in pairs:
+                number = next(numbers)  # of equal ones the first
+                if self._connected(a.mask, b.mask):
+                    heappush(linked, self._option(number, a, b))
+                else:
+                    waiting.append((number, a, b))
+
+        offer(combinations(trees, 2))
+        crossed: list[_Option] = []
         while len(left) > 1:
-            linked = [t for t in options.values() if t.predicates] or list(options.values())
-            chosen = min(linked, key=lambda t: t.rows)
-            left = [t for t in left if not t.mask & chosen.mask]
-            kept = {t.mask for t in left}
-            options = {k: t for k, t in options.items() if k[0] in kept and k[1] in kept}
-            options.update({(t.mask, chosen.mask): self._joined(t, chosen) for t in left})
-            left.append(chosen)
-        return left[0]
+            chosen = _first(linked, left)
+            if chosen is None:
+                for number, a, b in waiting:
+                    if a.mask in left and b.mask in left:
+                        heappush(crossed, self._option(number, a, b))
+                waiting.clear()
+                chosen = _first(crossed, left)
+            assert chosen is not None
+            left = {mask: t for mask, t in left.items() if not mask & chosen.mask}
+            offer((t, chosen) for t in left.values())
+            left[chosen.mask] = chosen
+        return next(iter(left.values()))
+
+    def _option(self, number: int, a: _Tree, b: _Tree) -> _Option:
+        joined = self._joined(a, b)
+        return joined.rows, number, a.mask, b.mask, joined
 
     # ------------------------------------------------------------ trees
 
@@ -250,24 +308,37 @@ class _Search:
 
     def _connecting(self, left: int, right: int) -> tuple[Expression, ...]:
         """Predicates over both sides and nothing else."""
-        found = self._covered(left | right) & ~self._covered(left) & ~self._covered(right)
-        equalities = [
-            known.equality(left & known.mask, right & known.mask)
-            for known in self._classes
-            if known.mask & left and known.mask & right
-        ]
-        others = [self._predicates[position] for position in _bits(found)] if found else ()
+        classes = [self._classes[i] for i in _bits(self._shared_classes(left, right))]
+        equalities = [c.equality(left & c.mask, right & c.mask) for c in classes]
+        others = [self._predicates[i] for i in self._spanning(left, right)]
         return (*equalities, *others)
 
-    def _covered(self, mask: int) -> int:
-        """The predicates, as a bit mask, over these relations alone."""
+    def _connected(self, left: int, right: int) -> bool:
+        """Whether there are such predicates."""
+        if self._shared_classes(left, right):
+            return True
+        return next(self._spanning(left, right), None) is not None
+
+    def _shared_classes(self, left: int, right: int) -> int:
+        """The classes with a column on both sides, as a bit mask."""
+        return self._touching(left)[0] & self._touching(right)[0]
+
+    def _spanning(self, left: int, right: int) -> Iterator[int]:
+        """Positions of the other predicates that need both sides and nothing else."""
+        outside = ~(left | right)
+        for position in _bits(self._touching(left)[1] & self._touching(right)[1]):
+            if not self._masks[position] & outside:
+                yield position
+
+    def _touching(self, mask: int) -> tuple[int, int]:
+        """The classes and the other predicates that need one of these relations, as bit masks."""
         known = self._inside.get(mask)
         if known is None:
-            known = 0
-            for position, needed in enumerate(self._masks):
-                if not needed & ~mask:
-                    known |= 1 << position
-            self._inside[mask] = known
+            classes = predicates = 0
+            for position in _bits(mask):
+                classes |= self._touched[position][0]
+                predicates |= self._touched[position][1]
+            known = self._inside[mask] = (classes, predicates)
         return known
 
     def _estimate(self, tree: _Tree) -> Estimate:

@@ -328,6 +328,7 @@ def test_the_lineage_of_every_operator_is_known() -> None:
         "Values", "RangeExec", "Range", "OneRowExec", "OneRow", "LimitExec", "Limit",
         "RepartitionExec", "Repartition", "BloomBuildExec", "BloomProbeExec",
         "ExchangeExec", "ScanExec", "Scan", "DedupScanExec", "DedupScan", "StageInputExec",
+        "SharedScanExec", "SharedScan",
     }  # fmt: skip
     classes = {
         name
