@@ -102,6 +102,8 @@ def _deciders(deciders: Iterable[Decider], before: Sequence[Lineage]) -> frozens
 def _of_text(graph: StageGraph, stage: Stage) -> Lineage:
     """The lineage of a stage that hands the whole query to Spark."""
     # The parser is heavy to import, and few graphs have such a stage.
+    from planner.build import build_logical
+    from planner.parse import parse_query
 
     catalog = MappingCatalog([TableInfo(name, columns) for name, columns in graph.tables])
     types = {parameter.name: parameter.dtype for parameter in graph.parameters}
