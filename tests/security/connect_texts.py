@@ -44,7 +44,10 @@ def main(url: str, mode: str) -> None:
     with isolated_session(spark, "UTC") as session:
         rows = [(1, "a", "x"), (2, "b", "y")]
         session.createDataFrame(rows, NATION).createOrReplaceTempView("nation")
-        found = {name: answer(session, sql, mode) for name, sql in {**BYPASSES, **HARMLESS}.items()}
+        texts = HARMLESS | BYPASSES
+        if mode == "checked":  # a server runs commands as soon as it gets them
+            texts = {name: sql for name, sql in texts.items() if not name.startswith("command")}
+        found = {name: answer(session, sql, mode) for name, sql in texts.items()}
         value = {"p": Literal(STRING, "${env:HOME}")}
         frame = query_frame(session, SparkText("SELECT :p AS c"), value)
         found["substitution"] = frame.collect()[0]["c"]

@@ -41,14 +41,19 @@ public final class PlanGuard {
   };
 
   private final Set allowed;
+  private final Set allowedInDataFrames;
   private final Set tableFunctions;
   private final Set forbiddenFunctions;
 
   /**
-   * Takes names in texts, one a line: of classes, of table functions, of functions.
+   * Takes names in texts, one a line: of classes, of classes that only data frames may have, of
+   * table functions, of functions.
    */
-  public PlanGuard(String allowed, String tableFunctions, String forbiddenFunctions) {
+  public PlanGuard(
+      String allowed, String ofDataFrames, String tableFunctions, String forbiddenFunctions) {
     this.allowed = new HashSet(Arrays.asList(allowed.split("\n")));
+    this.allowedInDataFrames = new HashSet(this.allowed);
+    this.allowedInDataFrames.addAll(Arrays.asList(ofDataFrames.split("\n")));
     this.tableFunctions = new HashSet(Arrays.asList(tableFunctions.split("\n")));
     this.forbiddenFunctions = new HashSet(Arrays.asList(forbiddenFunctions.split("\n")));
   }
@@ -57,14 +62,14 @@ public final class PlanGuard {
    * Says what a parsed plan does besides reading temporary views of a session; null if nothing.
    */
   public String checkParsed(Object plan, SparkSession session) {
-    return new Walk(session).run(plan);
+    return new Walk(session, allowed).run(plan);
   }
 
   /**
    * Says what an analysed plan does besides reading temporary views; null if nothing.
    */
   public String checkAnalyzed(Object plan) {
-    return new Walk(null).run(plan);
+    return new Walk(null, allowed).run(plan);
   }
 
   /**
@@ -83,7 +88,7 @@ public final class PlanGuard {
       public Object apply(Object session) {
         return new scala.runtime.AbstractFunction1() {
           public Object apply(Object plan) {
-            refuse(checkAnalyzed(plan));
+            refuse(new Walk(null, allowedInDataFrames).run(plan));
             return scala.runtime.BoxedUnit.UNIT;
           }
         };
@@ -119,13 +124,15 @@ public final class PlanGuard {
 
   private final class Walk {
     private final SparkSession session;
+    private final Set classes;
     private final ArrayDeque todo = new ArrayDeque();
     private final IdentityHashMap seen = new IdentityHashMap();
     private final Set commonTables = new HashSet();
     private final Set relations = new HashSet();
 
-    Walk(SparkSession session) {
+    Walk(SparkSession session, Set classes) {
       this.session = session;
+      this.classes = classes;
     }
 
     String run(Object root) {
@@ -179,7 +186,7 @@ public final class PlanGuard {
 
     private String visitNode(TreeNode node) {
       String name = node.getClass().getName();
-      if (!allowed.contains(name)) {
+      if (!classes.contains(name)) {
         return "has a " + node.getClass().getSimpleName();
       }
       if (node instanceof View) {

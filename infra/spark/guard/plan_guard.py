@@ -96,19 +96,13 @@ def check_foreign(frame: DataFrame, sql: str) -> None:
 def install_guard(spark: SparkSession) -> None:
     """Have all sessions that are made of this classic one refuse such texts by themselves."""
     session: Any = spark._jsparkSession
-    guard = new_guard(spark.sparkContext._jvm, of_data_frames=True)
-    guard.install(session.extensions())
+    _guard(spark.sparkContext).install(session.extensions())
 
 
-def new_guard(jvm: Any, *, of_data_frames: bool = False) -> Any:
-    """Return a `PlanGuard` of the JVM.
-
-    Args:
-        jvm: py4j's view of it.
-        of_data_frames: Whether analysed plans may have the nodes of this program's own data frames.
-    """
-    allowed = [*allowed_classes(), *(_OF_DATA_FRAMES if of_data_frames else ())]
-    lists = (allowed, sorted(TABLE_FUNCTIONS), sorted(FORBIDDEN_FUNCTIONS))
+def new_guard(jvm: Any) -> Any:
+    """Return a `PlanGuard` of a JVM, of which py4j has a view."""
+    functions = sorted(TABLE_FUNCTIONS), sorted(FORBIDDEN_FUNCTIONS)
+    lists = (allowed_classes(), _OF_DATA_FRAMES, *functions)
     return java_object(jvm, __package__, "PlanGuard", *map("\n".join, lists))
 
 
