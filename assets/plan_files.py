@@ -42,6 +42,8 @@ from planner.serde import (
     decode_later,
     dump_graph,
     parse_file,
+    seal,
+    without_seal,
 )
 from planner.stages import FORMAT_VERSION, PLANNER_VERSION, StageGraph
 
@@ -70,7 +72,7 @@ class CompiledPlan:
 
     def to_text(self) -> str:
         """The file's text, the same for the same plan and notes."""
-        graph = dump_graph(self.graph, indent=1)
+        graph = without_seal(dump_graph(self.graph, indent=1))
         notes = dict(self.notes)
         notes[_READS] = {
             "graph_sha256": _digest(graph),
@@ -80,7 +82,7 @@ class CompiledPlan:
             notes[_SHOWN] = self.shown.to_json()
         head = json.dumps({"compiled": notes}, sort_keys=True, indent=1, ensure_ascii=False)
         # Two objects as one, whose keys are in order: as `dump_graph` would write them at once.
-        return f"{head.removesuffix(_END)},{graph.removeprefix('{')}\n"
+        return seal(f"{head.removesuffix(_END)},{graph.removeprefix('{')}") + "\n"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -151,35 +151,56 @@ def dump_graph(
         compiled: What else a compiled plan says about how it came to be; see `GraphFile`.
     """
     body: dict[str, Json] = {
-        "checksum": _NO_CHECKSUM,  # the first of all keys
         "format_version": stages.FORMAT_VERSION,
         "graph": encode(graph),
     }
     if compiled is not None:
         body["compiled"] = dict(compiled)
-    text = json.dumps(body, sort_keys=True, indent=indent, ensure_ascii=False)
-    return text.replace(_NO_CHECKSUM, _checksum(text), 1)
+    return seal(json.dumps(body, sort_keys=True, indent=indent, ensure_ascii=False))
 
 
-def _check_seal(text: str) -> None:
-    """Check that a text is what `dump_graph` made, if it has a checksum.
+def seal(text: str) -> str:
+    """The text of a JSON object with its checksum as the first key, in the style of the others.
+
+    Args:
+        text: An object that is not empty and has no checksum.
+    """
+    space = text[1 : text.index('"')]
+    head = f'{{{space}"checksum": "{_NO_CHECKSUM}",{space or " "}'
+    sealed = head + text[1 + len(space) :]
+    return sealed.replace(_NO_CHECKSUM, _checksum(sealed), 1)
+
+
+def without_seal(text: str) -> str:
+    """The text that `seal` was given."""
+    found = _SEAL.match(text)
+    if found is None:
+        return text
+    space = text[1 : text.index('"')]
+    return "{" + space + text[found.end() + 1 + len(space or " ") :]
+
+
+def check_seal(text: str) -> None:
+    """Check that a text is as it was written, if it has a checksum.
+
+    For texts that only this program writes; a plan file of a project may be edited by people.
 
     Raises:
-        GraphFormatError: It is something else.
+        GraphFormatError: It is not.
     """
     if (found := _SEAL.match(text)) is None:
         return
     unsealed = text[: found.start(1)] + _NO_CHECKSUM + text[found.end(1) :]
     if _checksum(unsealed) != found[1]:
         raise GraphFormatError(
-            "stage graph does not have its checksum: it is damaged, or was edited; compile the "
-            "query again"
+            "checksum mismatch: the stage graph is damaged or was edited; plan the query again"
         )
 
 
 def _checksum(text: str) -> str:
     # Line ends are those of whatever keeps the file.
-    return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()[:16]
+    lines = text.replace("\r\n", "\n").removesuffix("\n")
+    return hashlib.sha256(lines.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -213,6 +234,7 @@ def load_graph(text: str) -> stages.StageGraph:
     Raises:
         GraphFormatError: For text that is not such a graph, or of another format version.
     """
+    check_seal(text)
     return decode_graph(parse_file(text))
 
 
@@ -238,7 +260,6 @@ def parse_file(text: str) -> GraphFile:
         )
     if unknown := sorted(body.keys() - _BODY_KEYS):
         raise GraphFormatError(f"stage graph file has the unknown field '{unknown[0]}'")
-    _check_seal(text)
     notes = body.get("compiled")
     compiled = notes if isinstance(notes, dict) else {}
     return GraphFile(text, version, body.get("graph"), compiled)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -27,6 +25,8 @@ GUARD_CONF = "spark.stagecoach.guard"
 
 def apply_safe_conf(session: SparkSession) -> None:
     """Set the safe configuration; a server may refuse, which `substitutes_variables` tells."""
+    from pyspark.errors import PySparkException  # whoever needs the names alone starts quickly
+
     for name, value in SAFE_CONF.items():
         try:
             session.conf.set(name, value)

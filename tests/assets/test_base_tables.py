@@ -116,10 +116,10 @@ def test_a_table_that_cannot_be_listed_is_left_out(
 ) -> None:
     daemon = Automation(definitions, instance)
     assert len(daemon.look()) == 1
-    file = tmp_path / "sales" / "0.parquet"
-    file.rename(tmp_path / "0.parquet")
+    # The folder and not its file, whose time of change would tell that it was renamed.
+    (tmp_path / "sales").rename(tmp_path / "away")
     assert daemon.look() == []
-    (tmp_path / "0.parquet").rename(file)
+    (tmp_path / "away").rename(tmp_path / "sales")
     assert daemon.look() == []
 
 

@@ -333,9 +333,9 @@ def test_a_remote_chunk_is_read_within_the_bound_of_the_task(
         return read_groups(*args)
 
     monkeypatch.setattr(parquet, "read_row_groups", noted)
-    monkeypatch.setattr(parquet, "open_store", lambda *_: LocalStore(str(tmp_path)))
-    for module in (parquet, chunk_engine):
-        monkeypatch.setattr(module, "check_file", lambda *_: None)
+    there = LocalStore(str(tmp_path))
+    monkeypatch.setattr(parquet, "opened_unchanged", lambda *_: there.open_input("a.parquet"))
+    monkeypatch.setattr(chunk_engine, "check_file", lambda *_: None)
     remote = ChunkRows(
         uri="s3://b/t/a.parquet",
         kind="parquet",

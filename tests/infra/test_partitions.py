@@ -152,7 +152,7 @@ def test_types_and_values_are_those_of_spark(tmp_path: Path, spark: SparkSession
             found = connection.sql(sql).to_arrow_table()
         assert _rows(found) == wanted, name
         assert _rows(pa.Table.from_batches(read_parquet_batches(leaf))) == wanted, name
-        rows = _parquet_frame(spark, scan).collect()
+        rows = _parquet_frame(spark, scan, verify_pages=True).collect()
         assert sorted((tuple(row) for row in rows), key=repr) == wanted, name
 
 

@@ -181,6 +181,7 @@ def test_snapshots_keep_the_bounds_and_read_those_without(tmp_path: Path) -> Non
     assert snapshot.table("t").files[1].bounds[0] == (5, 30, 38)
     body = json.loads(snapshot.to_json())
     body["format_version"] = 2
+    del body["checksum"]
     for file in body["tables"]["t"]["files"]:
         del file["bounds"]
     old = Snapshot.from_json(json.dumps(body))

@@ -327,7 +327,9 @@ def test_between_two_stages(project: Project, files: Files, replace: Replace):
     run_stage(scans[0], context)
     committed = project.committed()
     replace(files.other, files.table)
-    with pytest.raises(InputLostError, match=r"a\.parquet of the run's snapshot.*start a new run"):
+    with pytest.raises(
+        InputLostError, match=r"a\.parquet of table 't' of the run's snapshot.*start a new run"
+    ):
         run_stage(scans[1], context)
     assert project.committed() == committed
     table, _ = run_stages(project.context())
