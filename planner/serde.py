@@ -159,7 +159,12 @@ def dump_graph(
     return text.replace(_NO_CHECKSUM, _checksum(text), 1)
 
 
-def _check_seal(text: str) -> None:
+def is_sealed(text: str) -> bool:
+    """Whether a text that `dump_graph` made has a checksum; those of older formats have none."""
+    return _SEAL.match(text) is not None
+
+
+def check_seal(text: str) -> None:
     """Check that a text is what `dump_graph` made, if it has a checksum.
 
     Raises:
@@ -236,7 +241,7 @@ def parse_file(text: str) -> GraphFile:
         )
     if unknown := sorted(body.keys() - _BODY_KEYS):
         raise GraphFormatError(f"stage graph file has the unknown field '{unknown[0]}'")
-    _check_seal(text)
+    check_seal(text)
     notes = body.get("compiled")
     compiled = notes if isinstance(notes, dict) else {}
     return GraphFile(text, version, body.get("graph"), compiled)
