@@ -72,7 +72,8 @@ _BY_NAME = {cls.__name__: cls for cls in _CLASSES}
 _FIELDS = {cls: frozenset(f.name for f in dataclasses.fields(cls)) for cls in _CLASSES}
 READABLE_VERSIONS = (1, stages.FORMAT_VERSION)
 _BODY_KEYS = frozenset({"checksum", "format_version", "graph", "compiled"})
-_NO_CHECKSUM = "0" * 16
+NO_CHECKSUM = "0" * 16
+"""What stands for the checksum of a text while that is computed."""
 _SEAL = re.compile(r'\{\s*"checksum": "([0-9a-f]{16})"')
 _TOO_DEEP = "stage graph is nested too deeply to be read"
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -149,14 +150,25 @@ def dump_graph(
         compiled: What else a compiled plan says about how it came to be; see `GraphFile`.
     """
     body: dict[str, Json] = {
-        "checksum": _NO_CHECKSUM,  # the first of all keys
+        "checksum": NO_CHECKSUM,  # the first of all keys
         "format_version": stages.FORMAT_VERSION,
         "graph": encode(graph),
     }
     if compiled is not None:
         body["compiled"] = dict(compiled)
-    text = json.dumps(body, sort_keys=True, indent=indent, ensure_ascii=False)
-    return text.replace(_NO_CHECKSUM, _checksum(text), 1)
+    return seal(json.dumps(body, sort_keys=True, indent=indent, ensure_ascii=False))
+
+
+def seal(text: str) -> str:
+    """The text of a graph with its checksum.
+
+    Args:
+        text: JSON whose first key is `checksum`: `NO_CHECKSUM`, or that of another text.
+    """
+    found = _SEAL.match(text)
+    assert found is not None
+    blank = text[: found.start(1)] + NO_CHECKSUM + text[found.end(1) :]
+    return text[: found.start(1)] + _checksum(blank) + text[found.end(1) :]
 
 
 def is_sealed(text: str) -> bool:
@@ -172,17 +184,18 @@ def check_seal(text: str) -> None:
     """
     if (found := _SEAL.match(text)) is None:
         return
-    unsealed = text[: found.start(1)] + _NO_CHECKSUM + text[found.end(1) :]
+    unsealed = text[: found.start(1)] + NO_CHECKSUM + text[found.end(1) :]
     if _checksum(unsealed) != found[1]:
         raise GraphFormatError(
             "stage graph does not have its checksum: it is damaged, or was edited; compile the "
-            "query again"
+            "query again, or remove its line 'checksum' if the change is meant"
         )
 
 
 def _checksum(text: str) -> str:
     # Line ends are those of whatever keeps the file.
-    return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()[:16]
+    lines = text.replace("\r\n", "\n").rstrip("\n")
+    return hashlib.sha256(lines.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
