@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 from unittest import mock
 
 from benchmarks.stored_faults.warehouse import Warehouse
 from infra.runtime import execution
+from infra.runtime.stage import run_stage
 from infra.storage.object_store import ObjectStore
 from infra.upkeep.verify.verification import verify_storage
 from planner.errors import StagecoachError
-from planner.stages import StageGraph
+from planner.expressions import Literal as LiteralValue
+from planner.sql.fragment import render_fragment
+from planner.stages import Stage, StageGraph
 from tests.contexts import run_stages
-from tests.infra.test_stage import broken_on
 
 TABLE_OF = {
     "published file": "published",
@@ -80,14 +82,17 @@ def meet(warehouse: Warehouse, fault: Fault, dice: Random, expected: dict[str, A
     if fault.kind in OUTPUTS or fault.kind in OF_RUNS:
         return _meet_in_run(warehouse, fault, dice, expected[table])
     store, key = dice.choice(list(warehouse.victims(fault.kind)))
-    graph = warehouse.plan(table) if dice.random() < 0.5 else None  # planned before, or after
+    # Half of the queries that Spark meets are whole on Spark, and no task of ours reads a file.
+    whole = fault.spark and dice.random() < 0.5
+    is_planned = dice.random() < 0.5  # before the damage, or after it
+    graph = warehouse.plan(table, whole=whole) if is_planned else None
     with damaged(store, key, fault.how, dice) as what:
         verified = _is_verified(warehouse, store, key)
 
         def read() -> list[dict[str, Any]]:
             if fault.kind == "plan":
                 return warehouse.answer(warehouse.kept_plan())
-            return warehouse.answer(graph or warehouse.plan(table))
+            return warehouse.answer(graph or warehouse.plan(table, whole=whole))
 
         return _judged(fault, what, store.uri(key), verified, expected[table], read)
 
@@ -99,8 +104,6 @@ def _meet_in_run(
     graph = warehouse.plan("published")
     first = warehouse.context(graph, fresh=False, recover=fault.recover)
     cut = dice.randrange(1, len(graph.stages) + 1)
-    from infra.runtime.stage import run_stage
-
     with warehouse.running(graph):
         for stage in graph.stages[:cut]:
             run_stage(stage.stage_id, first)
@@ -139,7 +142,7 @@ def _judged(
     fault: Fault, what: str, uri: str, verified: bool, expected: list[dict[str, Any]], read: Any
 ) -> Ending:
     note = f"{uri}: {what}"
-    engine = mock.patch.object(execution, "render_fragment", broken_on("duckdb"))
+    engine = mock.patch.object(execution, "render_fragment", _broken_on_duckdb)
     try:
         if fault.spark:
             with engine:
@@ -159,6 +162,16 @@ def _judged(
     is_hint = fault.kind.endswith("hint") or fault.kind == "index"
     ending = "right, harmless" if is_hint or what.startswith("nothing") else "not verified"
     return Ending(fault, ending, note)
+
+
+def _broken_on_duckdb(
+    stage: Stage, engine: Literal["duckdb", "spark"], parameters: Mapping[str, LiteralValue] | None
+) -> str:
+    """The fragment's SQL, which on DuckDB raises, so that Spark runs the stage."""
+    sql = render_fragment(stage, engine, parameters)
+    if engine != "duckdb":
+        return sql
+    return f"SELECT * FROM ({sql}) AS broken WHERE CAST(error('of the campaign') AS BOOLEAN)"
 
 
 def _judged_error(error: StagecoachError, uri: str, verified: bool) -> str:

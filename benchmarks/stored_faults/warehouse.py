@@ -93,10 +93,16 @@ class Warehouse:
 
     # ---------------------------------------------------------------- runs
 
-    def plan(self, table: str) -> StageGraph:
-        """The plan of the query over a table."""
+    def plan(self, table: str, *, whole: bool = False) -> StageGraph:
+        """The plan of the query over a table.
+
+        Args:
+            table: Which one.
+            whole: Whether it is one that only Spark can run.
+        """
         catalog = cast("Catalog", self.catalog())
-        return plan_query(_SQL.format(table=table), catalog, FORCED, name="q")
+        source = f"{table} TABLESAMPLE (100 PERCENT)" if whole else table
+        return plan_query(_SQL.format(table=source), catalog, FORCED, name="q")
 
     def kept_plan(self) -> StageGraph:
         """The plan that is kept of the query over the published table; planned anew if damaged."""
