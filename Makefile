@@ -19,7 +19,7 @@ SLOW_ARGS := -n 3 --dist loadfile
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-fast test-slow test-operations class-data check format golden bench bench-overhead faults fuzz-lexers sql-support settings query-schema screenshots lock clean distclean
+.PHONY: help install demo ui test test-fast test-slow test-operations class-data check format golden bench bench-overhead faults stored-faults fuzz-lexers sql-support settings query-schema screenshots lock clean distclean
 
 ##@ Start
 
@@ -76,6 +76,9 @@ bench: install ## TPC-H beside plain Spark SQL and DuckDB alone (BENCH_ARGS="--s
 
 faults: install ## Let 500 faults happen to runs and count how they end (FAULT_ARGS="--faults 1000 --seed 1")
 	$(BIN)/python -m benchmarks.faults $(FAULT_ARGS)
+
+stored-faults: install ## Damage 240 stored objects, read them and verify them (FAULT_ARGS="--faults 1000 --seed 1 --folder …")
+	$(BIN)/python -m benchmarks.stored_faults $(FAULT_ARGS)
 
 fuzz-lexers: install ## Compare our SQL tokens with Spark's on 200,000 random texts (FUZZ_ARGS="--texts N --seed S")
 	$(BIN)/python -m benchmarks.lexers $(FUZZ_ARGS)

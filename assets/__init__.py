@@ -24,3 +24,4 @@ from assets.run import RunOutcome as RunOutcome
 from assets.run import run_graph as run_graph
 from assets.translator import StageProps as StageProps
 from assets.translator import StageTranslator as StageTranslator
+from assets.verification import StorageVerification as StorageVerification

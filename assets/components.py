@@ -9,6 +9,7 @@
         key_prefix: [warehouse]
         group_name: "{{ query.front_matter.group or 'sql' }}"
       gc: {older_than: 7d, cron: "0 3 * * *"}
+      verify: {cron: "0 4 * * 0"}
 
 It takes all that `build_definitions` takes. As dagster-dbt's component does, `translation` has the
 last word on the assets of stages. A subclass can say more in Python: `translator_class` is the one
@@ -30,6 +31,7 @@ from assets.planning import PlanQuery
 from assets.resources import EngineResource
 from assets.translation import translated
 from assets.translator import StageProps, StageTranslator
+from assets.verification import StorageVerification
 
 PLANS_FOLDER = "plans"
 
@@ -121,6 +123,14 @@ class StagecoachProject(dg.Component, dg.Resolvable):
             examples=[{"older_than": "7d", "cron": "0 3 * * *", "timezone": "Europe/Berlin"}],
         ),
     ] = None
+    verify: Annotated[
+        StorageVerification | None,
+        dg.Resolver.default(
+            description="When a job verifies all that is stored: `cron` and `timezone`, each with "
+            "a default; by default there is no such job.",
+            examples=[{"cron": "0 4 * * 0", "timezone": "Europe/Berlin"}],
+        ),
+    ] = None
     table_assets: Annotated[
         bool,
         dg.Resolver.default(
@@ -179,4 +189,5 @@ class StagecoachProject(dg.Component, dg.Resolvable):
             schedules_run=self.schedules_run,
             missing_data_hint=self.missing_data_hint,
             gc=self.gc,
+            verify=self.verify,
         )

@@ -40,6 +40,11 @@ from assets.specs import (
     read_tables,
 )
 from assets.translator import StageTranslator
+from assets.verification import (
+    StorageVerification,
+    build_verify_job,
+    build_verify_schedule,
+)
 from infra.catalog.catalog import FileCatalog, load_catalog
 from infra.errors import StorageError
 from infra.settings import load_configuration
@@ -70,6 +75,7 @@ def build_definitions(
     schedules_run: bool = True,
     missing_data_hint: str = "",
     gc: GarbageCollection | None = None,
+    verify: StorageVerification | None = None,
 ) -> dg.Definitions:
     """Everything that Dagster needs to know of a project.
 
@@ -87,6 +93,7 @@ def build_definitions(
         schedules_run: Whether schedules and automation run before anybody has turned them on.
         missing_data_hint: What to do where a table's data cannot be had, for the message.
         gc: When garbage is collected in the storage root, by a job with a schedule; None: never.
+        verify: When all that is stored is verified, by a job with a schedule; None: never.
 
     Raises:
         ProjectError: Names clash, queries read one another in a circle, or SQL or front matter has
@@ -124,7 +131,7 @@ def build_definitions(
     # With compiled plans no table is looked at, not even for how many rows it has.
     catalog_now = tables if plans is None else MappingCatalog(())
     build = _Builder(planned, catalog_now, tables, translator, engine, missing_data_hint)
-    definitions = build.definitions(schedules_run=schedules_run, gc=gc)
+    definitions = build.definitions(schedules_run=schedules_run, gc=gc, verify=verify)
     leave_out(sum(len(item.graph.stages) for item in planned.queries))
     return definitions
 
@@ -149,7 +156,13 @@ class _Builder:
         self._hint = hint
         self._makers = {item.query.table.lower(): item for item in planned.queries}
 
-    def definitions(self, *, schedules_run: bool, gc: GarbageCollection | None) -> dg.Definitions:
+    def definitions(
+        self,
+        *,
+        schedules_run: bool,
+        gc: GarbageCollection | None,
+        verify: StorageVerification | None,
+    ) -> dg.Definitions:
         """All of them."""
         specs = [
             (item, build_stage_specs(item, self._translator, self._makers))
@@ -177,6 +190,7 @@ class _Builder:
         checks: list[dg.AssetChecksDefinition] = []
         jobs: list[AssetJob] = []
         schedules: list[dg.ScheduleDefinition] = []
+        status = dg.DefaultScheduleStatus.RUNNING if schedules_run else _STOPPED
         for item, found in specs:
             made = build_assets(item, found, execution_policy(item.query.front_matter))
             planned_checks = self._planned.checks.get(item.query.name, ())
@@ -185,14 +199,15 @@ class _Builder:
             assets += made
             checks += [own] if own else []
             jobs.append(job)
-            status = dg.DefaultScheduleStatus.RUNNING if schedules_run else _STOPPED
             if (schedule := build_schedule(item.query, job, status=status)) is not None:
                 schedules.append(schedule)
         upkeep: list[dg.JobDefinition] = []
         if gc is not None:
             upkeep.append(build_gc_job(gc, chunk_tables))
-            status = dg.DefaultScheduleStatus.RUNNING if schedules_run else _STOPPED
-            schedules.append(build_gc_schedule(gc, upkeep[0], status=status))
+            schedules.append(build_gc_schedule(gc, upkeep[-1], status=status))
+        if verify is not None:
+            upkeep.append(build_verify_job(chunk_tables))
+            schedules.append(build_verify_schedule(verify, upkeep[-1], status=status))
         return dg.Definitions(
             assets=[*assets, *tables, *compactions, *(spec for _, spec in missing)],
             asset_checks=checks,

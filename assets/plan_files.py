@@ -2,6 +2,7 @@
 
 A file holds the graph, a few notes on how it came to be, and what Dagster shows of it:
 
+    checksum: of all of the text
     compiled: options, statistics
               shown: texts, hashes, lineage
               reads: what each stage reads; a hash of the lines that follow
@@ -36,6 +37,7 @@ from planner.errors import AnalysisError, GraphFormatError, PlanningTimeoutError
 from planner.options import PlannerOptions
 from planner.parse import parse_query, position
 from planner.serde import (
+    NO_CHECKSUM,
     GraphFile,
     StageReads,
     decode_graph,
@@ -43,7 +45,6 @@ from planner.serde import (
     dump_graph,
     parse_file,
     seal,
-    without_seal,
 )
 from planner.stages import FORMAT_VERSION, PLANNER_VERSION, StageGraph
 
@@ -72,7 +73,7 @@ class CompiledPlan:
 
     def to_text(self) -> str:
         """The file's text, the same for the same plan and notes."""
-        graph = without_seal(dump_graph(self.graph, indent=1))
+        graph = dump_graph(self.graph, indent=1)
         notes = dict(self.notes)
         notes[_READS] = {
             "graph_sha256": _digest(graph),
@@ -80,9 +81,12 @@ class CompiledPlan:
         }
         if self.shown is not None:
             notes[_SHOWN] = self.shown.to_json()
-        head = json.dumps({"compiled": notes}, sort_keys=True, indent=1, ensure_ascii=False)
-        # Two objects as one, whose keys are in order: as `dump_graph` would write them at once.
-        return seal(f"{head.removesuffix(_END)},{graph.removeprefix('{')}") + "\n"
+        body = {"checksum": NO_CHECKSUM, "compiled": notes}
+        head = json.dumps(body, sort_keys=True, indent=1, ensure_ascii=False)
+        # Two objects as one, whose keys are in order: as `dump_graph` would write them at once. The
+        # checksum, which the first line of each has, is that of both.
+        _, _, rest = graph.split("\n", 2)
+        return seal(f"{head.removesuffix(_END)},\n{rest}\n")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,7 +73,8 @@ _BY_NAME = {cls.__name__: cls for cls in _CLASSES}
 _FIELDS = {cls: frozenset(f.name for f in dataclasses.fields(cls)) for cls in _CLASSES}
 READABLE_VERSIONS = (1, stages.FORMAT_VERSION)
 _BODY_KEYS = frozenset({"checksum", "format_version", "graph", "compiled"})
-_NO_CHECKSUM = "0" * 16
+NO_CHECKSUM = "0" * 16
+"""What stands for the checksum of a text while that is computed."""
 _SEAL = re.compile(r'\{\s*"checksum": "([0-9a-f]{16})"')
 _TOO_DEEP = "stage graph is nested too deeply to be read"
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -151,6 +152,7 @@ def dump_graph(
         compiled: What else a compiled plan says about how it came to be; see `GraphFile`.
     """
     body: dict[str, Json] = {
+        "checksum": NO_CHECKSUM,  # the first of all keys
         "format_version": stages.FORMAT_VERSION,
         "graph": encode(graph),
     }
@@ -160,40 +162,35 @@ def dump_graph(
 
 
 def seal(text: str) -> str:
-    """The text of a JSON object with its checksum as the first key, in the style of the others.
+    """The text of a graph with its checksum.
 
     Args:
-        text: An object that is not empty and has no checksum.
+        text: JSON whose first key is `checksum`: `NO_CHECKSUM`, or that of another text.
     """
-    space = text[1 : text.index('"')]
-    head = f'{{{space}"checksum": "{_NO_CHECKSUM}",{space or " "}'
-    sealed = head + text[1 + len(space) :]
-    return sealed.replace(_NO_CHECKSUM, _checksum(sealed), 1)
-
-
-def without_seal(text: str) -> str:
-    """The text that `seal` was given."""
     found = _SEAL.match(text)
-    if found is None:
-        return text
-    space = text[1 : text.index('"')]
-    return "{" + space + text[found.end() + 1 + len(space or " ") :]
+    assert found is not None
+    blank = text[: found.start(1)] + NO_CHECKSUM + text[found.end(1) :]
+    return text[: found.start(1)] + _checksum(blank) + text[found.end(1) :]
+
+
+def is_sealed(text: str) -> bool:
+    """Whether a text has a checksum, be it right or not."""
+    return _SEAL.match(text) is not None
 
 
 def check_seal(text: str) -> None:
-    """Check that a text is as it was written, if it has a checksum.
-
-    For texts that only this program writes; a plan file of a project may be edited by people.
+    """Check that a text is what `dump_graph` made, if it has a checksum.
 
     Raises:
-        GraphFormatError: It is not.
+        GraphFormatError: It is something else.
     """
     if (found := _SEAL.match(text)) is None:
         return
-    unsealed = text[: found.start(1)] + _NO_CHECKSUM + text[found.end(1) :]
+    unsealed = text[: found.start(1)] + NO_CHECKSUM + text[found.end(1) :]
     if _checksum(unsealed) != found[1]:
         raise GraphFormatError(
-            "checksum mismatch: the stage graph is damaged or was edited; plan the query again"
+            "checksum mismatch: the stage graph is damaged or was edited; compile the query again, "
+            "or remove its line 'checksum' if the change is meant"
         )
 
 
@@ -234,7 +231,6 @@ def load_graph(text: str) -> stages.StageGraph:
     Raises:
         GraphFormatError: For text that is not such a graph, or of another format version.
     """
-    check_seal(text)
     return decode_graph(parse_file(text))
 
 
@@ -260,6 +256,7 @@ def parse_file(text: str) -> GraphFile:
         )
     if unknown := sorted(body.keys() - _BODY_KEYS):
         raise GraphFormatError(f"stage graph file has the unknown field '{unknown[0]}'")
+    check_seal(text)
     notes = body.get("compiled")
     compiled = notes if isinstance(notes, dict) else {}
     return GraphFile(text, version, body.get("graph"), compiled)

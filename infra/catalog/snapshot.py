@@ -30,7 +30,7 @@ from planner.stages import FORMAT_VERSION
 from planner.types import Field
 
 SNAPSHOT_VERSION = 4
-_READABLE = (2, 3, 4)
+READABLE_VERSIONS = (2, 3, 4)
 """Version 2 has no bounds of columns: no file is left out by them. Versions 2 and 3 have no
 checksum of their own, and none of column chunks."""
 
@@ -184,7 +184,7 @@ class Snapshot:
         try:
             body = checked_json.load(text.encode() if isinstance(text, str) else text)
             version = body["format_version"]
-            if version in _READABLE:
+            if version in READABLE_VERSIONS:
                 if body.keys() != {"format_version", "tables"}:
                     raise ValueError(f"it has the keys {', '.join(body)}")
                 items = body["tables"].items()

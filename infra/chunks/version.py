@@ -33,7 +33,7 @@ from planner.types import Field
 FORMAT_VERSION = 2
 _READABLE = (1, 2)  # chunks of format 1 have no checksums of their parts
 
-Operation = Literal["create", "append", "compact", "expire"]
+Operation = Literal["create", "append", "compact", "expire", "adopt"]
 _CHUNK_LISTS = ("row_groups", "sort_order", "group_starts", "null_columns")
 
 
@@ -87,6 +87,12 @@ class StoredChunk:
     def is_parquet(self) -> bool:
         """Whether the file is Parquet, and not Arrow IPC."""
         return self.name.endswith(".parquet")
+
+    @property
+    def any_checksums(self) -> str:
+        """What damage to any byte of the file is found by; empty if there is no such checksum."""
+        # The checksum of an Arrow file is of all of it, that of a Parquet file of its footer.
+        return self.checksums or ("" if self.is_parquet else self.checksum)
 
     @property
     def key(self) -> str:

@@ -40,7 +40,7 @@ def chunk_table_info(store: ObjectStore, version: ChunkTableVersion) -> TableInf
         version: The version.
     """
     warn_without_checksums(
-        version.table, store.uri("chunks"), (chunk.checksums for chunk in version.chunks)
+        version.table, store.uri("chunks"), (chunk.any_checksums for chunk in version.chunks)
     )
     columns = {
         field.name: column_stats(_summary(version.chunks, field.name), field.dtype)

@@ -74,19 +74,25 @@ def read_pointer(store: ObjectStore, run_id: str, stage_id: int) -> StagePointer
     """
     key = _key(run_id, stage_id)
 
-    def read() -> StagePointer:
-        values = checked_json.load(store.read_bytes(key))
-        columns = tuple((name, kind) for name, kind in values["columns"])
-        return StagePointer(**{**values, "columns": columns})
-
     damaged = (ValueError, TypeError, KeyError)
     try:
-        return reread(store, key, read, damaged)
+        return reread(store, key, lambda: parse_pointer(store.read_bytes(key)), damaged)
     except ObjectMissingError:
         return None
     except damaged as error:
         log.warning("the pointer %s is damaged (%s), so it counts as none", store.uri(key), error)
         return None
+
+
+def parse_pointer(text: bytes) -> StagePointer:
+    """Return the pointer with this text.
+
+    Raises:
+        ValueError, TypeError, KeyError: The text is damaged.
+    """
+    values = checked_json.load(text)
+    columns = tuple((name, kind) for name, kind in values["columns"])
+    return StagePointer(**{**values, "columns": columns})
 
 
 def _key(run_id: str, stage_id: int) -> str:

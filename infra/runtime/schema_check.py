@@ -95,13 +95,9 @@ def check_schema(
     """
     address = layout.analysis(_key(graph, parameters))
 
-    def read() -> list[tuple[str, str]]:
-        found = checked_json.load(store.read_bytes(address))
-        return [(name, kind) for name, kind in found["columns"]]
-
     damaged = (ValueError, TypeError, KeyError)
     try:
-        columns = reread(store, address, read, damaged)
+        columns = reread(store, address, lambda: parse_analysis(store.read_bytes(address)), damaged)
     except (ObjectMissingError, *damaged) as error:
         if not isinstance(error, ObjectMissingError):
             log.warning("%s is damaged (%s) and is made again", store.uri(address), error)
@@ -112,6 +108,15 @@ def check_schema(
         found = {"columns": columns, "plan": graph.plan_hash, "query": graph.query}
         store.write_bytes(address, checked_json.dump(found))
     return _compare(graph, tuple(columns))
+
+
+def parse_analysis(text: bytes) -> list[tuple[str, str]]:
+    """Return names and types of the columns of an analysis with this text.
+
+    Raises:
+        ValueError, TypeError, KeyError: The text is damaged.
+    """
+    return [(name, kind) for name, kind in checked_json.load(text)["columns"]]
 
 
 def _compare(graph: StageGraph, columns: tuple[tuple[str, str], ...]) -> SchemaCheck:

@@ -143,27 +143,35 @@ def verify_files(store: ObjectStore, manifest: Manifest) -> None:
     """
     load_index(store, manifest)
     load_blocks(store, manifest)
-    for position, file in enumerate(manifest.files):
-        key = layout.shuffle_file(manifest.fingerprint, file.name)
-        checksum, offset = 0, 0
-        while offset < file.num_bytes:
-            try:
-                part = store.read_bytes(
-                    key, offset, min(WHOLE_RANGE_BYTES, file.num_bytes - offset)
-                )
-            except ObjectMissingError as error:
-                raise _lost(store, manifest, position, None, "not found") from error
-            if not part:
-                problem = f"short: {offset} bytes, expected {file.num_bytes}"
-                raise _lost(store, manifest, position, None, problem)
-            checksum = google_crc32c.extend(checksum, part)
-            offset += len(part)
-        size = store.size(key)
-        if size != file.num_bytes:
-            problem = f"{size} bytes, expected {file.num_bytes}"
+    for position in range(len(manifest.files)):
+        verify_file(store, manifest, position)
+
+
+def verify_file(store: ObjectStore, manifest: Manifest, position: int) -> None:
+    """Check size and checksum of one map file.
+
+    Raises:
+        ShuffleReadError: It is missing, short or corrupt.
+    """
+    file = manifest.files[position]
+    key = layout.shuffle_file(manifest.fingerprint, file.name)
+    checksum, offset = 0, 0
+    while offset < file.num_bytes:
+        try:
+            part = store.read_bytes(key, offset, min(WHOLE_RANGE_BYTES, file.num_bytes - offset))
+        except ObjectMissingError as error:
+            raise _lost(store, manifest, position, None, "not found") from error
+        if not part:
+            problem = f"short: {offset} bytes, expected {file.num_bytes}"
             raise _lost(store, manifest, position, None, problem)
-        if checksum != file.checksum:
-            raise _lost(store, manifest, position, None, "corrupt: its checksum does not fit")
+        checksum = google_crc32c.extend(checksum, part)
+        offset += len(part)
+    size = store.size(key)
+    if size != file.num_bytes:
+        problem = f"{size} bytes, expected {file.num_bytes}"
+        raise _lost(store, manifest, position, None, problem)
+    if checksum != file.checksum:
+        raise _lost(store, manifest, position, None, "corrupt: its checksum does not fit")
 
 
 def _column_positions(manifest: Manifest, columns: Sequence[str] | None) -> list[int] | None:

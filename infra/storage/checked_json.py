@@ -31,6 +31,11 @@ def seal(text: str) -> str:
     return f'{body}, "checksum": {google_crc32c.value(body.encode())}}}'
 
 
+def is_sealed(text: bytes) -> bool:
+    """Return whether a text has a checksum, right or wrong."""
+    return _SEAL.search(text) is not None
+
+
 def load(text: bytes) -> dict[str, Any]:
     """Return the values of a JSON object, without the checksum.
 

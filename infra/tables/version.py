@@ -99,7 +99,8 @@ class TableVersion:
         number: 1 for the first commit; without gaps.
         token: Identity of the commit: no two have the same.
         committed_at: When it was made, ISO 8601 in UTC.
-        mode: How it changed the table; `clear` for one that emptied it.
+        mode: How it changed the table; `clear` for one that emptied it, `adopt` for one that only
+            has checksums of files that had none.
         columns: Columns: those of the files, then the partition columns; none after `clear`.
         partition_by: Names of the partition columns, outermost folder first.
         parts: What is published, by partition key and fingerprint.
@@ -112,7 +113,7 @@ class TableVersion:
     number: int
     token: str
     committed_at: str
-    mode: PublishMode | Literal["clear"]
+    mode: PublishMode | Literal["clear", "adopt"]
     columns: tuple[Field, ...] = ()
     partition_by: tuple[str, ...] = ()
     parts: tuple[TablePart, ...] = ()

@@ -35,26 +35,13 @@ class TableVersionError(StagecoachError):
     """A version of a published table is damaged, or of a format that is not known."""
 
 
+class UnknownFormatError(TableVersionError):
+    """A version of a table is whole, but of a format that is not known."""
+
+
 def seal(values: Mapping[str, Any]) -> bytes:
     """Return the text of these values: keys sorted, its own CRC-32C among them."""
     return dump({**values, "checksum": checksum(values)})
-
-
-def sealed_values(text: bytes) -> dict[str, Any]:
-    """Return the values of a text that `seal` made, without the checksum.
-
-    A text without a checksum, as older Stagecoaches wrote it, is taken as it is.
-
-    Raises:
-        ValueError: It is damaged.
-    """
-    values = json.loads(text)
-    if not isinstance(values, dict):
-        raise ValueError("not an object")
-    found = values.pop("checksum", None)
-    if found is not None and found != checksum(values):
-        raise ValueError("its checksum does not fit")
-    return values
 
 
 def unsealed(
@@ -88,14 +75,15 @@ def _values(text: bytes, *, uri: str, format_versions: tuple[int, ...]) -> dict[
     values = json.loads(text)
     if not isinstance(values, dict):
         raise ValueError("not an object")
+    # First, for a damaged number of a format looks like that of another one.
+    if values.pop("checksum", None) != checksum(values):
+        raise ValueError("its checksum does not fit")
     if (found := values.pop("format_version", None)) not in format_versions:
-        raise TableVersionError(
+        raise UnknownFormatError(
             f"{uri} has format version {found!r}, this Stagecoach reads up to "
             f"{format_versions[-1]}; "
             "use a newer Stagecoach, or another storage root"
         )
-    if values.pop("checksum", None) != checksum({"format_version": found, **values}):
-        raise ValueError("its checksum does not fit")
     return values
 
 

@@ -1,4 +1,4 @@
-"""`stagecoach storage`: what a storage root holds, by query and stage."""
+"""`stagecoach storage`: what a storage root holds, by query and stage; `verify` checks it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stagecoach.commands.verify import verify
 from stagecoach.options import debug_option, storage_option, text_or_json_option
 from stagecoach.progress import format_bytes
 from stagecoach.terminal import configure_logging
@@ -17,15 +18,19 @@ if TYPE_CHECKING:
     from infra.upkeep.usage import StorageUsage, Usage
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @storage_option
 @text_or_json_option
 @debug_option
-def storage(storage: str | None, output_format: str, debug: bool) -> None:
+@click.pass_context
+def storage(context: click.Context, storage: str | None, output_format: str, debug: bool) -> None:
     """Show what is kept: shuffles by query and stage, published tables, runs, plans.
 
-    `stagecoach gc --dry-run` says what of it nothing needs any more.
+    `stagecoach gc --dry-run` says what of it nothing needs any more, and `stagecoach storage
+    verify` whether all of it is what was written.
     """
+    if context.invoked_subcommand is not None:
+        return
     from infra.upkeep.usage import storage_usage
     from stagecoach.storage_root import open_storage
 
@@ -88,3 +93,6 @@ def _usage_json(usage: Usage) -> dict[str, object]:
         "rows": usage.num_rows,
         "last_written": None if written is None else written.isoformat(),
     }
+
+
+storage.add_command(verify)

@@ -12,8 +12,14 @@ import pyarrow as pa
 import pytest
 
 import pipelines
-from assets import EngineResource, GarbageCollection, build_definitions
+from assets import (
+    EngineResource,
+    GarbageCollection,
+    StorageVerification,
+    build_definitions,
+)
 from assets.maintenance import GC_JOB, GC_OP
+from assets.verification import VERIFY_JOB
 from infra.catalog.catalog import load_catalog
 from infra.chunks.compaction import compact
 from infra.errors import ConfigError
@@ -143,3 +149,66 @@ def test_the_project_of_the_repository_collects_garbage_where_the_settings_say(
 def test_an_age_that_is_none_is_found_when_the_project_is_loaded() -> None:
     with pytest.raises(ConfigError, match="no age"):
         GarbageCollection(older_than="soon")
+
+
+# ---------------------------------------------------------------- verification
+
+
+def verifying(project: Path) -> dg.Definitions:
+    return build_definitions(
+        queries=project / "queries",
+        catalog=project / "catalog.yaml",
+        storage=project / "storage",
+        verify=StorageVerification(cron="5 4 * * 0", timezone="Europe/Berlin"),
+    )
+
+
+@pytest.fixture
+def stored(project: Path) -> Path:
+    (project / "catalog.yaml").write_text(
+        "tables:\n  m: {kind: deduplicated, location: m, primary_key: [k]}\n"
+    )
+    table = load_catalog(project / "catalog.yaml").chunk_table("m")
+    table.append([pa.table({"k": [1, 2], "v": [3, 4]})], sort=True)
+    return Path(table.store.uri(table.read().chunks[0].key))
+
+
+def verify(project: Path) -> dg.ExecuteInProcessResult:
+    return (
+        verifying(project)
+        .resolve_job_def(VERIFY_JOB)
+        .execute_in_process(instance=dg.DagsterInstance.ephemeral(), raise_on_error=False)
+    )
+
+
+def test_verification_has_a_job_and_a_schedule(project: Path) -> None:
+    dg.Definitions.validate_loadable(verifying(project))
+    schedule = verifying(project).resolve_schedule_def(f"{VERIFY_JOB}_schedule")
+    assert (schedule.cron_schedule, schedule.execution_timezone) == ("5 4 * * 0", "Europe/Berlin")
+    found = definitions(project, None)
+    assert VERIFY_JOB not in {job.name for job in found.resolve_all_job_defs()}
+
+
+def test_what_is_whole_is_told(project: Path, stored: Path) -> None:
+    result = verify(project)
+    assert result.success
+    metadata = output_metadata(result)
+    assert metadata["stagecoach/damages"] == 0
+    assert metadata["stagecoach/checked_objects"] == 3  # a chunk, a version, a hint
+    assert metadata["stagecoach/checked_bytes"] > stored.stat().st_size
+
+
+def test_a_run_that_finds_damage_fails_and_lists_it(project: Path, stored: Path) -> None:
+    content = bytearray(stored.read_bytes())
+    content[10] ^= 1
+    stored.write_bytes(content)
+    result = verify(project)
+    assert not result.success
+    (failed,) = (e for e in result.all_events if e.is_step_failure)
+    failure = failed.step_failure_data.user_failure_data
+    assert failure is not None
+    assert failure.description == "damaged: 1 of 3 stored objects"
+    (row,) = failure.metadata["stagecoach/damaged"].value.records  # type: ignore[union-attr]
+    assert row.data["object"] == str(stored)
+    assert row.data["place"] == "table 'm', version 1, column 'k', row group 0"
+    assert "restore the file" in str(row.data["what to do"])
