@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 import stagecoach
 from planner.errors import GraphFormatError, ParameterError
-from planner.serde import load_graph
+from planner.serde import load_graph, seal
 from planner.stages import PLANNER_VERSION
 from stagecoach.cli import cli
 
@@ -204,7 +204,7 @@ def test_a_plan_is_loaded_with_its_parameters(project: Path) -> None:
         session.load("plans/nothing.json")
     text = (project / "plans" / "kinds.json").read_text()
     newer = text.replace(f'"planner_version": {PLANNER_VERSION}', '"planner_version": 99')
-    (project / "newer.json").write_text(newer)
+    (project / "newer.json").write_text(seal(newer))
     with pytest.raises(GraphFormatError, match="planner version 99 made the plan"):
         session.load("newer.json")
 
