@@ -26,8 +26,6 @@ PLANS = "plans"
 ANALYSES = "analyses of plans"
 
 _NEW_RUN = "a re-execution of the run fails: start a new run"
-    "a re-execution of the run fails: start a new run, which takes a new snapshot and a new time"
-)
 _PINNED_ANEW = "nothing is lost: a re-execution of the run finds the output by its fingerprint"
 _PLANNED_ANEW = "nothing is lost: the query is planned again when it is needed"
 _ANALYSED_ANEW = "nothing is lost: Spark analyses the query again when it is needed"
