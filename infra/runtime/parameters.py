@@ -85,13 +85,25 @@ def run_clock(store: ObjectStore, root_run_id: str) -> datetime:
     now = datetime.now(UTC).strftime(_CLOCK_FORMAT)
     store.put_if_absent(key, f"{now}\n{_checksum(now)}\n".encode())
     try:
-        text, _, rest = store.read_bytes(key).decode().partition("\n")
-        if rest and rest.strip() != _checksum(text):
-            raise ValueError("its checksum does not fit")
-        return datetime.strptime(text, _CLOCK_FORMAT).replace(tzinfo=UTC)
+        return parse_clock(store.read_bytes(key))
     except ValueError as error:
         problem = f"{store.uri(key)} is damaged ({error}); start a new run"
         raise StorageRefusedError(problem) from error
+
+
+def parse_clock(text: bytes) -> datetime:
+    """Return the instant of a run's clock with this text.
+
+    Raises:
+        ValueError: The text is damaged.
+    """
+    found, _, rest = text.decode().partition("\n")
+    if rest and rest.strip() != _checksum(found):
+        raise ValueError("its checksum does not fit")
+    moment = datetime.strptime(found, _CLOCK_FORMAT).replace(tzinfo=UTC)
+    if moment.strftime(_CLOCK_FORMAT) != found:  # cut short, it would be another instant
+        raise ValueError("it is cut short")
+    return moment
 
 
 def _checksum(text: str) -> str:

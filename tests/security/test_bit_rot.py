@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KINDS = ("published", "parquet chunks", "arrow chunks")
+ONE_WITH_SPARK = ("published", False)
 PLACES = (
     "dictionary page",
     "dictionary header",
@@ -267,8 +268,14 @@ def test_damage_on_s3_is_found(kind: str, tmp_path: Path, s3_server: S3Server) -
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "whole"),
+    [
+        pytest.param(kind, whole, marks=() if (kind, whole) == ONE_WITH_SPARK else pytest.mark.slow)
+        for kind in KINDS
+        for whole in (False, True)
+    ],
+)
 def test_damage_is_found_where_spark_reads(
     kind: str,
     whole: bool,
@@ -368,6 +375,7 @@ def test_a_file_that_cannot_be_decoded_is_damaged_and_no_fault_of_the_query(
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_users_damaged_page_is_named_where_spark_reads(
     tmp_path: Path,
     spark: SparkSession,

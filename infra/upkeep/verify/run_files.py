@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 
 from infra.catalog.snapshot import READABLE_VERSIONS, Snapshot
+from infra.runtime.parameters import parse_clock
 from infra.runtime.pointers import parse_pointer
 from infra.runtime.run_marks import BEGUN, ENDED
 from infra.runtime.schema_check import parse_analysis
@@ -18,12 +19,13 @@ from planner.errors import CatalogError, GraphFormatError
 
 SNAPSHOTS = "snapshots of runs"
 POINTERS = "pointers of runs"
+CLOCKS = "clocks of runs"
 MARKS = "marks of runs"
 LOGS = "logs and pages of runs"
 PLANS = "plans"
 ANALYSES = "analyses of plans"
 
-_NEW_RUN = "a re-execution of the run fails: start a new run, which takes a new snapshot"
+_NEW_RUN = "a re-execution of the run fails: start a new run"
 _PINNED_ANEW = "nothing is lost: a re-execution of the run finds the output by its fingerprint"
 _PLANNED_ANEW = "nothing is lost: the query is planned again when it is needed"
 _ANALYSED_ANEW = "nothing is lost: Spark analyses the query again when it is needed"
@@ -41,6 +43,8 @@ def run_checks(store: ObjectStore) -> Iterator[Check]:
             yield _check(store, key, SNAPSHOTS, owner, _NEW_RUN, _parse_snapshot)
         elif rest[0] == "stages" and key.endswith(".json"):
             yield _check(store, key, POINTERS, owner, _PINNED_ANEW, parse_pointer)
+        elif rest == ["clock.txt"]:
+            yield _check(store, key, CLOCKS, owner, _NEW_RUN, parse_clock, _has_two_lines)
         elif rest[0] in (BEGUN, ENDED):
             # Their names tell all but whose process it is, without which gc waits for a day.
             yield _check(store, key, MARKS, owner, _ONLY_TOLD, _parse_mark, _always)
@@ -113,6 +117,10 @@ def _plan_is_sealed(text: bytes) -> bool:
 def _parse_mark(text: bytes) -> None:
     if text:
         json.loads(text)
+
+
+def _has_two_lines(text: bytes) -> bool:
+    return b"\n" in text
 
 
 def _always(_: bytes) -> bool:
