@@ -239,6 +239,26 @@ def test_a_signal_ends_explain_analyze_while_spark_starts(project: Path, tmp_pat
         wait_for(lambda: not descendants(process.pid, members))
 
 
+@pytest.mark.slow
+def test_a_rerun_after_a_cancel_reuses_the_stages_that_have_finished(
+    project: Path, tmp_path: Path
+) -> None:
+    command = ("-m", "stagecoach", "query", "long.sql", "--catalog", "catalog.yaml")
+    options = ("--storage", str(tmp_path / "store"), "--set", "planner.force_distribution=true")
+    store, log, again = LocalStore(str(tmp_path / "store")), tmp_path / "log", tmp_path / "again"
+    with running(*command, *options, folder=project, log=log) as process:
+        wait_until(lambda: has_finished_stage(process, log), process, log)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130, log.read_text()
+    committed = {key for key in store.list("shuffle") if key.endswith("manifest.json")}
+    assert committed
+    with running(*command, *options, folder=project, log=again) as process:
+        wait_until(lambda: "reused" in again.read_text(), process, again)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 143, again.read_text()
+    assert committed <= set(store.list("shuffle"))
+
+
 # ------------------------------------------------------------------ what dead runs leave
 
 # Begins a run as the process that hosts it, then waits to be killed.
