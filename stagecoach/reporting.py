@@ -76,6 +76,7 @@ def describe_error(error: BaseException, source: Source | None = None) -> str:
         error: What was raised.
         source: The query that it is about, if any.
     """
+    from infra.errors import ConfigError
     from planner.errors import PlacedError, StagecoachError
 
     if type(error).__name__ == "FrontMatterError":
@@ -84,6 +85,8 @@ def describe_error(error: BaseException, source: Source | None = None) -> str:
     line, column = None, None
     if isinstance(error, PlacedError):
         message, line, column = error.message, error.line, error.column
+    elif isinstance(error, ConfigError):
+        message = str(error)  # ours; what a JVM printed before it ended may look like a plan
     elif isinstance(error, StagecoachError):
         message = clean_message(str(error))
         if type(error).__name__ == "QueryFailedError":

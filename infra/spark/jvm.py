@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 import resource
-import subprocess
+import sys
 import tempfile
 import threading
 from collections import deque
@@ -33,7 +33,11 @@ _SHOWN_LINES = 4
 _DRAIN_SECONDS = 2.0
 _MEMORY = "spark.driver.memory"
 _STACK = re.compile(r"^\s+(at |\.\.\. \d+ more)")
-_USELESS = re.compile(r"^(WARNING|NOTE|Picked up|#|\[.*\]\[warning\])|^\s*$")
+_USELESS = re.compile(
+    r"^(WARNING|NOTE|Picked up|#|\[.*\]\[warning\]|\[JAVA_GATEWAY_EXITED\])|^\s*$"
+)
+# Its class path alone has 300 files, and it opens all of them: with 256 it ended, with 320 it ran.
+_FEWEST_FILES = 512
 
 
 def start_session(conf: Mapping[str, str]) -> SparkSession:
@@ -74,7 +78,10 @@ def describe_failure(lines: list[str], conf: Mapping[str, str]) -> str:
     text = "\n".join(lines)
     known = next((cause for cause in _CAUSES if cause.pattern.search(text)), None)
     shown = [line.strip() for line in lines if not (_USELESS.search(line) or _STACK.match(line))]
-    if known is not None:
+    if known is None and _file_limit() < _FEWEST_FILES:
+        # The JVM says this in many ways: a class, a security file, a message that it cannot load.
+        parts, telling = ["Spark cannot start: " + _few_files(conf)], shown[:_SHOWN_LINES]
+    elif known is not None:
         telling = [line for line in shown if known.pattern.search(line)] or shown
         parts = ["Spark cannot start: " + known.explain(conf)]
     else:
@@ -144,11 +151,16 @@ class _Cause:
 
 
 def _few_files(conf: Mapping[str, str]) -> str:
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return (
-        f"this process may open {limit} files at a time (`ulimit -n`), which is too few; "
+        f"this process may open {_file_limit()} files at a time (`ulimit -n`), which is too few; "
         "raise the limit to 4096 or more"
     )
+
+
+def _file_limit() -> int:
+    # The JVM raises the soft limit to the hard one.
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
 
 
 def _few_processes(conf: Mapping[str, str]) -> str:
@@ -230,9 +242,3 @@ _CAUSES = (
         _java,
     ),
 )
-
-
-def probe_failure(process: subprocess.CompletedProcess[str]) -> str:
-    """Return the first telling line that a `java` printed which did not start."""
-    lines = [*process.stderr.splitlines(), *process.stdout.splitlines()]
-    return next((line.strip() for line in lines if not _USELESS.search(line)), "no output")

@@ -352,6 +352,9 @@ def test_neighbouring_ranges_are_one_request(tmp_path: Path) -> None:
     class Counting:
         is_local = False
 
+        def to_dict(self) -> dict[str, Any]:
+            return store.to_dict()
+
         def __getattr__(self, name: str) -> Any:
             def call(key: str, *arguments: Any) -> Any:
                 calls.append(f"{name} {key.rsplit('/', 1)[-1][:5]}")

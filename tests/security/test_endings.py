@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from infra.storage.local_store import LocalStore
 from infra.upkeep.gc import collect_garbage
 from infra.upkeep.one_run import collect_run
 from stagecoach.cli import cli
+from stagecoach.reporting import describe_error
 from tests.acceptance.processes import environment, kill_group, wait_until
 from tests.stage_outputs import commit_files
 from tests.waiting import wait_for
@@ -237,6 +239,26 @@ def test_a_signal_ends_explain_analyze_while_spark_starts(project: Path, tmp_pat
         wait_for(lambda: not descendants(process.pid, members))
 
 
+@pytest.mark.slow
+def test_a_rerun_after_a_cancel_reuses_the_stages_that_have_finished(
+    project: Path, tmp_path: Path
+) -> None:
+    command = ("-m", "stagecoach", "query", "long.sql", "--catalog", "catalog.yaml")
+    options = ("--storage", str(tmp_path / "store"), "--set", "planner.force_distribution=true")
+    store, log, again = LocalStore(str(tmp_path / "store")), tmp_path / "log", tmp_path / "again"
+    with running(*command, *options, folder=project, log=log) as process:
+        wait_until(lambda: has_finished_stage(process, log), process, log)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130, log.read_text()
+    committed = {key for key in store.list("shuffle") if key.endswith("manifest.json")}
+    assert committed
+    with running(*command, *options, folder=project, log=again) as process:
+        wait_until(lambda: "reused" in again.read_text(), process, again)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 143, again.read_text()
+    assert committed <= set(store.list("shuffle"))
+
+
 # ------------------------------------------------------------------ what dead runs leave
 
 # Begins a run as the process that hosts it, then waits to be killed.
@@ -402,12 +424,58 @@ def test_why_the_jvm_does_not_start(printed: str, told: str) -> None:
     assert "Thread.run" not in text
 
 
+def test_a_low_file_limit_is_told_whatever_the_jvm_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = "java.lang.InternalError: Error loading java.security file"
+    assert "ulimit" not in describe_failure([printed], {})
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (64, 64))
+    text = describe_failure(["[JAVA_GATEWAY_EXITED] Java gateway process exited", printed], {})
+    assert "this process may open 64 files at a time (`ulimit -n`), which is too few" in text
+    assert "raise the limit to 4096 or more" in text
+    assert printed in text
+    assert "JAVA_GATEWAY_EXITED" not in text
+
+
+def test_all_that_a_jvm_says_is_shown() -> None:
+    text = describe_failure(["[0.01s][error] Cannot open [x]", "Error: no main class"], {})
+    assert "JVM: Error: no main class" in describe_error(ConfigError(text))
+
+
+def test_a_java_that_ends_at_once(
+    tmp_path: Path,
+) -> None:
+    """Spark's own scripts start a fake `java`, in a process that has no JVM."""
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'Error: no such runtime' >&2\nexit 1\n", encoding="utf-8")
+    program.chmod(0o755)
+    code = (
+        "from infra.errors import ConfigError\n"
+        "from infra.spark.jvm import start_session\n"
+        "try: start_session({'spark.master': 'local[1]'})\n"
+        "except ConfigError as error: print('TOLD', error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(JAVA_HOME=str(tmp_path)),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    told = done.stdout[done.stdout.index("TOLD") :]
+    assert f"its JVM ({tmp_path}) ended before it was ready" in told
+    assert "JVM: Error: no such runtime" in told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("prefix", "setting", "told"),
     [
         ("", "spark.driver.memory=999999g", "spark.driver.memory is 999999g"),
-        ("", "spark.driver.extraJavaOptions=-XX:NoSuchOption", "NoSuchOption"),
+        # Python runs with that many files; the JVM says that it cannot load a security file.
+        ("ulimit -n 128; ", "", "this process may open 128 files at a time (`ulimit -n`)"),
+        # Spark has the JVM ignore options that begin with -XX and that it does not know.
+        ("", "spark.driver.extraJavaOptions=-Xbogus", "-Xbogus"),
     ],
 )
 def test_a_query_says_why_spark_does_not_start(
@@ -430,4 +498,5 @@ def test_a_query_says_why_spark_does_not_start(
     assert done.returncode == 2, done.stderr
     assert "Spark cannot start" in done.stderr
     assert told in done.stderr
+    assert "\n  JVM: " in done.stderr
     assert "Traceback" not in done.stderr
