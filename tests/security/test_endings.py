@@ -474,8 +474,6 @@ def test_a_java_that_ends_at_once(
         ("", "spark.driver.memory=999999g", "spark.driver.memory is 999999g"),
         # Python runs with that many files; the JVM says that it cannot load a security file.
         ("ulimit -n 128; ", "", "this process may open 128 files at a time (`ulimit -n`)"),
-        # Spark has the JVM ignore options that begin with -XX and that it does not know.
-        ("", "spark.driver.extraJavaOptions=-Xbogus", "-Xbogus"),
     ],
 )
 def test_a_query_says_why_spark_does_not_start(
