@@ -259,6 +259,43 @@ def test_a_rerun_after_a_cancel_reuses_the_stages_that_have_finished(
     assert committed <= set(store.list("shuffle"))
 
 
+NOTEBOOK = """
+import os, signal, sys, threading, time
+import stagecoach
+from pyspark import SparkContext
+
+def interrupt():
+    while SparkContext._active_spark_context is None or not (
+        SparkContext._active_spark_context.statusTracker().getActiveJobsIds()
+    ):
+        time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+with stagecoach.connect("catalog.yaml", sys.argv[1]) as session:
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        session.query(open("long.sql").read()).to_arrow()
+    except KeyboardInterrupt:
+        print("interrupted")
+    print(session.query(open("short.sql").read()).to_arrow().to_pylist())
+"""
+
+
+@pytest.mark.slow
+def test_a_session_is_usable_after_a_query_was_interrupted(project: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", NOTEBOOK, str(tmp_path / "store")],
+        cwd=project,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["interrupted", "[{'n': 6000}]"]
+
+
 # ------------------------------------------------------------------ what dead runs leave
 
 # Begins a run as the process that hosts it, then waits to be killed.
