@@ -265,9 +265,11 @@ import stagecoach
 from pyspark import SparkContext
 
 def interrupt():
-    while SparkContext._active_spark_context is None or not (
-        SparkContext._active_spark_context.statusTracker().getActiveJobsIds()
-    ):
+    while True:
+        context = SparkContext._active_spark_context
+        is_up = getattr(context, "_jsc", None) is not None
+        if is_up and context.statusTracker().getActiveJobsIds():
+            break
         time.sleep(0.1)
     os.kill(os.getpid(), signal.SIGINT)
 
