@@ -117,6 +117,7 @@ def test_comments_and_unknown_hints_are_not_sent(sql: str, sent: str) -> None:
         ("SELECT é FROM t", "in backticks"),
         ("SELECT \u200b1", "is not part of Spark's SQL"),
         ("SELECT * FROM s3://a/b", "a path is not a table"),
+        ("SELECT f(`` => 1)", "cannot be read as a query"),
     ],
 )
 def test_a_text_that_could_be_read_differently_is_refused_with_its_place(
