@@ -157,8 +157,9 @@ def parse_query(sql: str) -> exp.Query:
         raise ParseError(f"syntax error: {error}", line=1, column=1) from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # Builders of sqlglot's trees raise these on text that is not SQL, such as `f(`` => 1)`.
-        text = "syntax error: the text cannot be read as a query"
-        raise ParseError(text, line=1, column=1) from error
+        raise ParseError(
+            "syntax error: the text cannot be read as a query", line=1, column=1
+        ) from error
     if not statements:
         raise ParseError("there is no statement in the text", line=1, column=1)
     if len(statements) > 1:
