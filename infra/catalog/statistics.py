@@ -87,7 +87,7 @@ class FooterCache:
         try:
             checksum, _, text = self._path.read_text(encoding="utf-8").partition("\n")
             if checksum != _checksum(text):
-                raise ValueError("its checksum does not fit")
+                raise ValueError("checksum mismatch")
             body = json.loads(text)
             if body["version"] != _CACHE_VERSION:
                 return []

@@ -12,7 +12,6 @@ fetched ahead, and one of more than all of it is read page by page.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 
 from infra.integrity.fetched import FetchedChecks
 from infra.integrity.parquet import ColumnChunk, chunk_range
+from infra.storage.sized_file import SizedFile
 
 DEFAULT_MEMORY_BYTES = 128 << 20
 """Bound of the bytes that are fetched and not yet decoded, if none is given."""
@@ -255,7 +255,7 @@ class _Part:
         memoryview(self._bytes).cast("B")[start - self.start : end - self.start] = answer
 
 
-class _FetchedFile(io.RawIOBase):
+class _FetchedFile(SizedFile):
     """A file of which some parts are at hand; others are read when they are asked for.
 
     Args:
@@ -266,35 +266,17 @@ class _FetchedFile(io.RawIOBase):
     """
 
     def __init__(self, source: pa.NativeFile) -> None:
+        super().__init__(source.size())
         self.parts: list[_Part] = []
         self._source = source
-        self._size = source.size()
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = start + offset
-        return self._position
 
     def read(self, size: int | None = -1, /) -> pa.Buffer:
         """The next bytes, without a copy where they are at hand."""
-        start = self._position
-        left = max(self._size - start, 0)
-        length = left if size is None or size < 0 else min(size, left)
-        self._position += length
+        start, end = self._advance(size)
         for part in self.parts:
-            if part.start <= start and start + length <= part.end:
-                return part.read(start, length)
-        return pa.py_buffer(self._source.read_at(length, start))
+            if part.start <= start and end <= part.end:
+                return part.read(start, end - start)
+        return pa.py_buffer(self._source.read_at(end - start, start))
 
     read_buffer = read
 

@@ -6,7 +6,6 @@ be wrong for good.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from infra.integrity import arrow, parquet
 from infra.integrity.checksums import unpack_chunks
 from infra.integrity.errors import DamagedFileError
 from infra.integrity.parquet import REMOTE_PIECE_BYTES, ColumnChunk, Reader
+from infra.storage.sized_file import SizedFile
 
 _KEPT_BATCHES = 2  # the first one, which has the schema, and the one that is read
 
@@ -55,7 +55,7 @@ class FetchedChecks:
                 raise DamagedFileError(self._uri, problem, chunk.column, chunk.row_group)
 
 
-class _CheckedArrowFile(io.RawIOBase):
+class _CheckedArrowFile(SizedFile):
     """An Arrow file whose segments are fetched whole, checked, and read from memory.
 
     Args:
@@ -68,33 +68,15 @@ class _CheckedArrowFile(io.RawIOBase):
     """
 
     def __init__(self, source: pa.NativeFile, uri: str, segments: Sequence[arrow.FileSegment]):
+        super().__init__(segments[-1].end)
         self._source = source
         self._uri = uri
         self._segments = segments
-        self._size = segments[-1].end
-        self._position = 0
         self._kept: dict[int, pa.Buffer] = {}
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = start + offset
-        return self._position
 
     def read(self, size: int | None = -1, /) -> bytes | pa.Buffer:
         """The next bytes, without a copy where they are of one segment."""
-        start = self._position
-        left = max(self._size - start, 0)
-        end = start + (left if size is None or size < 0 else min(size, left))
-        self._position = end
+        start, end = self._advance(size)
         parts = []
         for segment in self._segments:
             low, high = max(start, segment.start), min(end, segment.end)

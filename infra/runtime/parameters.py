@@ -99,7 +99,7 @@ def parse_clock(text: bytes) -> datetime:
     """
     found, _, rest = text.decode().partition("\n")
     if rest and rest.strip() != _checksum(found):
-        raise ValueError("its checksum does not fit")
+        raise ValueError("checksum mismatch")
     moment = datetime.strptime(found, _CLOCK_FORMAT).replace(tzinfo=UTC)
     if moment.strftime(_CLOCK_FORMAT) != found:  # cut short, it would be another instant
         raise ValueError("it is cut short")

@@ -255,7 +255,7 @@ class Manifest:
             known = values.get("format_version") == FORMAT_VERSION
             # A damaged number of a format looks like that of another one.
             if (known or checksum is not None) and checksum != _json_checksum(values):
-                raise ValueError("its checksum does not fit")
+                raise ValueError("checksum mismatch")
             return cls.from_dict(values)
         except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
             raise ManifestError(stage, uri, f"damaged manifest ({error})") from error

@@ -16,7 +16,7 @@ from infra.shuffle.fetch import RangeBytes, RangeRequest
 from infra.shuffle.ipc_sink import MessageFormatError, message_checksum, message_seed, read_seal
 
 _MAX_METADATA_BYTES = 1 << 20
-_CORRUPT = "corrupt: its checksum does not fit"
+_CORRUPT = "corrupt: checksum mismatch"
 
 
 class RangeDecoder:

@@ -171,7 +171,7 @@ def verify_file(store: ObjectStore, manifest: Manifest, position: int) -> None:
         problem = f"{size} bytes, expected {file.num_bytes}"
         raise _lost(store, manifest, position, None, problem)
     if checksum != file.checksum:
-        raise _lost(store, manifest, position, None, "corrupt: its checksum does not fit")
+        raise _lost(store, manifest, position, None, "corrupt: checksum mismatch")
 
 
 def _column_positions(manifest: Manifest, columns: Sequence[str] | None) -> list[int] | None:

@@ -169,7 +169,7 @@ class BlocksSlice:
         """
         content = store.read_bytes(key, self.offset, self.length)
         if google_crc32c.value(content) != self.checksum:
-            raise ValueError("its checksum does not fit")
+            raise ValueError("checksum mismatch")
         return SortedBlocks.from_dict(json.loads(zlib.decompress(content)))
 
 

@@ -44,7 +44,7 @@ def load(text: bytes) -> dict[str, Any]:
     """
     found = _SEAL.search(text)
     if found is not None and google_crc32c.value(text[: found.start()]) != int(found[1]):
-        raise ValueError("its checksum does not fit")
+        raise ValueError("checksum mismatch")
     values = json.loads(text)
     if not isinstance(values, dict):
         raise ValueError("it is not a JSON object")

@@ -6,7 +6,6 @@ a minute old would make a lost file look present.
 
 from __future__ import annotations
 
-import io
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +28,7 @@ from infra.storage.object_store import (
 )
 from infra.storage.rereads import RECENT_WRITES
 from infra.storage.retries import is_passing, is_precondition_failure, retrying
+from infra.storage.sized_file import SizedFile
 
 logger = logging.getLogger(__name__)
 
@@ -396,7 +396,7 @@ class _Sink:
         return self._store._call("write", self._key, lambda: self._file.write(data), again=False)
 
 
-class _Reader(io.RawIOBase):
+class _Reader(SizedFile):
     """A random-access file whose every read is one ranged request with the store's retries.
 
     On S3 all of them are of the object that was there when it was opened: a read of another one is
@@ -404,33 +404,15 @@ class _Reader(io.RawIOBase):
     """
 
     def __init__(self, store: FsspecStore, key: str, details: dict[str, Any]) -> None:
+        super().__init__(int(details["size"]))
         self._store = store
         self._key = key
-        self._size = int(details["size"])
         etag = details.get("ETag")
         self._match = {"if_match": etag} if etag and store._is_s3 else {}
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = start + offset
-        return self._position
 
     def read(self, size: int | None = -1, /) -> bytes:
-        left = max(self._size - self._position, 0)
-        length = left if size is None or size < 0 else min(size, left)
-        content = self.read_at(length, self._position)
-        self._position += len(content)
-        return content
+        start, end = self._advance(size)
+        return self.read_at(end - start, start)
 
     def read_at(self, length: int, start: int) -> bytes:
         """Bytes from `start`; fewer only where the object ends."""

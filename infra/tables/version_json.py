@@ -77,7 +77,7 @@ def _values(text: bytes, *, uri: str, format_versions: tuple[int, ...]) -> dict[
         raise ValueError("not an object")
     # First, for a damaged number of a format looks like that of another one.
     if values.pop("checksum", None) != checksum(values):
-        raise ValueError("its checksum does not fit")
+        raise ValueError("checksum mismatch")
     if (found := values.pop("format_version", None)) not in format_versions:
         raise UnknownFormatError(
             f"{uri} has format version {found!r}, this Stagecoach reads up to "
