@@ -216,11 +216,11 @@ def _spilled(folder: str) -> Iterator[str]:
     """What is left in a spill folder after another process has begun to use it.
 
     A process that lives has a folder for DuckDB, and one of Spark may still end its last task. Of
-    files that processes share, those are left that a living one has locked.
+    files that processes share, those are left that a living one has locked, and what was checked.
     """
     sweep_process_folders(folder)
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-        if name.startswith("stagecoach-shared-"):
+        if name.startswith(("stagecoach-shared-", "stagecoach-checked-")):
             continue
         match = _PROCESS_FOLDER.fullmatch(name)
         is_ours = match is not None and int(match["pid"]) == os.getpid()
