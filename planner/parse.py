@@ -34,7 +34,7 @@ from planner.spark_syntax import (
 from planner.spark_syntax import position as position
 from planner.syntax.agreement import check_agreement
 from planner.syntax.outside import FORBIDDEN_FUNCTIONS, refuse_outside_tokens
-from planner.syntax.text import SparkText, without_comments
+from planner.syntax.text import SparkText, cut_text
 
 _PATH_FORMATS = frozenset(
     (
@@ -141,7 +141,8 @@ def parse_query(sql: str) -> exp.Query:
         ParseError: For text that is no SQL, no query, or more than one statement.
         ForbiddenSqlError: For a statement or function that does more than read tables.
     """
-    sql = without_comments(sql)
+    cut = cut_text(sql)
+    sql = cut.text
     dialect = StagecoachSpark()
     try:
         tokens = dialect.tokenize(sql)
@@ -178,8 +179,8 @@ def parse_query(sql: str) -> exp.Query:
         raise ForbiddenSqlError(
             f"{kind} is not a query; only a SELECT can be planned", line=1, column=1
         )
-    check_agreement(sql, tokens)
-    refuse_outside_tokens(sql)
+    check_agreement(cut, tokens)
+    refuse_outside_tokens(sql, cut.tokens)
     refuse_outside_access(statement)
     return statement
 

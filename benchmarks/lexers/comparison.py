@@ -122,7 +122,7 @@ def _token(text: str) -> _SparkToken:
 
 def _sent(text: str) -> str | None:
     try:
-        return sent_text(text)
+        return sent_text(text).text
     except SqlError:
         return None
 

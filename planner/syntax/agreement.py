@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from planner.errors import ParseError
-from planner.syntax.tokens import HIDDEN, SqlToken, placed_error, tokenize
+from planner.syntax.text import CutText
+from planner.syntax.tokens import SqlToken, placed_error
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
@@ -18,22 +19,23 @@ if TYPE_CHECKING:
 _QUOTED = ("text", "name")
 
 
-def check_agreement(sql: str, tokens: Sequence[Token]) -> None:
+def check_agreement(cut: CutText, tokens: Sequence[Token]) -> None:
     """Check sqlglot's tokens of a text without comments against Spark's.
 
     Every token of Spark's must lie in one of sqlglot's. A quoted one must be the only quoted one
     there, and end where that ends. A hint is one token of sqlglot's; a second one it ignores.
 
     Args:
-        sql: The text, as `without_comments` returns it.
-        tokens: What sqlglot's tokenizer made of it.
+        cut: The text, and Spark's tokens of it.
+        tokens: What sqlglot's tokenizer made of `cut.text`.
 
     Raises:
         ParseError: They differ, with the place.
     """
     remaining = list(reversed(tokens))
     quoted: Token | None = None  # that holds the last quoted token of Spark's
-    for token in _joined_hints(sql):
+    sql = cut.text
+    for token in _joined_hints(cut.tokens):
         while remaining and remaining[-1].end < token.start:
             remaining.pop()
         theirs = remaining[-1] if remaining else None
@@ -50,17 +52,17 @@ def check_agreement(sql: str, tokens: Sequence[Token]) -> None:
             quoted = theirs
 
 
-def _joined_hints(sql: str) -> list[SqlToken]:
-    """The tokens that Spark's parser sees, each hint as one."""
+def _joined_hints(tokens: Sequence[SqlToken]) -> list[SqlToken]:
+    """The tokens with each hint as one."""
     result: list[SqlToken] = []
     start: int | None = None
-    for token in tokenize(sql):
+    for token in tokens:
         if token.kind == "hint_start":
             start = token.start
         elif token.kind == "hint_end" and start is not None:
             result.append(SqlToken("hint_start", start, token.end))
             start = None
-        elif start is None and token.kind not in HIDDEN:
+        elif start is None:
             result.append(token)
     return result
 

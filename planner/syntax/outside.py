@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from planner.errors import ForbiddenSqlError
-from planner.syntax.tokens import HIDDEN, SqlToken, placed_error, tokenize
+from planner.syntax.tokens import SqlToken, placed_error
 
 FORBIDDEN_FUNCTIONS = frozenset(
     (
@@ -33,16 +33,16 @@ _FORBIDDEN_WORDS = frozenset(
 )
 
 
-def refuse_outside_tokens(sql: str) -> None:
+def refuse_outside_tokens(sql: str, tokens: Sequence[SqlToken]) -> None:
     """Refuse what would run a program, call a method or open a file.
 
     Args:
-        sql: A text that consists of Spark's tokens.
+        sql: A text.
+        tokens: Those of it that Spark's parser sees.
 
     Raises:
         ForbiddenSqlError: With the place of what is refused.
     """
-    tokens = [token for token in tokenize(sql) if token.kind not in HIDDEN]
     closing = _closing_marks(sql, tokens)
     for position, (token, following) in enumerate(pairwise(tokens)):
         name = _name(sql, token)

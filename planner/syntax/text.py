@@ -18,26 +18,40 @@ VARIABLE_MARK = "${"
 """How a reference to a variable of Spark, its configuration or its environment begins."""
 
 
-def without_comments(sql: str) -> str:
-    """Return the text with its comments blanked out; it keeps its length and its lines.
+@dataclass(frozen=True)
+class CutText:
+    """A text cut into the tokens that Spark's parser sees.
+
+    Attributes:
+        text: The text with its comments blanked out; it keeps its length and its lines.
+        tokens: All but spaces and comments. Their places are those in the written text, too.
+    """
+
+    text: str
+    tokens: tuple[SqlToken, ...]
+
+
+def cut_text(sql: str) -> CutText:
+    """Cut a text into tokens.
 
     Raises:
-        ParseError: The text is not made of Spark's tokens, or a hint is not a list of names.
+        ParseError: The text is not made of Spark's tokens, or a hint has quoted texts in it.
     """
     return _spelled(sql, sent=False)
 
 
-def sent_text(sql: str) -> str:
-    """Return the text for Spark: as `without_comments`, and without hints that Spark ignores.
+def sent_text(sql: str) -> CutText:
+    """Cut a text, and spell it as Spark gets it: without hints that Spark ignores.
 
     Raises:
-        ParseError: As `without_comments`.
+        ParseError: As `cut_text`.
     """
     return _spelled(sql, sent=True)
 
 
-def _spelled(sql: str, *, sent: bool) -> str:
+def _spelled(sql: str, *, sent: bool) -> CutText:
     tokens = list(tokenize(sql))
+    visible = tuple(token for token in tokens if token.kind not in HIDDEN)
     pieces: list[str] = []
     before = ""  # the last token that Spark's parser sees
     position = 0
@@ -51,7 +65,7 @@ def _spelled(sql: str, *, sent: bool) -> str:
         if token.kind == "hint_end":
             raise placed_error("syntax error: no comment or hint ends here", sql, token.start)
         if token.kind == "hint_start":
-            if before not in ("SELECT", "*/"):
+            if before.upper() not in ("SELECT", "*/"):
                 message = "syntax error: a hint belongs right behind SELECT"
                 raise placed_error(message, sql, token.start)
             end = _hint_end(sql, tokens, position)
@@ -61,8 +75,8 @@ def _spelled(sql: str, *, sent: bool) -> str:
             before, position = "*/", end + 1
             continue
         pieces.append(text)
-        before = text.upper()
-    return "".join(pieces)
+        before = text
+    return CutText("".join(pieces), visible)
 
 
 def _hint_end(sql: str, tokens: Sequence[SqlToken], position: int) -> int:
@@ -87,6 +101,8 @@ def _spelled_hint(
 
 
 def _blank(text: str) -> str:
+    if text == " ":
+        return text
     return "".join("\n" if character == "\n" else " " for character in text)
 
 
@@ -108,8 +124,9 @@ class SparkText:
     text: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", sent_text(self.text))
-        refuse_outside_tokens(self.text)
+        cut = sent_text(self.text)
+        refuse_outside_tokens(self.text, cut.tokens)
+        object.__setattr__(self, "text", cut.text)
 
     @property
     def has_variables(self) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal as OneOf
+from typing import NamedTuple
 
 from planner.errors import ParseError
 
@@ -54,8 +54,7 @@ HIDDEN: frozenset[TokenKind] = frozenset(("space", "line_comment", "block_commen
 """Tokens that Spark's parser never sees."""
 
 
-@dataclass(frozen=True, slots=True)
-class SqlToken:
+class SqlToken(NamedTuple):
     """A piece of a SQL text.
 
     Attributes:
@@ -74,13 +73,15 @@ class SqlToken:
 def tokenize(sql: str) -> Iterator[SqlToken]:
     """Yield the tokens of a text, which cover it without gaps.
 
+    A named tuple for each, because long lists have hundreds of thousands.
+
     Raises:
         ParseError: The text has a character that means nothing to Spark, a comment or a quoted text
             without an end, or an identifier that is a path; with its place.
     """
-    position = 0
-    while position < len(sql):
-        found = _TOKEN.match(sql, position)
+    position, length, match = 0, len(sql), _TOKEN.match
+    while position < length:
+        found = match(sql, position)
         if found is None:
             raise _unknown(sql, position)
         kind = _KINDS[found.lastgroup or ""]
@@ -92,7 +93,7 @@ def tokenize(sql: str) -> Iterator[SqlToken]:
                 raise placed_error(
                     "a path is not a table; name a table of the catalog", sql, position
                 )
-            if end < len(sql) and not sql[end].isascii() and sql[end].isalpha():
+            if end < length and not sql[end].isascii() and sql[end].isalpha():
                 raise _unknown(sql, end)
         yield SqlToken(kind, position, end)
         position = end
