@@ -143,6 +143,7 @@ def parse_query(sql: str) -> exp.Query:
     """
     cut = cut_text(sql)
     sql = cut.text
+    refuse_outside_tokens(sql, cut.tokens)  # first, for it says what is wrong best
     dialect = StagecoachSpark()
     try:
         tokens = dialect.tokenize(sql)
@@ -180,7 +181,6 @@ def parse_query(sql: str) -> exp.Query:
             f"{kind} is not a query; only a SELECT can be planned", line=1, column=1
         )
     check_agreement(cut, tokens)
-    refuse_outside_tokens(sql, cut.tokens)
     refuse_outside_access(statement)
     return statement
 
