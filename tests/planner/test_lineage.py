@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -348,6 +349,15 @@ def test_inputs_of_a_union_may_be_one_exchange() -> None:
     second = physical.StageInputExec(1, "shuffle", (column,))
     found = trace(physical.UnionExec((first, physical.FilterExec(second, TRUE)), (out,)))
     assert found.columns[0].values == {StageColumn(0, 0), StageColumn(1, 0)}
+
+
+def test_lineage_of_a_thousand_stages_takes_less_than_a_second() -> None:
+    graphs = [load_graph(dump_graph(tpch_graph(name, FORCED))) for name in NAMES]
+    count = sum(len(graph.stages) for graph in graphs)
+    started = time.process_time()
+    for graph in graphs:
+        graph_lineage(graph)
+    assert (time.process_time() - started) / count * 1000 < 1.0
 
 
 # ---------------------------------------------------------------- formats

@@ -13,6 +13,7 @@ import pytest
 from infra.engines.errors import InputLostError
 from infra.engines.spark import _main_line
 from infra.errors import StorageError
+from infra.integrity.errors import DamagedFileError
 from infra.runtime.read_failures import keep_failure, new_failure_key, take_failure
 from infra.storage.stores import open_store
 from planner.options import PlannerOptions
@@ -57,6 +58,22 @@ def test_a_damaged_chunk_is_named(
     told = rf"^file {path} of table 'm' cannot be read: {problem}; Stagecoach wrote it .* restore"
     with pytest.raises(InputLostError, match=told):
         metrics.run(graph)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+def test_a_chunk_of_zeros_is_named(
+    engine: str, tmp_path: Path, spark_settings: EngineSettings, spark: SparkSession
+):
+    metrics = Metrics(tmp_path, spark_settings, spark)
+    metrics.append([("b", i, i, None) for i in range(30)], sort=False)  # Arrow
+    (path,) = (tmp_path / "m").rglob("*.arrow")
+    path.write_bytes(bytes(path.stat().st_size))
+    options = dataclasses.replace(PlannerOptions(), engine=engine)
+    graph = metrics.plan("SELECT sum(value) AS s FROM m", options)
+    with pytest.raises(DamagedFileError, match=rf"^file {path} .*is damaged") as caught:
+        metrics.run(graph)
+    assert "restore" in str(caught.value)
 
 
 def test_failures_travel_as_data(tmp_path: Path):

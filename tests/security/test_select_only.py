@@ -78,7 +78,7 @@ def test_check_query_and_python_refuse_it(case: str, project: Path) -> None:
     assert not list((project / "store").glob("shuffle/**/*.arrow"))
 
 
-@pytest.mark.parametrize("case", ["script: transform", "reflection: reflect", "file: a path"])
+@pytest.mark.parametrize("case", BYPASSES)
 def test_dagster_loads_no_such_query(case: str, project: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.sql").write_text(BYPASSES[case])
     with pytest.raises(StagecoachError):
