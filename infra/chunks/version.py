@@ -90,7 +90,7 @@ class StoredChunk:
 
     @property
     def any_checksums(self) -> str:
-        """What damage to any byte of the file is found by; empty if there is no such checksum."""
+        """The checksum that covers every byte of the file; empty if there is none."""
         # The checksum of an Arrow file is of all of it, that of a Parquet file of its footer.
         return self.checksums or ("" if self.is_parquet else self.checksum)
 

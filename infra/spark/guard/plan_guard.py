@@ -140,7 +140,7 @@ def _above_views(plan: str) -> Iterator[str]:
 
 
 def refused(found: str) -> ForbiddenSqlError:
-    """The error for a plan, of which it is told what it does."""
+    """The error for a plan that does what `found` says."""
     return ForbiddenSqlError(
         f"Spark's plan of the query {found}; a query reads tables of the catalog and nothing else"
     )

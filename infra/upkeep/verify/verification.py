@@ -80,7 +80,7 @@ def verify_storage(
 ) -> VerifyReport:
     """Check everything in a storage root and in deduplicated tables.
 
-    What gc or a run removes meanwhile is no damage.
+    Files that gc or a run removes meanwhile are not reported.
 
     Args:
         store: The storage root.
