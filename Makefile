@@ -19,7 +19,7 @@ SLOW_ARGS := -n 3 --dist loadfile
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-fast test-slow test-operations class-data check format golden bench bench-overhead faults stored-faults fuzz-lexers sql-support settings query-schema screenshots lock clean distclean
+.PHONY: help install demo ui test test-for test-fast test-slow test-operations matrix class-data check docs format golden bench bench-overhead faults stored-faults fuzz-lexers sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -40,10 +40,13 @@ ui: install ## Open the Dagster UI over pipelines/
 
 ##@ Work
 
-test: install check class-data ## Checks, quick tests, slow tests, operations: what CI runs
+test: install check docs class-data ## Checks, documentation, quick, slow and operations tests: what CI runs
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS) $(SELECTED)
 	$(PYTEST) -m "slow and not operations" $(SLOW_ARGS) $(PYTEST_ARGS) $(SELECTED)
 	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
+
+test-for: install ## The tests that cover one file (FILE=planner/types.py, PYTEST_ARGS=…)
+	@$(BIN)/python -m tests.covering "$(FILE)" $(PYTEST_ARGS)
 
 test-fast: install ## Quick tests only
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS)
@@ -54,14 +57,20 @@ test-slow: install class-data ## Slow tests, without operations
 test-operations: install class-data ## Acceptance of a running UI, one for all tests; 5 minutes
 	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
 
+matrix: install ## Quick tests with the oldest and the newest dagster and pyarrow that are allowed
+	$(BIN)/nox
+
 class-data: install ## Let Spark start faster on this machine; once, 200 MB in your cache folder
-	@$(BIN)/python -m infra.spark.class_data 2>/dev/null || true
+	@$(BIN)/python -m stagecoach.infra.spark.class_data 2>/dev/null || true
 
 check: install ## Lint, format, types and layers; changes nothing
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: install ## Build the documentation site in build/site; a broken link is an error
+	$(BIN)/zensical build --strict --clean
 
 format: install ## Format, and fix what ruff can fix
 	$(BIN)/ruff format
@@ -100,6 +109,10 @@ screenshots: install ## Take the pictures in docs/ anew (needs Chromium)
 
 ##@ Upkeep
 
+dist: install ## Build the wheel and the source distribution into dist/
+	rm -rf build dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+
 lock: install ## Resolve requirements.lock from pyproject.toml (LOCK_ARGS=--upgrade for new versions)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/python -m uv pip compile pyproject.toml --group dev --all-extras --universal \
@@ -107,7 +120,7 @@ lock: install ## Resolve requirements.lock from pyproject.toml (LOCK_ARGS=--upgr
 	  --custom-compile-command "make lock" --quiet $(LOCK_ARGS) --output-file requirements.lock
 
 clean: ## Remove caches and build products; keeps .venv
-	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .cache
 	rm -rf metastore_db derby.log spark-warehouse
 	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
@@ -115,6 +128,11 @@ distclean: clean ## Remove .venv too
 	rm -rf $(VENV)
 
 $(STAMP): pyproject.toml requirements.lock
+	@test -d stagecoach/planner/. || { \
+	  echo "stagecoach/planner is not a link to planner/: this copy of the repository lost its symbolic links." >&2; \
+	  echo "Clone it again with: git clone -c core.symlinks=true" >&2; \
+	  exit 1; \
+	}
 	@python=; for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14; do \
 	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
 	    python=$$candidate; break; \

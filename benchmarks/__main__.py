@@ -33,10 +33,10 @@ from benchmarks.report import (
     to_json,
     write,
 )
-from infra.spark.java import ensure_java
-from stagecoach.options import Settings, read_settings
-from stagecoach.session import Session, connect
-from stagecoach.terminal import configure_logging, discard_log, divert_noise
+from stagecoach.api.session import Session, connect
+from stagecoach.arguments.options import Settings, read_settings
+from stagecoach.infra.spark.java import ensure_java
+from stagecoach.terminal.streams import configure_logging, discard_log, divert_noise
 from stagecoach.tpch import TABLES, generate, write_catalog
 
 HERE = Path(__file__).resolve().parent

@@ -18,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from infra.engines.duckdb import DuckDbSettings, run_fragment
-from infra.engines.inputs import FileRows, LeafColumn, ParquetInput
-from infra.integrity.local import FileChecks, LocalReader
-from infra.integrity.parquet import compute_checksums
-from planner.types import BIGINT, DOUBLE, STRING, DataType
+from stagecoach.infra.engines.duckdb.engine import DuckDbEngine
+from stagecoach.infra.engines.protocol import Fragment, Resources
+from stagecoach.infra.integrity.local import FileChecks, LocalReader
+from stagecoach.infra.integrity.parquet import compute_checksums
+from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput
+from stagecoach.planner.types import BIGINT, DOUBLE, STRING, DataType
 
 _COLUMNS: dict[str, DataType] = {"k": BIGINT, "n": BIGINT, "x": DOUBLE, "flag": STRING, "s": STRING}
 _SCANS = {
@@ -88,11 +89,13 @@ def _seconds(sql: str, file: FileRows, folder: str, *, checks: bool) -> float:
     used = tuple(column for column in columns if column.name in sql)  # as a plan does
     chosen = FileChecks(files=checks, pages=checks, seconds=0.0)
     leaf = ParquetInput(used, (file,), checks=chosen)
-    settings = DuckDbSettings(
+    settings = Resources(
         time_zone="UTC", memory_bytes=1 << 30, spill_dir=f"{folder}/spill", directories=(folder,)
     )
     started = time.perf_counter()
-    with run_fragment(sql, [leaf], pa.schema([("total", pa.int64())]), settings) as batches:
+    with DuckDbEngine().run(
+        Fragment.of(sql, [leaf], pa.schema([("total", pa.int64())])), settings
+    ) as batches:
         for _ in batches:
             pass
     return time.perf_counter() - started

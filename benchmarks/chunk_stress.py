@@ -1,8 +1,8 @@
 """Appends, compactions, gc and readers at once: `python -m benchmarks.chunk_stress --seconds 120`.
 
-In: nothing; a table is made in a temporary folder. Out: what each process did, and whether a reader
+It works on a table in a temporary folder, and prints what each process did and whether a reader
 ever saw a row too many, too few, or half of an append. Writers are killed at random moments and
-begin again. With `--queries` rows are also read through Stagecoach's own queries.
+start again. With `--queries` rows are also read through Stagecoach's own queries.
 
 What makes a snapshot checkable: append `n` of a writer gives all of its `HOT` rows the value `n`,
 in two chunks, adds a row `n` of its own, and marks row `n - KEPT` as deleted. So of each writer a
@@ -28,13 +28,15 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from infra.catalog.catalog import FileCatalog, load_catalog
-from infra.catalog.snapshot import TableSnapshot, load_or_take
-from infra.chunks.compaction import compact
-from infra.chunks.expiry import collect_chunk_garbage
-from infra.chunks.key_order import latest_rows
-from infra.storage.local_store import LocalStore
-from infra.storage.object_store import StorageOptions
+from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
+from stagecoach.infra.formats.deduplicated.compaction import compact
+from stagecoach.infra.formats.deduplicated.expiry import collect_chunk_garbage
+from stagecoach.infra.formats.deduplicated.key_order import latest_rows
+from stagecoach.infra.formats.snapshot import TableSnapshot, load_or_take
+from stagecoach.infra.publishing.deduplicated_tables import chunk_table
+from stagecoach.infra.storage.local_store import LocalStore
+from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.planner.formats.deduplicated.chunk import DedupState
 
 HOT = 20
 KEPT = 5
@@ -62,10 +64,10 @@ _GC_AGE = timedelta(seconds=15)
 # So that processes begin at once. Not this module: where it is __main__, each child runs it anew.
 # And pandas, which pyarrow imports with the first rows that it makes of objects.
 _PRELOADED = [
-    "infra.catalog.catalog",
-    "infra.catalog.snapshot",
-    "infra.chunks.compaction",
-    "infra.storage.local_store",
+    "stagecoach.infra.catalog.catalog",
+    "stagecoach.infra.formats.snapshot",
+    "stagecoach.infra.formats.deduplicated.compaction",
+    "stagecoach.infra.storage.local_store",
     "pandas",
 ]
 
@@ -127,16 +129,16 @@ def check(rows: list[tuple[int, str, int, int]], seen: dict[int, int]) -> list[s
 
 def read_snapshot(table: TableSnapshot) -> list[tuple[int, str, int, int]]:
     """The rows that a snapshot shows, by pyarrow alone."""
-    assert table.dedup is not None
+    state: DedupState = table.detail
     parts = []
-    for chunk in sorted(table.chunks, key=lambda c: c.sequence):
+    for chunk in sorted(state.chunks, key=lambda c: c.sequence):
         if chunk.kind == "parquet":
             parts.append(pq.read_table(chunk.uri, partitioning=None))
         else:
             with pa.ipc.open_file(chunk.uri) as reader:
                 parts.append(reader.read_all())
     rows = pa.concat_tables([part.select(_SCHEMA.names) for part in parts])
-    latest, _ = latest_rows(rows, table.dedup.primary_key, None)
+    latest, _ = latest_rows(rows, state.table.primary_key, None)
     return [
         (row["writer"], row["kind"], row["t"], row["value"])
         for row in latest.to_pylist()
@@ -159,7 +161,7 @@ class _Process:
 
     @property
     def table(self) -> Any:
-        return self.catalog.chunk_table("events")
+        return chunk_table(self.catalog, "events")
 
     def run(self, step: Callable[[], None]) -> None:
         while time.time() < self.end and len(self.problems) < 5:
@@ -294,7 +296,7 @@ def _make_table(place: str, writers: int) -> None:
     Path(place, "found").mkdir()
     catalog = load_catalog(Path(place, "catalog.yaml"))
     for writer in range(writers):
-        catalog.chunk_table("events").append(rows_of(writer, 1))
+        chunk_table(catalog, "events").append(rows_of(writer, 1))
 
 
 def _prepare(place: str, seed: int, count: int) -> tuple[_Clock, Callable[[str, int], Any]]:
@@ -363,11 +365,11 @@ def _gather(place: str, running: dict[tuple[str, int], Any], report: Report) -> 
         report.counts[found["kind"]] = report.counts.get(found["kind"], 0) + found["done"]
         report.problems += found["problems"]
     catalog = load_catalog(Path(place, "catalog.yaml"))
-    compact(catalog.chunk_table("events"))
+    compact(chunk_table(catalog, "events"))
     root = LocalStore(f"{place}/storage")
     table = load_or_take(root, "final", catalog, ["events"]).table("events")
     report.problems += [f"in the end: {text}" for text in check(read_snapshot(table), report.final)]
-    report.counts["versions"] = catalog.chunk_table("events").read().number
+    report.counts["versions"] = chunk_table(catalog, "events").read().number
     return report
 
 

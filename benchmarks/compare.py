@@ -1,4 +1,4 @@
-"""Whether two results are the same: in, Arrow tables; out, what differs, or None."""
+"""Compare two results, Arrow tables, and say what differs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from planner.parse import parse_query
-from planner.types import from_arrow
+from stagecoach.planner.syntax.parse import parse_query
+from stagecoach.planner.types import from_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,7 @@ _DUCKDB_TOLERANCE = 1e-6
 
 def ordered_columns(sql: str, names: Sequence[str]) -> list[int]:
     """Positions of the result columns that the query's ORDER BY names."""
-    order = parse_query(sql).args.get("order")
+    order = parse_query(sql).tree.args.get("order")
     keys = [item.this for item in order.expressions] if order else []
     lowered = [name.lower() for name in names]
     found = [k.name.lower() for k in keys if isinstance(k, exp.Column | exp.Identifier)]

@@ -14,8 +14,8 @@ import duckdb
 import sqlglot
 
 from benchmarks.timing import Breakdown, StageClock
-from infra.spark.session import get_session
-from stagecoach.session import Session
+from stagecoach.api.session import Session
+from stagecoach.infra.spark.session import get_session
 from stagecoach.tpch import TABLES
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
 """How long a code location takes to load: `python -m benchmarks.definitions`.
 
-In: a generated project of 200 queries whose plans have 1,000 stages in total, over tables of which
-there are only footers' worth of data. Out: the time of a fresh process from start to definitions
-that Dagster can serve, with plans that are compiled, kept in the storage, or made anew; exit code 1
-where the aim is missed. From compiled plans it loads with the tables' files gone.
+A generated project has 200 queries, whose plans have 1,000 stages in total, over tables with almost
+no data. The time is that of a fresh process from its start to definitions that Dagster can serve,
+with plans that are compiled, kept in storage, or made anew. From compiled plans it loads with the
+tables' files gone. The exit code is 1 if the aim is missed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ NUM_PARTITIONS = 8
 LOAD = """
 import json, sys, time
 started = time.perf_counter()
-from assets import build_definitions
-from planner.options import PlannerOptions
+from stagecoach.assets import build_definitions
+from stagecoach.planner.options import PlannerOptions
 imported = time.perf_counter()
 arguments = json.loads(sys.argv[1])
 options = PlannerOptions().updated(arguments.pop("options"))
@@ -113,7 +113,7 @@ def load(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def compile_plans(folder: Path, options: dict[str, str]) -> None:
     """`stagecoach compile` of the project."""
-    command = [sys.executable, "-m", "stagecoach.cli", "compile", str(folder / "queries")]
+    command = [sys.executable, "-m", "stagecoach.commands.main", "compile", str(folder / "queries")]
     command += ["--catalog", str(folder / "catalog.yaml")]
     for name, value in options.items():
         command += ["--set", f"planner.{name}={value}"]

@@ -1,8 +1,8 @@
 """A year of device metrics in a deduplicated table: `python -m benchmarks.devices --rows 50000000`.
 
-In: nothing; rows like those of TSBS are made from numbers. A device reports every ten minutes. Some
+Rows like those of TSBS are generated. A device reports every ten minutes. Some
 rows come late, in fresh chunks of their own: half of them were missing, half correct what was sent.
-Out: seconds of three queries, by Stagecoach, by Spark and by DuckDB alone. The latter two read the
+It prints the seconds of three queries by Stagecoach, by Spark and by DuckDB alone, which read the
 same rows as plain Parquet files, and find the latest of each key with `row_number()`.
 
 With `--overlap` the same queries are run over tables of which a share has late rows, from 0 to 1:
@@ -31,9 +31,10 @@ import stagecoach
 from benchmarks.compare import rough_difference
 from benchmarks.contenders import Stagecoach
 from benchmarks.report import document
-from infra.catalog.catalog import load_catalog
-from infra.chunks.compaction import shape
-from infra.spark.session import get_session
+from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.formats.deduplicated.compaction import shape
+from stagecoach.infra.publishing.deduplicated_tables import chunk_table
+from stagecoach.infra.spark.session import get_session
 
 STEPS = 52_560
 """Reports of a device in a year."""
@@ -158,7 +159,7 @@ def make(folder: Path, made: Shape) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "plain").mkdir(parents=True)
     (folder / "catalog.yaml").write_text(_CATALOG)
-    table = load_catalog(folder / "catalog.yaml").chunk_table("cpu")
+    table = chunk_table(load_catalog(folder / "catalog.yaml"), "cpu")
     number = 0
 
     def add(rows: pa.Table, *, sort: bool) -> None:
@@ -260,7 +261,7 @@ def _line(timing: Timing) -> str:
 
 
 def _report(folder: Path, made: Shape, timings: Sequence[Timing]) -> dict[str, Any]:
-    table = load_catalog(folder / "catalog.yaml").chunk_table("cpu")
+    table = chunk_table(load_catalog(folder / "catalog.yaml"), "cpu")
     lies = shape(table, table.read())
     rows: dict[str, dict[str, float]] = {}
     for timing in timings:

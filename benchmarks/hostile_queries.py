@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.catalog import Catalog, ColumnStats, MappingCatalog, TableInfo, TableStats
-from planner.types import BIGINT, Field
+from stagecoach.planner.catalog import Catalog, ColumnStats, MappingCatalog, TableInfo, TableStats
+from stagecoach.planner.types import BIGINT, Field
 
 _ROWS = 1_000_000
 

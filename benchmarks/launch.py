@@ -1,7 +1,7 @@
 """From "launch" to "finished" for a small query: `python -m benchmarks.launch`.
 
-In: nothing; a table of two files and a query of a few stages are made in a temporary folder. Out:
-seconds of each run, through the launcher of a real `stagecoach ui` (GraphQL, warm Spark Connect
+A query of a few stages reads a table of two files in a temporary folder. It prints the seconds of
+each run, through the launcher of a real `stagecoach ui` (GraphQL, warm Spark Connect
 server), and of the second query of a warm session of the Python API. Where the time goes is read
 from the run's own events. Aims: < 5 s through the launcher, of which < 1 s is ours; < 1 s in a warm
 session.
@@ -41,7 +41,7 @@ _HEADER = "/* parameters: {least: {type: int}} */\n"
 _LOCATION = """\
 from pathlib import Path
 
-from assets import build_definitions
+from stagecoach.assets import build_definitions
 
 HERE = Path(__file__).parent
 defs = build_definitions(queries=HERE / "queries", catalog=HERE / "catalog.yaml")
@@ -137,7 +137,14 @@ def running_ui(folder: Path, *options: str) -> Iterator[tuple[Ui, Path]]:
     environment["DAGSTER_HOME"] = str(home)
     root = str(Path(__file__).resolve().parents[1])
     environment["PYTHONPATH"] = os.pathsep.join([str(folder), root])
-    command = [sys.executable, "-m", "stagecoach.cli", "ui", "--module", "launch_location"]
+    command = [
+        sys.executable,
+        "-m",
+        "stagecoach.commands.main",
+        "ui",
+        "--module",
+        "launch_location",
+    ]
     with open(log, "wb") as output:
         process = subprocess.Popen(
             [*command, "--port", str(port), "--storage", str(folder / "store"), *options],
@@ -203,7 +210,7 @@ def _one_run(ui: Ui, number: int) -> dict[str, float]:
 
 def warm_session(folder: Path, repeat: int) -> list[float]:
     """Seconds of queries after the first in one session of the Python API, nothing reused."""
-    from stagecoach.session import connect
+    from stagecoach.api.session import connect
 
     found = []
     with connect(folder / "catalog.yaml", folder / "api") as session:

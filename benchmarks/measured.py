@@ -1,4 +1,4 @@
-"""One process that measures itself: in, a module and its job; out, what it says of the job.
+"""Run a job of a module in a process that measures itself.
 
 Peak memory is that of a whole process, so each job has one of its own, with a worker's environment.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from infra.spark.worker_memory import keep_worker_memory
+from stagecoach.infra.spark.worker_memory import keep_worker_memory
 
 
 def run_measured(module: str, job: Mapping[str, Any], what: str) -> dict[str, Any]:

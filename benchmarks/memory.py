@@ -27,15 +27,16 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.measured import peak_bytes, run_measured
-from infra.engines.duckdb import DuckDbSettings, run_fragment
-from infra.engines.inputs import ArrowInput, LeafColumn
-from infra.runtime.task import open_writer, output_schema, run_task
-from infra.runtime.task_spec import ShuffleInput, TaskSettings, TaskSpec
-from infra.shuffle.commit import load_manifest
-from infra.shuffle.map_file import OutputPartitioning
-from infra.storage import layout
-from infra.storage.stores import open_store
-from planner.types import BIGINT, STRING
+from stagecoach.infra.engines.duckdb.engine import DuckDbEngine
+from stagecoach.infra.engines.protocol import Fragment, Resources
+from stagecoach.infra.reading.inputs import ArrowInput, LeafColumn
+from stagecoach.infra.shuffle.commit import load_manifest
+from stagecoach.infra.shuffle.map_file import OutputPartitioning
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.infra.worker.spec import ShuffleInput, TaskSettings, TaskSpec
+from stagecoach.infra.worker.task import open_writer, output_schema, run_task
+from stagecoach.planner.types import BIGINT, STRING
 from tests.stage_outputs import commit_files
 
 AIM = 1.5
@@ -212,12 +213,12 @@ def _map(job: Job) -> dict[str, Any]:
         kind="shuffle", keys=(0,), num_partitions=job.case.num_partitions
     )
     schema = output_schema(_TYPES)
-    database = DuckDbSettings(
+    database = Resources(
         time_zone="UTC", memory_bytes=job.memory_bytes, spill_dir=settings.spill_dir
     )
     leaf = ArrowInput(_COLUMNS, lambda: _rows(job), job.num_bytes)
     with (
-        run_fragment(_MAP_SQL, [leaf], schema, database) as batches,
+        DuckDbEngine().run(Fragment.of(_MAP_SQL, [leaf], schema), database) as batches,
         open_writer(
             store, _FINGERPRINT, 0, layout.new_attempt(), schema, partitioning, settings
         ) as writer,

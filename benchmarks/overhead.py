@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from benchmarks.contenders import Sample, Stagecoach
 from benchmarks.report import document, json_option, storage_option, write_document
 from benchmarks.timing import PARTS, Breakdown
-from stagecoach.session import connect
-from stagecoach.terminal import configure_logging, discard_log, divert_noise
+from stagecoach.api.session import connect
+from stagecoach.terminal.streams import configure_logging, discard_log, divert_noise
 
 AIM_SECONDS = 0.15
 _OPTIONS: dict[str, object] = {

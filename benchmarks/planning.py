@@ -1,9 +1,9 @@
 """How long planning takes: `python -m benchmarks.planning`.
 
-In: the TPC-H queries over statistics of scale 10, generated joins of many relations, and texts that
-are hostile to a planner (`hostile_queries.py`). Out: the best time of each, in ms, from text to
-stage graph, and of the first two in the optimiser alone; exit code 1 where an aim is missed. No
-data is read and no engine starts.
+It plans the TPC-H queries over statistics of scale 10, generated joins of many relations, and texts
+that are hostile to a planner (`hostile_queries.py`). It prints the best time of each, in ms, from
+text to stage graph, and of the first two in the optimiser alone. The exit code is 1 if an aim is
+missed. No data is read and no engine starts.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import click
 
 from benchmarks.hostile_queries import HOSTILE, hostile
 from benchmarks.report import document, json_option, write_document
-from planner.build import build_logical
-from planner.catalog import Catalog, ColumnStats, MappingCatalog, TableInfo, TableStats
-from planner.estimates import Estimator
-from planner.optimizer import optimize
-from planner.optimizer.context import RuleContext, first_free_id
-from planner.options import PlannerOptions
-from planner.parse import parse_query
-from planner.planning import plan_query
-from planner.stages import StageGraph
-from planner.types import BIGINT, Field
+from stagecoach.planner.analysis.queries import build_logical
+from stagecoach.planner.catalog import Catalog, ColumnStats, MappingCatalog, TableInfo, TableStats
+from stagecoach.planner.estimates import Estimator
+from stagecoach.planner.optimizer import optimize
+from stagecoach.planner.optimizer.context import RuleContext, first_free_id
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.planner.planning import plan_query
+from stagecoach.planner.syntax.parse import parse_query
+from stagecoach.planner.types import BIGINT, Field
 from tests.planner.tpch import sf10_catalog
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,4 +1,4 @@
-"""A local S3 server, `rclone serve s3`: in, a folder; out, its address and how to reach it.
+"""A local S3 server over a folder: `rclone serve s3`.
 
 It can be killed and started again, at the same address. Buckets are folders, objects are files.
 """
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from infra.storage.object_store import StorageOptions
+from stagecoach.infra.storage.object_store import StorageOptions
 
 _START_SECONDS = 30.0
 

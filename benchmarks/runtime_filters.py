@@ -21,9 +21,9 @@ import click
 from benchmarks.compare import difference
 from benchmarks.contenders import Sample, Stagecoach
 from benchmarks.report import document, json_option, storage_option, write_document
-from planner.stages import StageGraph
-from stagecoach.session import Session, connect
-from stagecoach.terminal import configure_logging, discard_log, divert_noise
+from stagecoach.api.session import Session, connect
+from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.terminal.streams import configure_logging, discard_log, divert_noise
 from stagecoach.tpch import write_catalog
 
 HERE = Path(__file__).resolve().parent

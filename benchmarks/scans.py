@@ -25,11 +25,12 @@ import pyarrow.parquet as pq
 
 from benchmarks.measured import peak_bytes, run_measured
 from benchmarks.rclone import RcloneServer
-from infra.engines.duckdb import DuckDbSettings, run_fragment
-from infra.engines.inputs import FileRows, LeafColumn, ParquetInput
-from infra.storage.fsspec_store import FsspecStore
-from infra.storage.stores import open_store
-from planner.types import BIGINT, DOUBLE, STRING, DataType
+from stagecoach.infra.engines.duckdb.engine import DuckDbEngine
+from stagecoach.infra.engines.protocol import Fragment, Resources
+from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput
+from stagecoach.infra.storage.fsspec_store import FsspecStore
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.planner.types import BIGINT, DOUBLE, STRING, DataType
 
 _MB = 1 << 20
 _BASE = "base.parquet"
@@ -150,9 +151,12 @@ def _run(scan: Scan) -> dict[str, Any]:
     sql = f"SELECT count(*) AS rows, {' + '.join(tests)} AS total FROM in_0"
     schema = pa.schema([("rows", pa.int64()), ("total", pa.int64())])
     with tempfile.TemporaryDirectory(prefix="bench-scan-") as spill:
-        database = DuckDbSettings(time_zone="UTC", memory_bytes=scan.memory_bytes, spill_dir=spill)
+        database = Resources(time_zone="UTC", memory_bytes=scan.memory_bytes, spill_dir=spill)
         started = time.perf_counter()
-        with _counted_reads() as reads, run_fragment(sql, [leaf], schema, database) as batches:
+        with (
+            _counted_reads() as reads,
+            DuckDbEngine().run(Fragment.of(sql, [leaf], schema), database) as batches,
+        ):
             rows = pa.Table.from_batches(batches)["rows"].to_pylist()
         seconds = time.perf_counter() - started
     if rows != [scan.num_rows]:

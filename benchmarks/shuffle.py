@@ -26,15 +26,15 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.report import document, json_option, write_document
-from infra.runtime.worker import settle
-from infra.shuffle.ipc_sink import write_options
-from infra.shuffle.manifest import Manifest
-from infra.shuffle.map_file import Codec, OutputPartitioning
-from infra.shuffle.reader import read_partitions
-from infra.shuffle.writer import ShuffleWriter
-from infra.spark.worker_memory import WORKER_MEMORY, keep_worker_memory
-from infra.storage import layout
-from infra.storage.stores import open_store
+from stagecoach.infra.shuffle.ipc_sink import write_options
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.shuffle.map_file import Codec, OutputPartitioning
+from stagecoach.infra.shuffle.reader import read_partitions
+from stagecoach.infra.shuffle.writer import ShuffleWriter
+from stagecoach.infra.spark.worker_memory import WORKER_MEMORY, keep_worker_memory
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.infra.worker.process import settle
 from tests.stage_outputs import commit_files
 
 WRITE_AIM, READ_AIM = 0.5, 0.7

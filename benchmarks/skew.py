@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 
 from benchmarks.contenders import Sample, Stagecoach
 from benchmarks.report import document, json_option, storage_option, write_document
-from planner.stages import StageGraph
-from stagecoach.session import connect
-from stagecoach.terminal import configure_logging, discard_log, divert_noise
+from stagecoach.api.session import connect
+from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.terminal.streams import configure_logging, discard_log, divert_noise
 
 AIM_RATIO = 1.5
 SHARE = 0.8

@@ -1,4 +1,4 @@
-"""Where the time of a run goes: in, a run under a `StageClock`; out, a `Breakdown` that adds up.
+"""Where the time of a run goes: a `StageClock` measures it, a `Breakdown` adds it up.
 
     planning │ Dagster │ stage │ Dagster │ stage │ … │ reading the result
                           └ storage │ Spark job │ storage
@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from assets import StageMetadata
-from infra.runtime import execution
-from infra.shuffle.manifest import Manifest
-from planner.stages import Stage, StageGraph
-from stagecoach.progress import StageProgress
+from stagecoach.assets import StageMetadata
+from stagecoach.infra.runtime.stages import attempt as execution
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.planner.plan.stages import Stage, StageGraph
+from stagecoach.terminal.progress import StageProgress
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,10 +1,10 @@
-"""Takes the pictures in docs/images/: `python -m docs.screenshots` (or `make screenshots`).
+"""Take the pictures in docs/images/: `python -m docs.screenshots` (or `make screenshots`).
 
-Starts Dagster's web server on `pipelines/` with a state of its own, runs query 3 in it over
-generated TPC-H data, and looks at the asset graph and at the finished run with headless Chromium.
-Analyses another query on the command line, too, and looks at the page that this writes; does and
-looks at what the tutorial does. The arguments `analysis` and `tutorial` are for one of these alone.
-Needs playwright (`pip install stagecoach[docs]`) and Chromium (`apt-get install chromium`).
+Starts Dagster's web server on `pipelines/` with temporary state, runs query 3 over generated TPC-H
+data, and photographs the asset graph and the finished run with headless Chromium. Then does the
+same for the page of `explain --analyze` and for the steps of the tutorial. The arguments `analysis`
+and `tutorial` limit it to one of these. Needs Chromium
+(`apt-get install chromium`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from typing import Any
 from playwright.sync_api import FloatRect, Locator, Page, TimeoutError, sync_playwright
 
 import stagecoach
-from assets.report.page import analysis_page
 from docs import ui_pages
+from stagecoach.assets.report.page import analysis_page
 from stagecoach.commands.ui import dagster_command, prepare_home
 from stagecoach.tpch import generate, write_catalog
 
@@ -49,9 +49,9 @@ CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.whic
 MODULE = """\
 from pathlib import Path
 
-from assets import build_definitions, load_project
-from assets.resources import EngineResource
-from planner.options import PlannerOptions
+from stagecoach.assets import build_definitions, load_project
+from stagecoach.assets.execution.resources import EngineResource
+from stagecoach.planner.options import PlannerOptions
 
 project = load_project(Path({queries!r}))
 defs = build_definitions(

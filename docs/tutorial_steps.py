@@ -1,8 +1,8 @@
-"""The steps of docs/learn/tutorial.md: in, the page; out, its files and commands, in order.
+"""Read the steps of docs/learn/tutorial.md: its files and commands, in order.
 
-A fenced block whose opening says `file=PATH` is a file of the tutorial's project. One that says
-`console run` holds commands, each behind `$ `, with what they print; `console run fails` is for
-commands that exit with an error.
+A test and the screenshots follow the same steps as a reader. A fenced block with a title is the
+file of that name in the tutorial's project. A block of `console` has commands, each after `$ `,
+with their output. They exit with an error where the title says that the command fails.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parent / "learn" / "tutorial.md"
-_FENCE = re.compile(r"^```(\w+) +(file=\S+|run(?: fails)?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+_FAILS = "This command fails"
 _LEFT_OUT = "…"
 
 
@@ -84,11 +85,11 @@ Step = FileStep | CommandStep
 def steps(page: Path = PAGE) -> list[Step]:
     """All of the page, from top to bottom."""
     found: list[Step] = []
-    for _, kind, body in _FENCE.findall(page.read_text(encoding="utf-8")):
-        if kind.startswith("file="):
-            found.append(FileStep(path=kind.removeprefix("file="), text=body))
-        else:
-            found += _commands(body, fails=kind.endswith("fails"))
+    for language, title, body in _FENCE.findall(page.read_text(encoding="utf-8")):
+        if language == "console":
+            found += _commands(body, fails=title == _FAILS)
+        elif title:
+            found.append(FileStep(path=title, text=body))
     return found
 
 

@@ -1,7 +1,7 @@
-"""The tutorial's project in Dagster's UI: in, a folder; out, its pages, each waited for.
+"""Open the pages of Dagster's UI for the tutorial's project and wait until each is complete.
 
-`screenshots.py` takes pictures of the pages, `tests/acceptance/test_browser.py` looks at what is
-visible on them. The plans are those of large tables, so that each query has several stages.
+`screenshots.py` takes pictures of the pages, and `tests/acceptance/test_browser.py` checks their
+visible text. Queries are planned as over large tables, which gives each of them several stages.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def write_project(folder: Path) -> None:
     text = module.read_text(encoding="utf-8")
     text = text.replace('    catalog=HERE / "catalog.yaml",\n', _LARGE)
     text = text.replace(
-        "import stagecoach\n", "import stagecoach\nfrom planner.options import PlannerOptions\n"
+        "import stagecoach\n",
+        "import stagecoach\nfrom stagecoach.planner.options import PlannerOptions\n",
     )
     module.write_text(text, encoding="utf-8")
     subprocess.run([sys.executable, "make_data.py"], cwd=folder, check=True)

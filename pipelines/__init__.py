@@ -1,1 +1,1 @@
-"""The code location that users edit: queries and a catalog in, Dagster definitions out."""
+"""The example project: queries over TPC-H tables, and the code location that serves them."""

@@ -11,7 +11,7 @@ With compiled plans in `plans/` (`stagecoach compile`) it loads without looking 
 import os
 from pathlib import Path
 
-from assets import GarbageCollection, build_definitions, default_storage
+from stagecoach.assets import GarbageCollection, build_definitions, default_storage
 
 HERE = Path(__file__).resolve().parent
 PLANS = HERE / "plans"

@@ -1,28 +1,33 @@
-"""SQL text → StageGraph: parse, build, optimise, lower, distribute, cut. Pure functions, no I/O.
+"""Plan Spark SQL: parse a query, optimise it, and cut it into the stages that tasks run.
 
-The names are loaded when they are first used: executors import `planner.types` and its like, and
-must not wait for the parser.
+Everything here is a pure function of the text, the catalog and the options; nothing does I/O. The
+public names are loaded on first use, because executors import modules such as `types` and must not
+wait for the parser.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+if __name__ != "stagecoach.planner":
+    # The folder is linked into stagecoach/: under two names its classes would exist twice.
+    raise ImportError("import stagecoach.planner: 'planner' is its folder in the repository")
+
 if TYPE_CHECKING:
-    from planner.planning import plan_query as plan_query
-    from planner.planning import plan_until as plan_until
-    from planner.stages import StageGraph as StageGraph
+    from stagecoach.planner.plan.stages import StageGraph as StageGraph
+    from stagecoach.planner.planning import plan_query as plan_query
+    from stagecoach.planner.planning import plan_until as plan_until
 
 __all__ = ["StageGraph", "plan_query", "plan_until"]
 
 
 def __getattr__(name: str) -> object:
     if name in ("plan_query", "plan_until"):
-        from planner import planning
+        from stagecoach.planner import planning
 
         return getattr(planning, name)
     if name == "StageGraph":
-        from planner.stages import StageGraph
+        from stagecoach.planner.plan.stages import StageGraph
 
         return StageGraph
-    raise AttributeError(f"module 'planner' has no attribute '{name}'")
+    raise AttributeError(f"module 'stagecoach.planner' has no attribute '{name}'")

@@ -1,7 +1,8 @@
 """What the planner knows of tables: an interface that `infra` implements, without I/O here.
 
-In: a table name. Out: its columns, types and statistics. Statistics choose between plans; they
-never decide whether a plan is right.
+A table has columns, statistics, perhaps a unique key, and a scan that may take over a part of the
+query. Statistics choose between plans; they never decide whether a plan is right. How the table is
+stored is a matter of its format, which `stagecoach.planner.formats` looks up by name.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from planner.chunks.chunk import Chunk, DedupTable
-from planner.types import Field
+from stagecoach.planner.types import Field
 
 StatValue = int | float | str
 
@@ -50,6 +50,22 @@ class TableStats:
 
 
 @dataclass(frozen=True)
+class ScanAbilities:
+    """What a scan of a table may take over from the operators above it.
+
+    The operators stay in the plan, so a scan only ever saves work: it may give more rows than it
+    is asked for, never fewer. A scan always takes over the choice of columns.
+
+    Args:
+        filters: Filters right above the scan leave out stored data.
+        first_rows: A limit with an order above the scan can end it early.
+    """
+
+    filters: bool = True
+    first_rows: bool = False
+
+
+@dataclass(frozen=True)
 class TableInfo:
     """A table as the planner sees it.
 
@@ -58,16 +74,21 @@ class TableInfo:
         columns: Columns in file order.
         stats: Sizes; None where they could not be had.
         native_reason: Why DuckDB must not read the table's files, or None where it may.
-        dedup: Key and other declarations of a deduplicated table; None for any other.
-        chunks: Its chunks now, for estimates and explanations: a plan does not depend on them.
+        unique_key: Columns of which the scan shows each value once, whatever is stored: a filter on
+            other columns must not be evaluated below it. Empty where stored rows are shown as they
+            are.
+        format: Name of the table's format.
+        detail: What only that format knows of the table now, for estimates and explanations: a plan
+            does not depend on it.
     """
 
     name: str
     columns: tuple[Field, ...]
     stats: TableStats | None = None
     native_reason: str | None = None
-    dedup: DedupTable | None = None
-    chunks: tuple[Chunk, ...] = ()
+    unique_key: tuple[str, ...] = ()
+    format: str = "parquet"
+    detail: object = None
 
 
 class Catalog(Protocol):

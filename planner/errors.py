@@ -1,6 +1,7 @@
-"""Errors of Stagecoach: one root, one class a phase; each says whether a retry can help.
+"""Errors of Stagecoach: one root class, one class per phase.
 
-In: what went wrong, with the place. Out: one line that names the object and what to do.
+Each error says whether a retry can help. Its message is one line that names the object and says
+what to do.
 """
 
 from __future__ import annotations
@@ -73,18 +74,24 @@ class GraphFormatError(StagecoachError):
     """A stage graph file cannot be read by this version."""
 
 
-def wrong_count(arity: tuple[int, int], found: int) -> str:
-    """Words for a wrong number of arguments.
+def check_count(what: str, arity: tuple[int, int], found: int) -> None:
+    """Refuse a wrong number of arguments.
 
     Args:
+        what: What takes them, such as `function 'abs'`.
         arity: Fewest and most arguments.
         found: How many there are.
+
+    Raises:
+        AnalysisError: There are fewer or more.
     """
     fewest, most = arity
+    if fewest <= found <= most:
+        return
     if fewest == most:
         wanted = f"{fewest} argument{'' if fewest == 1 else 's'}"
     elif most >= 1 << 20:
         wanted = f"at least {fewest} argument{'' if fewest == 1 else 's'}"
     else:
         wanted = f"{fewest} to {most} arguments"
-    return f"takes {wanted}, not {found}"
+    raise AnalysisError(f"{what} takes {wanted}, not {found}")

@@ -1,4 +1,4 @@
-"""Values of options and settings: in, text or plain data; out, a value of the right type and range.
+"""Reads and checks the values of options and settings.
 
 A rule says what an option takes, in the terms of the field that holds it. Those of the planner and
 those of a run are read by the same rules, so each takes the same units everywhere.
@@ -118,7 +118,7 @@ class ValueRule:
         if isinstance(value, str):
             return _to_bytes(value) if self.is_bytes else self.type(value)
         if isinstance(value, bool):
-            raise TypeError("a truth value is no number")
+            raise TypeError("a boolean is not a number")
         return float(_only((int, float), value)) if self.type is float else _only(int, value)
 
 

@@ -1,7 +1,4 @@
-"""Knobs of the planner, each with its unit, its default and what 0 means.
-
-In: values by name, from wherever they are set. Out: frozen `PlannerOptions`.
-"""
+"""The planner's options, each with its unit, its default and the meaning of 0."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, get_args
 from typing import Literal as OneOf
 
-from planner.errors import OptionError
-from planner.option_values import Limits, ValueRule, in_source, refusal, rules_of
+from stagecoach.planner.errors import OptionError
+from stagecoach.planner.option_values import Limits, ValueRule, in_source, refusal, rules_of
 
 PlanPhase = OneOf["logical", "optimized", "physical", "stages"]
 EngineChoice = OneOf["auto", "duckdb", "spark"]

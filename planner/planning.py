@@ -1,7 +1,6 @@
-"""The planner's front door: all phases in order.
+"""The planner's entry point: run all phases in order.
 
-In: SQL text, a catalog, options, declared parameters. Out: a `StageGraph`, or the plan after
-one phase. What cannot be staged becomes one Spark stage, with the reason.
+A query that cannot be staged becomes one Spark stage, with the reason.
 """
 
 from __future__ import annotations
@@ -13,27 +12,27 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from planner.build import BuiltQuery, build_logical
-from planner.build.places import located
-from planner.catalog import Catalog, TableInfo
-from planner.cut import SharedSource, cut_into_stages
-from planner.deadline import deadline
-from planner.deep_stack import on_deep_stack, run_deep
-from planner.distribution import distribute, distribute_shared, fits_one_task
-from planner.errors import AnalysisError, PlanningTimeoutError, UnsupportedSqlError
-from planner.estimates import Estimator
-from planner.logical import LogicalPlan
-from planner.lower import Lowering
-from planner.optimizer.context import RuleContext, first_free_id
-from planner.optimizer.shared_plans import optimize_shared
-from planner.options import PlannerOptions, PlanPhase
-from planner.parse import is_deterministic, parse_query, position, table_names
-from planner.physical import OneRowExec, PhysicalPlan
-from planner.shared import SharedPlan
-from planner.sql.limits import TOO_DEEP as _TOO_DEEP
-from planner.sql.limits import check_text
-from planner.stages import Branch, ParameterSpec, Stage, StageGraph, StageOutput
-from planner.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Field, to_arrow
+from stagecoach.planner.analysis.queries import build_logical
+from stagecoach.planner.catalog import Catalog, TableInfo
+from stagecoach.planner.distribution import distribute, distribute_shared, fits_one_task
+from stagecoach.planner.errors import AnalysisError, PlanningTimeoutError, UnsupportedSqlError
+from stagecoach.planner.estimates import Estimator
+from stagecoach.planner.limits.deadline import deadline
+from stagecoach.planner.limits.deep_stack import run_deep
+from stagecoach.planner.lowering.lower import Lowering
+from stagecoach.planner.optimizer.context import RuleContext, first_free_id
+from stagecoach.planner.optimizer.shared_plans import optimize_shared
+from stagecoach.planner.options import PlannerOptions, PlanPhase
+from stagecoach.planner.plan.logical import LogicalPlan
+from stagecoach.planner.plan.physical import OneRowExec, PhysicalPlan
+from stagecoach.planner.plan.stages import Branch, ParameterSpec, Stage, StageGraph, StageOutput
+from stagecoach.planner.render.limits import TOO_DEEP as _TOO_DEEP
+from stagecoach.planner.render.limits import check_text
+from stagecoach.planner.staging.cut import SharedSource, cut_into_stages
+from stagecoach.planner.syntax.parse import parse_query, position
+from stagecoach.planner.syntax.parsed_query import ParsedQuery, full_name
+from stagecoach.planner.syntax.places import located
+from stagecoach.planner.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Field, to_arrow
 
 DEFAULT_OPTIONS = PlannerOptions()
 _CLOCK = (
@@ -44,156 +43,80 @@ _CLOCK = (
 
 
 @dataclass(frozen=True)
+class _Request:
+    """What is to be planned."""
+
+    query: ParsedQuery
+    catalog: Catalog
+    options: PlannerOptions
+    name: str
+    parameters: tuple[ParameterSpec, ...]
+
+
 class _Planned:
-    built: BuiltQuery
-    optimized: LogicalPlan
-    physical: PhysicalPlan
-    lowering: Lowering
-    shared: tuple[tuple[SharedPlan, PhysicalPlan], ...] = ()
+    """A query after each phase; each is computed when it is first asked for."""
+
+    def __init__(self, request: _Request) -> None:
+        self.request = request
+        self.built = build_logical(
+            request.query, request.catalog, {p.name: p.dtype for p in request.parameters}
+        )
+        self.tables = {t.name: t for t in self.built.tables}
+        first_id = first_free_id(self.built.plan, *(part.plan for part in self.built.shared))
+        # Optimising adds the shared subplans to what the estimator knows, but no table of ours.
+        known = dict(self.tables)
+        self._context = RuleContext(request.options, Estimator(known), first_id)
+        self.optimized, self._shared = optimize_shared(
+            self.built.plan, self.built.shared, self._context, known
+        )
+        self._lowering = Lowering(self._context)
+
+    @cached_property
+    def _lowered(self) -> tuple[list[PhysicalPlan], PhysicalPlan]:
+        """The shared subplans, then the query, without exchanges."""
+        shared = [self._lowering.lower(part.plan) for part in self._shared]
+        return shared, self._lowering.lower(self.optimized)
 
     @cached_property
     def _one_task(self) -> bool:
-        plans = [self.physical, *(plan for _, plan in self.shared)]
-        return fits_one_task(plans, self.lowering.context)
+        shared, plan = self._lowered
+        return fits_one_task([plan, *shared], self._context)
 
-    def distributed(self) -> PhysicalPlan:
+    @cached_property
+    def physical(self) -> PhysicalPlan:
         """The query's plan with exchanges."""
-        context = self.lowering.context
-        return distribute(self.physical, self.lowering, context, one_task=self._one_task)
+        plan = self._lowered[1]
+        return distribute(plan, self._lowering.sizes, self._context, one_task=self._one_task)
 
-    def shared_sources(self) -> tuple[SharedSource, ...]:
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the query and of its shared subplans."""
+        options = self.request.options
+        size = self._lowering.sizes.size
+        physical = self.physical
+        return cut_into_stages(physical, self.tables, options, size, self._shared_sources())
+
+    def _shared_sources(self) -> tuple[SharedSource, ...]:
         """The shared subplans with exchanges."""
         sources = []
-        for part, plan in self.shared:
+        for part, plan in zip(self._shared, self._lowered[0], strict=True):
             exchange = distribute_shared(
-                plan, self.lowering, self.lowering.context, one_task=self._one_task
+                plan, self._lowering.sizes, self._context, one_task=self._one_task
             )
             numbers = {name: column.id for name, column in part.columns.items()}
             sources.append(SharedSource(part.name, exchange, numbers))
         return tuple(sources)
 
-
-def plan_query(
-    sql: str,
-    catalog: Catalog,
-    options: PlannerOptions = DEFAULT_OPTIONS,
-    *,
-    name: str = "query",
-    parameters: tuple[ParameterSpec, ...] = (),
-) -> StageGraph:
-    """The stage graph of a query.
-
-    Args:
-        sql: One SELECT in Spark's SQL.
-        catalog: Where tables are looked up.
-        options: Planner options.
-        name: Name of the query.
-        parameters: Declared parameters; every `:name` in the text must be among them.
-
-    Raises:
-        ParseError: For text that is not one query.
-        ForbiddenSqlError: For SQL that does more than read the catalog's tables.
-        AnalysisError: For names or types that do not fit the catalog.
-        CatalogError: For tables that cannot be read.
-        UnsupportedSqlError: With `engine='duckdb'`, for what DuckDB is not proven to do.
-        PlanningTimeoutError: Parsing took longer than `options.timeout_seconds`; with
-            `engine='duckdb'` planning, too.
-    """
-    with deadline(options.timeout_seconds):
-        query = parse_query(sql)
+    def size(self, _: int, node: LogicalPlan | PhysicalPlan) -> tuple[float, float] | None:
+        """Estimated rows and bytes of an operator."""
+        if isinstance(node, PhysicalPlan):
+            return self._lowering.sizes.size(node)
         try:
-            return run_deep(lambda: _staged(sql, query, catalog, options, name, parameters))
-        except UnsupportedSqlError as error:
-            if options.engine == "duckdb":
-                raise
-            reason = error.message
-        except RecursionError:
-            if options.engine == "duckdb":
-                line, column = position(query)
-                raise UnsupportedSqlError(_TOO_DEEP, line=line, column=column) from None
-            reason = _TOO_DEEP
-        except PlanningTimeoutError as error:
-            if options.engine == "duckdb":
-                raise
-            reason = str(error)
-    # The tree was checked: it only reads tables. So Spark may have the text.
-    return run_deep(lambda: _whole_query(sql, query, catalog, options, name, parameters, reason))
-
-
-def _staged(
-    sql: str,
-    query: exp.Query,
-    catalog: Catalog,
-    options: PlannerOptions,
-    name: str,
-    parameters: tuple[ParameterSpec, ...],
-) -> StageGraph:
-    with located(query):
-        planned = _plan(query, catalog, options, parameters)
-        result = tuple(Field(c.name, c.dtype) for c in planned.built.plan.columns)
-        for field in result:
-            to_arrow(field.dtype)
-        tables = {t.name: t for t in planned.built.tables}
-        stages = cut_into_stages(
-            planned.distributed(),
-            tables,
-            options,
-            planned.lowering.size,
-            planned.shared_sources(),
-        )
-        check_text(stages)
-        for field in (f for stage in stages for f in stage.schema):
-            to_arrow(field.dtype)  # what no exchange can carry, such as an interval of months
-    if options.engine == "duckdb":
-        _require_duckdb(stages, query)
-    used = {p for stage in stages for p in stage.parameters}
-    return StageGraph(
-        query=name,
-        sql=sql,
-        stages=stages,
-        result=result,
-        parameters=tuple(p for p in (*parameters, *_CLOCK) if p in parameters or p.name in used),
-        tables=tuple((t.name, t.columns) for t in planned.built.tables),
-        time_zone=options.time_zone,
-        ordered=planned.built.ordered,
-    )
-
-
-def plan_until(
-    sql: str,
-    catalog: Catalog,
-    phase: PlanPhase,
-    options: PlannerOptions = DEFAULT_OPTIONS,
-    *,
-    name: str = "query",
-    parameters: tuple[ParameterSpec, ...] = (),
-) -> LogicalPlan | PhysicalPlan | StageGraph:
-    """The plan after one phase: `logical`, `optimized`, `physical` (with exchanges) or `stages`.
-
-    Raises:
-        UnsupportedSqlError: For a query that cannot be staged (but with `stages`).
-        ParseError, AnalysisError, CatalogError: As `plan_query`.
-    """
-    if phase == "stages":
-        return plan_query(sql, catalog, options, name=name, parameters=parameters)
-    with deadline(options.timeout_seconds):
-        return _plan_until(sql, catalog, phase, options, parameters)
-
-
-@on_deep_stack
-def _plan_until(
-    sql: str,
-    catalog: Catalog,
-    phase: PlanPhase,
-    options: PlannerOptions,
-    parameters: tuple[ParameterSpec, ...],
-) -> LogicalPlan | PhysicalPlan:
-    planned = _plan(parse_query(sql), catalog, options, parameters)
-    if phase == "logical":
-        return planned.built.plan
-    if phase == "optimized":
-        return planned.optimized
-    return planned.distributed()
+            estimate = self._context.estimator.estimate(node)
+        except TypeError:
+            # Operators that the optimiser replaces, such as those of subqueries, need no estimate.
+            return None
+        return estimate.rows, estimate.num_bytes
 
 
 @dataclass(frozen=True)
@@ -213,59 +136,132 @@ class PlanPhases:
     sizes: Callable[[int, LogicalPlan | PhysicalPlan], tuple[float, float] | None]
 
 
-@on_deep_stack
+def plan_query(
+    query: str | ParsedQuery,
+    catalog: Catalog,
+    options: PlannerOptions = DEFAULT_OPTIONS,
+    *,
+    name: str = "query",
+    parameters: tuple[ParameterSpec, ...] = (),
+) -> StageGraph:
+    """The stage graph of a query.
+
+    Args:
+        query: One SELECT in Spark's SQL.
+        catalog: Where tables are looked up.
+        options: Planner options.
+        name: Name of the query.
+        parameters: Declared parameters; every `:name` in the text must be among them.
+
+    Raises:
+        ParseError: For text that is not one query.
+        ForbiddenSqlError: For SQL that does more than read the catalog's tables.
+        AnalysisError: For names or types that do not fit the catalog.
+        CatalogError: For tables that cannot be read.
+        UnsupportedSqlError: With `engine='duckdb'`, for what DuckDB is not proven to do.
+        PlanningTimeoutError: Parsing took longer than `options.timeout_seconds`; with
+            `engine='duckdb'` planning, too.
+    """
+    return plan_phases(query, catalog, options, name=name, parameters=parameters).graph
+
+
+def plan_until(
+    query: str | ParsedQuery,
+    catalog: Catalog,
+    phase: PlanPhase,
+    options: PlannerOptions = DEFAULT_OPTIONS,
+    *,
+    name: str = "query",
+    parameters: tuple[ParameterSpec, ...] = (),
+) -> LogicalPlan | PhysicalPlan | StageGraph:
+    """The plan after one phase: `logical`, `optimized`, `physical` (with exchanges) or `stages`.
+
+    Raises:
+        UnsupportedSqlError: For a query that cannot be staged (but with `stages`).
+        ParseError, AnalysisError, CatalogError: As `plan_query`.
+    """
+    if phase == "stages":
+        return plan_query(query, catalog, options, name=name, parameters=parameters)
+    with deadline(options.timeout_seconds):
+        request = _Request(_parsed(query), catalog, options, name, parameters)
+        return run_deep(lambda: _plans(_Planned(request), phase)[phase])
+
+
 def plan_phases(
-    sql: str,
+    query: str | ParsedQuery,
     catalog: Catalog,
     options: PlannerOptions = DEFAULT_OPTIONS,
     *,
     name: str = "query",
     parameters: tuple[ParameterSpec, ...] = (),
 ) -> PlanPhases:
-    """The plans of all phases of a query.
+    """The plans of all phases of a query, which is parsed and planned once.
 
     Raises:
         ParseError, ForbiddenSqlError, AnalysisError, CatalogError, UnsupportedSqlError: As
             `plan_query`.
     """
-    graph = plan_query(sql, catalog, options, name=name, parameters=parameters)
-    if graph.fallback_reason is not None:
-        return PlanPhases(graph, {}, graph.fallback_reason, lambda _, __: None)
-    planned = _plan(parse_query(sql), catalog, options, parameters)
-    lowering = planned.lowering
-
-    def sizes(_: int, node: LogicalPlan | PhysicalPlan) -> tuple[float, float] | None:
-        if isinstance(node, PhysicalPlan):
-            return lowering.size(node)
+    with deadline(options.timeout_seconds):
+        request = _Request(_parsed(query), catalog, options, name, parameters)
         try:
-            estimate = lowering.context.estimator.estimate(node)
-        except TypeError:
-            # Operators that the optimiser replaces, such as those of subqueries, need no estimate.
-            return None
-        return estimate.rows, estimate.num_bytes
+            return run_deep(lambda: _staged(request))
+        except UnsupportedSqlError as error:
+            if options.engine == "duckdb":
+                raise
+            reason = error.message
+        except RecursionError:
+            if options.engine == "duckdb":
+                line, column = position(request.query.tree)
+                raise UnsupportedSqlError(_TOO_DEEP, line=line, column=column) from None
+            reason = _TOO_DEEP
+        except PlanningTimeoutError as error:
+            if options.engine == "duckdb":
+                raise
+            reason = str(error)
+    # The tree was checked: it only reads tables. So Spark may have the text.
+    graph = run_deep(lambda: _whole_query(request, reason))
+    return PlanPhases(graph, {}, reason, lambda _, __: None)
 
+
+def _parsed(query: str | ParsedQuery) -> ParsedQuery:
+    return parse_query(query) if isinstance(query, str) else query
+
+
+def _plans(planned: _Planned, phase: PlanPhase) -> dict[PlanPhase, LogicalPlan | PhysicalPlan]:
+    """The plans up to one phase."""
     plans: dict[PlanPhase, LogicalPlan | PhysicalPlan] = {
         "logical": planned.built.plan,
         "optimized": planned.optimized,
-        "physical": planned.distributed(),
     }
-    return PlanPhases(graph, plans, None, sizes)
+    return plans if phase in plans else {**plans, "physical": planned.physical}
 
 
-def _plan(
-    query: exp.Query,
-    catalog: Catalog,
-    options: PlannerOptions,
-    parameters: tuple[ParameterSpec, ...],
-) -> _Planned:
-    built = build_logical(query, catalog, {p.name: p.dtype for p in parameters})
-    tables = {t.name: t for t in built.tables}
-    first_id = first_free_id(built.plan, *(part.plan for part in built.shared))
-    context = RuleContext(options, Estimator(tables), first_id)
-    optimized, shared = optimize_shared(built.plan, built.shared, context, tables)
-    lowering = Lowering(context)
-    lowered = tuple((part, lowering.lower(part.plan)) for part in shared)
-    return _Planned(built, optimized, lowering.lower(optimized), lowering, lowered)
+def _staged(request: _Request) -> PlanPhases:
+    query, options = request.query, request.options
+    with located(query.tree):
+        planned = _Planned(request)
+        result = tuple(Field(c.name, c.dtype) for c in planned.built.plan.columns)
+        for field in result:
+            to_arrow(field.dtype)
+        stages = planned.stages
+        check_text(stages)
+        for field in (f for stage in stages for f in stage.schema):
+            to_arrow(field.dtype)  # what no exchange can carry, such as an interval of months
+    if options.engine == "duckdb":
+        _require_duckdb(stages, query.tree)
+    declared = request.parameters
+    used = {p for stage in stages for p in stage.parameters}
+    graph = StageGraph(
+        query=request.name,
+        sql=query.sql,
+        stages=stages,
+        result=result,
+        parameters=tuple(p for p in (*declared, *_CLOCK) if p in declared or p.name in used),
+        tables=tuple((t.name, t.columns) for t in planned.built.tables),
+        time_zone=options.time_zone,
+        ordered=planned.built.ordered,
+    )
+    return PlanPhases(graph, _plans(planned, "physical"), None, planned.size)
 
 
 def _require_duckdb(stages: tuple[Stage, ...], query: exp.Query) -> None:
@@ -277,17 +273,10 @@ def _require_duckdb(stages: tuple[Stage, ...], query: exp.Query) -> None:
                 raise UnsupportedSqlError(f"stage {stage.stage_id} cannot run on DuckDB: {reason}")
 
 
-def _whole_query(
-    sql: str,
-    query: exp.Query,
-    catalog: Catalog,
-    options: PlannerOptions,
-    name: str,
-    parameters: tuple[ParameterSpec, ...],
-    reason: str,
-) -> StageGraph:
+def _whole_query(request: _Request, reason: str) -> StageGraph:
     """One Spark stage that runs the text as it stands; its schema is Spark's to tell."""
-    tables = _tables_of(query, catalog)
+    query = request.query
+    tables = _tables_of(query, request.catalog)
     stage = Stage(
         stage_id=0,
         title="the whole query on Spark → gather",
@@ -297,36 +286,32 @@ def _whole_query(
         schema=(),
         engine="spark",
         engine_reason=reason,
-        sql=sql,
+        sql=query.sql,
         sql_tables=tuple(t.name for t in tables),
-        deterministic=is_deterministic(query),
+        deterministic=query.is_deterministic,
     )
     return StageGraph(
-        query=name,
-        sql=sql,
+        query=request.name,
+        sql=query.sql,
         stages=(stage,),
         result=(),
-        parameters=parameters,
+        parameters=request.parameters,
         tables=tuple((t.name, t.columns) for t in tables),
-        time_zone=options.time_zone,
-        ordered=query.args.get("order") is not None,
+        time_zone=request.options.time_zone,
+        ordered=query.tree.args.get("order") is not None,
         fallback_reason=reason,
     )
 
 
-def _full_name(table: exp.Table) -> str:
-    return ".".join(part.name for part in table.parts)
-
-
-def _tables_of(query: exp.Query, catalog: Catalog) -> list[TableInfo]:
+def _tables_of(query: ParsedQuery, catalog: Catalog) -> list[TableInfo]:
     found = []
-    for name, is_cte in table_names(query):
+    for name, is_cte in query.tables:
         info = catalog.table(name)
         if info is None and is_cte:
             continue
         if info is None:
             known = ", ".join(catalog.table_names())
-            with located(next(n for n in query.find_all(exp.Table) if _full_name(n) == name)):
+            with located(next(n for n in query.tree.find_all(exp.Table) if full_name(n) == name)):
                 raise AnalysisError(
                     f"table '{name}' is not in the catalog (tables: {known or 'none'})"
                 )

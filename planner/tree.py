@@ -1,7 +1,7 @@
-"""The one place that walks trees: plans and expressions alike.
+"""The one place that walks trees, for plans and expressions alike.
 
-In: immutable nodes with `children` and `with_children`. Out: nodes; the same object where
-nothing changed, so "changed" is `new is not old`. No walk recurses, so depth is bounded by memory.
+A transformation returns the same object where nothing changed, so "changed" is `new is not old`. No
+walk recurses: depth is bounded by memory.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol, Self, TypeVar
 
-from planner.deadline import check_deadline
+from stagecoach.planner.limits.deadline import check_deadline
 
 
 class Tree(Protocol):

@@ -1,6 +1,5 @@
-"""Spark's data types, their Arrow form and Spark's rules for result types.
+"""Spark's data types, their Arrow form, and Spark's rules for result types.
 
-In: type names as Spark prints them (`decimal(15,2)`), Arrow types. Out: `DataType` values.
 Source of the rules: Spark's `DecimalPrecision`, `TypeCoercion` and `AnsiTypeCoercion`.
 """
 
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from planner.errors import UnsupportedSqlError
+from stagecoach.planner.errors import UnsupportedSqlError
 
 MAX_PRECISION = 38
 MIN_ADJUSTED_SCALE = 6

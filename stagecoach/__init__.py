@@ -1,44 +1,47 @@
-"""The front door: the command line and the few names that are public API."""
+"""The public API: `connect` opens a session, `build_definitions` makes a Dagster code location.
+
+Names are loaded when they are first used: Spark's executors import `stagecoach.infra`, and must
+not wait for a session; sessions do not wait for Dagster.
+"""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING
 
-from stagecoach import import_check as import_check  # first: it tells whose packages follow
-from stagecoach.result import Result as Result
-from stagecoach.session import Session as Session
-from stagecoach.session import connect as connect
-
 if TYPE_CHECKING:
-    from assets.alerts import Alert as Alert
-    from assets.alerts import Webhook as Webhook
-    from assets.alerts import build_alert_sensors as build_alert_sensors
-    from assets.components import StagecoachProject as StagecoachProject
-    from assets.definitions import build_definitions as build_definitions
-    from assets.translator import StageProps as StageProps
-    from assets.translator import StageTranslator as StageTranslator
-    from stagecoach.appending import append as append
+    from stagecoach.api.appending import append as append
+    from stagecoach.api.result import Result as Result
+    from stagecoach.api.session import Session as Session
+    from stagecoach.api.session import connect as connect
+    from stagecoach.assets.automation.alerts import Alert as Alert
+    from stagecoach.assets.automation.alerts import Webhook as Webhook
+    from stagecoach.assets.automation.alerts import build_alert_sensors as build_alert_sensors
+    from stagecoach.assets.definitions.components import StagecoachProject as StagecoachProject
+    from stagecoach.assets.definitions.location import build_definitions as build_definitions
+    from stagecoach.assets.definitions.translator import StageProps as StageProps
+    from stagecoach.assets.definitions.translator import StageTranslator as StageTranslator
 
-
-# Dagster takes seconds to import, and sessions start without it.
-_LAZY = {
-    "Alert": "assets.alerts",
-    "Webhook": "assets.alerts",
-    "build_alert_sensors": "assets.alerts",
-    "StageProps": "assets.translator",
-    "StageTranslator": "assets.translator",
-    "StagecoachProject": "assets.components",
-    "append": "stagecoach.appending",
-    "build_definitions": "assets.definitions",
+_MODULES = {
+    "Alert": "stagecoach.assets.automation.alerts",
+    "Result": "stagecoach.api.result",
+    "Session": "stagecoach.api.session",
+    "StageProps": "stagecoach.assets.definitions.translator",
+    "StageTranslator": "stagecoach.assets.definitions.translator",
+    "StagecoachProject": "stagecoach.assets.definitions.components",
+    "Webhook": "stagecoach.assets.automation.alerts",
+    "append": "stagecoach.api.appending",
+    "build_alert_sensors": "stagecoach.assets.automation.alerts",
+    "build_definitions": "stagecoach.assets.definitions.location",
+    "connect": "stagecoach.api.session",
 }
 
 
 def __getattr__(name: str) -> object:
-    if (module := _LAZY.get(name)) is None:
+    if (module := _MODULES.get(name)) is None:
         raise AttributeError(f"module 'stagecoach' has no attribute '{name}'")
     return getattr(importlib.import_module(module), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_MODULES})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from stagecoach.interrupts import handled
+from stagecoach.terminal.interrupts import handled
 
 
 def main() -> None:
     """Run the command line."""
     with handled():
-        from stagecoach.cli import cli
+        from stagecoach.commands.main import cli
 
         cli(prog_name="stagecoach")
 

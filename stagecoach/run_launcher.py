@@ -1,4 +1,4 @@
-"""Dagster's run launcher under `stagecoach ui`: in, a run; out, a process of the run host.
+"""Dagster's run launcher under `stagecoach ui`: each run is forked from the run host.
 
 `stagecoach ui` names it in the `dagster.yaml` that it writes:
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from dagster._core.launcher.default_run_launcher import DefaultRunLauncher
 from dagster._serdes import serialize_value
 
-from stagecoach.run_host import HOST_VARIABLE, ask
+from stagecoach.host.run_host import HOST_VARIABLE, ask
 
 if TYPE_CHECKING:
     from dagster import DagsterRun
@@ -46,7 +46,7 @@ class WarmRunLauncher(DefaultRunLauncher):
             try:
                 ask(path, order)
             except OSError as error:
-                log.warning("the run host does not answer, so a run starts without it: %s", error)
+                log.warning("the run host does not answer, so the run starts without it: %s", error)
             else:
                 return
         super().launch_run(context)

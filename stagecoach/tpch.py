@@ -1,4 +1,4 @@
-"""TPC-H data: in, a scale factor; out, a folder of Parquet tables and a catalog over them.
+"""Generates TPC-H tables and a catalog over them.
 
 `tpchgen-cli` makes several files for each larger table and one for `nation` and `region`:
 
@@ -14,7 +14,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from infra.errors import ConfigError, StorageError
+from stagecoach.api.session import DEFAULT_CATALOG
+from stagecoach.infra.errors import ConfigError, StorageError
+
+DATA_FOLDER = Path("data/tpch")
+_OWN_CATALOG = Path(".stagecoach/demo/catalog.yaml")
 
 TABLES = (
     "customer",
@@ -68,6 +72,15 @@ def generate(folder: Path, scale_factor: float, *, parts: int = 4) -> bool:
     return True
 
 
+def example_catalog() -> Path:
+    """Return the catalog of the example queries: the project's if it has one, else a new one."""
+    project = Path(DEFAULT_CATALOG)
+    if project.exists():
+        return project
+    write_catalog(_OWN_CATALOG, DATA_FOLDER)
+    return _OWN_CATALOG
+
+
 def write_catalog(path: Path, folder: Path | str) -> None:
     """Write a catalog file over the tables in `folder`, or under a URL."""
     lines = ["tables:"]
@@ -97,5 +110,5 @@ def _find_generator() -> str:
     beside = Path(sys.executable).with_name("tpchgen-cli")
     found = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
     if not found:
-        raise ConfigError("tpchgen-cli is not installed; run: pip install tpchgen-cli")
+        raise ConfigError("TPC-H data needs the extra 'demo': pip install 'stagecoach[demo]'")
     return found

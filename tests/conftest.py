@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.settings import EngineSettings
-from infra.spark.session import get_session, stop_sessions
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.spark.session import get_session, stop_sessions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""Runs of planned queries: in, a graph and where it runs; out, its context and its result."""
+"""Runs of planned queries, and their results."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from infra.runtime.stage import StageContext, StageResult, read_result, run_stage
+from stagecoach.infra.runtime.stages.run_stage import (
+    Run,
+    StageResult,
+    read_result,
+    run_stage,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from infra.catalog.snapshot import SnapshotSource
-    from infra.settings import EngineSettings
-    from planner.stages import StageGraph
+    from stagecoach.infra.config.settings import EngineSettings
+    from stagecoach.infra.formats.snapshot import SnapshotSource
+    from stagecoach.planner.plan.stages import StageGraph
 
 
 def new_context(
@@ -25,10 +30,10 @@ def new_context(
     spark: Callable[[], SparkSession],
     /,
     **changes: Any,
-) -> StageContext:
+) -> Run:
     """A run of its own; `changes` of any field, by default its store is that of the settings."""
     run = f"run-{uuid.uuid4().hex[:12]}"
-    base = StageContext(
+    base = Run(
         graph=graph,
         run_id=run,
         root_run_id=run,
@@ -40,7 +45,7 @@ def new_context(
     return replace(base, **changes)
 
 
-def run_stages(context: StageContext) -> tuple[pa.Table, list[StageResult]]:
+def run_stages(context: Run) -> tuple[pa.Table, list[StageResult]]:
     """Run all stages in order; the result and how each stage ended."""
     results = [run_stage(stage.stage_id, context) for stage in context.graph.stages]
     return read_result(context), results

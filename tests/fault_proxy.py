@@ -1,4 +1,4 @@
-"""A faulty network in front of a server: in, a server and faults; out, its address through them.
+"""A proxy in front of a server that behaves like a faulty network.
 
 `FaultProxy` passes HTTP requests on to an S3 server. `add` puts faults in its way, each for some
 requests by method and path: what the server says then is counted, so a test can say that its fault

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.storage.object_store import StorageOptions
+from stagecoach.infra.storage.object_store import StorageOptions
 
 BUCKET = "conditional"
 
@@ -63,7 +63,7 @@ def moto_options() -> Iterator[StorageOptions]:
 
 
 def _make_bucket(options: StorageOptions) -> None:
-    from infra.storage.s3 import s3_filesystem
+    from stagecoach.infra.storage.s3 import s3_filesystem
 
     s3_filesystem(options).call_s3("create_bucket", Bucket=BUCKET)
 

@@ -1,4 +1,4 @@
-"""A local S3 server for tests: in, an empty folder; out, a root URL, options and environment.
+"""A local S3 server for tests, with the options and the environment that reach it.
 
 Use the session fixture `s3_server` and its `new_root()`, which gives every test a prefix of its own.
 Damage objects through the store: the server sees changes of the files behind it late.
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.rclone import RcloneServer
-from infra.storage.object_store import StorageOptions
+from stagecoach.infra.storage.object_store import StorageOptions
 
 ACCESS_KEY = "testkey1"
 SECRET_KEY = "testsecret1"

@@ -1,16 +1,16 @@
-"""Outputs of stages without a run: in, rows; out, map files and the manifest that commits them."""
+"""Outputs of stages without a run: map files of given rows, and the manifest that commits them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from infra.shuffle.commit import commit_manifest
-from infra.shuffle.manifest import Manifest
-from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
-from infra.shuffle.writer import ShuffleWriter
-from infra.storage import layout
-from infra.storage.object_store import ObjectStore
+from stagecoach.infra.shuffle.commit import commit_manifest
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
+from stagecoach.infra.shuffle.writer import ShuffleWriter
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectStore
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""The documentation holds: its SQL plans, its YAML loads, its Python runs, its tables are complete."""
+"""Test the documentation: its SQL is planned, its YAML loaded, its Python run, its tables complete."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ import click
 import pytest
 import yaml
 
-from assets.components import StagecoachProject
-from assets.front_matter import parse_front_matter
-from assets.parameters import declared_parameters
+import stagecoach
 from docs import settings_reference
-from infra.catalog.catalog import load_catalog
-from infra.described import described_fields
-from infra.settings import EngineSettings, load_configuration
-from infra.storage.object_store import StorageOptions
-from planner import plan_query
-from planner.options import PlannerOptions
 from stagecoach import tpch
-from stagecoach.cli import cli
+from stagecoach.assets.definitions.components import StagecoachProject
+from stagecoach.assets.project.front_matter import parse_front_matter
+from stagecoach.assets.project.parameters import declared_parameters
+from stagecoach.commands.main import cli
+from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.config.described import described_fields
+from stagecoach.infra.config.settings import EngineSettings, load_configuration
+from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.planner import plan_query
+from stagecoach.planner.options import PlannerOptions
 from tests.planner.tpch import sf10_catalog
 
 ROOT = Path(__file__).parents[1]
@@ -115,6 +116,22 @@ def test_links_lead_somewhere(page: Path) -> None:
     ]
     assert [str(target) for target, _ in links if not target.exists()] == []
     assert [link for link in links if link[1] and link[1] not in anchors(link[0])] == []
+
+
+def test_every_page_of_the_site_is_in_its_navigation() -> None:
+    named = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    pages = [str(page.relative_to(ROOT / "docs")) for page in PAGES if page.parent != ROOT]
+    assert sorted(named) == sorted(pages), "`nav` in mkdocs.yml lists the pages of docs/"
+
+
+def test_the_reference_has_every_public_name() -> None:
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    documented = {
+        name
+        for page in pages
+        for name in re.findall(r"^::: stagecoach\.(\w+)$", page.read_text(), re.MULTILINE)
+    }
+    assert documented == set(stagecoach._MODULES)
 
 
 def test_every_planner_option_is_documented() -> None:

@@ -13,19 +13,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import assets
-import infra
 import stagecoach
-from assets.alerts import Alert, Webhook
-from infra.engines.chunk_inputs import ChunkInput
-from infra.engines.inputs import ParquetInput
-from infra.errors import ConfigError, StorageError
-from infra.logs import redacted
-from infra.metrics import StageMetrics
-from infra.settings import EngineSettings, load_settings
-from infra.storage.object_store import StorageOptions
-from stagecoach.cli import cli
-from stagecoach.terminal import configure_logging
+from stagecoach.assets.automation.alerts import Alert, Webhook
+from stagecoach.commands.main import cli
+from stagecoach.infra.config.settings import EngineSettings, load_settings
+from stagecoach.infra.errors import ConfigError, StorageError
+from stagecoach.infra.formats.deduplicated.inputs import ChunkInput
+from stagecoach.infra.reading.inputs import ParquetInput
+from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.infra.telemetry.logs import redacted
+from stagecoach.infra.telemetry.metrics import StageMetrics
+from stagecoach.terminal.streams import configure_logging
 
 SECRET = "marked-secret-71"
 OPTIONS: dict[str, Any] = {"access_key": SECRET, "secret_key": SECRET, "session_token": SECRET}
@@ -36,12 +34,10 @@ CARRIERS = {"storage_options", "store", "spark_conf", "filesystem_options"}
 
 def carriers() -> list[tuple[str, dataclasses.Field[Any]]]:
     """Every mapping of such a name in a data class of ours that has no `__repr__` of its own."""
-    for package in (infra, assets, stagecoach):
+    for package in (stagecoach,):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(found.name)
-    ours = [
-        m for n, m in sys.modules.items() if n.split(".")[0] in ("infra", "assets", "stagecoach")
-    ]
+    ours = [m for n, m in sys.modules.items() if n.split(".")[0] == "stagecoach"]
     classes = {c for m in ours for c in vars(m).values() if isinstance(c, type)}
     return [
         (f"{c.__module__}.{c.__qualname__}", f)
@@ -58,9 +54,10 @@ def _is_generated(kind: type) -> bool:
 
 def test_no_field_that_carries_secrets_is_in_a_repr() -> None:
     found = carriers()
-    assert {"infra.engines.inputs.ParquetInput", "infra.runtime.task_spec.TaskSettings"} <= {
-        name for name, _ in found
-    }
+    assert {
+        "stagecoach.infra.reading.inputs.ParquetInput",
+        "stagecoach.infra.worker.spec.TaskSettings",
+    } <= {name for name, _ in found}
     assert [f"{name}.{f.name}" for name, f in found if f.repr] == []
 
 
@@ -108,7 +105,7 @@ def test_tracebacks_and_logs_are_without_secrets(
         except RuntimeError as error:
             raise StorageError("the password marked-password-72 is wrong") from error
 
-    monkeypatch.setattr("infra.settings.load_configuration", fail)
+    monkeypatch.setattr("stagecoach.infra.config.settings.load_configuration", fail)
     monkeypatch.setattr("stagecoach.commands.config.load_configuration", fail, raising=False)
     done = CliRunner().invoke(cli, ["config", "--debug"])
     assert "RuntimeError: called with" in done.output
@@ -121,7 +118,7 @@ def test_tracebacks_and_logs_are_without_secrets(
         try:
             fail()
         except StorageError:
-            logging.getLogger("infra.test").warning("it has %s", SECRET, exc_info=True)
+            logging.getLogger("stagecoach.infra.test").warning("it has %s", SECRET, exc_info=True)
         said = capsys.readouterr().err
         assert "it has ***" in said
         assert ("Traceback" in said) == debug

@@ -14,10 +14,10 @@ import duckdb
 import pytest
 
 from docs.tutorial_steps import CommandStep, FileStep, steps
-from infra.settings import EngineSettings
-from infra.spark.connect_server import launch
-from infra.storage.local_store import LocalStore
-from infra.tables.log import read_current
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.formats.published.log import read_current
+from stagecoach.infra.spark.connect_server import launch
+from stagecoach.infra.storage.local_store import LocalStore
 from tests.acceptance.dagster_client import DagsterClient
 from tests.acceptance.processes import environment, free_port, kill_group, started, wait_until
 

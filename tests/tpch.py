@@ -1,4 +1,4 @@
-"""Real TPC-H data for tests: in, a scale factor; out, Parquet files and a catalog over them.
+"""Real TPC-H data for tests: Parquet files of a scale factor, and a catalog over them.
 
 The fixture `tpch` makes tiny tables of three files each, once a test process.
 """
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.catalog.catalog import FileCatalog, load_catalog
-from infra.storage.object_store import StorageOptions
+from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
+from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.tpch import TABLES, generate, write_catalog
 
 QUERIES = Path(__file__).parents[1] / "pipelines" / "queries"

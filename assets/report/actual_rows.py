@@ -1,15 +1,14 @@
-"""How many rows the operators of a stage really gave, as far as anybody counted.
+"""Actual rows of the operators of a stage, as far as they were counted.
 
-In: a fragment and the manifests of its stage and of those before. Out: rows by operator. Counted
-are the output of each stage and what its tasks read from tables; other operators have as many rows
-as one of these where they cannot have another number (a projection has the rows of its input).
+Counted are the output of each stage and what its tasks read from tables. Other operators have as
+many rows as one of these where no other number is possible: a projection has the rows of its input.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from infra.shuffle.manifest import Manifest
-from planner.physical import (
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.planner.plan.physical import (
     AggregateExec,
     BloomBuildExec,
     LimitExec,

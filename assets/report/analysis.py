@@ -1,10 +1,8 @@
-"""What a run of a query was like beside its plan: for its page and `stagecoach explain --analyze`.
+"""Compares a run with its plan, for its page and for `stagecoach explain --analyze`.
 
-In: a finished run: its plan, what its stages tell, their manifests. Out: an `Analysis`, numbers
-only; `text` and `page` show it.
-
-An actual number is where somebody counted; see `actual_rows`. The other operators inside of a
-fragment, which the engine runs as one query, have estimates alone.
+An `Analysis` holds numbers only; `text` and `page` show it. Actual numbers are those that were
+counted, see `actual_rows`; the other operators of a fragment, which the engine runs as one query,
+have estimates alone.
 """
 
 import statistics
@@ -13,18 +11,18 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Protocol
 
-from assets.metadata import StageMetadata
-from assets.report.actual_rows import actual_rows, per_task, task_metrics
-from infra.shuffle.manifest import Manifest
-from planner.explain.describe import describe
-from planner.explain.diagrams import edge_label, inputs_in_order
-from planner.explain.display import exchange_text, stage_sql
-from planner.physical import StageInputExec
-from planner.stages import Stage, StageGraph
-from planner.tree import walk
+from stagecoach.assets.plans.estimates import FAR_OFF
+from stagecoach.assets.report.actual_rows import actual_rows, per_task, task_metrics
+from stagecoach.assets.report.metadata import StageMetadata
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.planner.explain.describe import describe
+from stagecoach.planner.explain.diagrams import edge_label, inputs_in_order
+from stagecoach.planner.explain.display import exchange_text, stage_sql
+from stagecoach.planner.plan.physical import StageInputExec
+from stagecoach.planner.plan.stages import Stage, StageGraph
+from stagecoach.planner.tree import walk
 
 ANALYSIS_VERSION = 1
-FAR_OFF = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)

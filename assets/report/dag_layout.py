@@ -1,4 +1,4 @@
-"""Where the boxes of a stage graph go: in, which stage reads which; out, places in a drawing.
+"""Places the boxes of a stage graph in a drawing.
 
 Layers from top to bottom, each stage right above the first one that reads it; in a layer the order
 with few crossings (median heuristic, Sugiyama et al., 1981). An edge over several layers passes

@@ -1,4 +1,4 @@
-"""The drawings of an analysed run: in, an `Analysis`; out, SVG text that needs nothing else.
+"""Draws the stages of an analysed run, and a timeline of its tasks, as SVG.
 
 `stage_graph` draws the stages and their exchanges, `timeline` when each task ran, and where.
 Colours are those of the page's style, so that both drawings follow its light or dark scheme.
@@ -10,13 +10,13 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from assets.report.analysis import Analysis, StageRun, TaskRun
-from assets.report.dag_layout import layout
-from assets.report.svg import as_text, as_title, shortened, svg
-from assets.report.text import seconds_text
-from planner.distribution.reasons import size_text
-from planner.explain.diagrams import stage_steps
-from planner.explain.plan_text import rows_text
+from stagecoach.assets.report.analysis import Analysis, StageRun, TaskRun
+from stagecoach.assets.report.dag_layout import layout
+from stagecoach.assets.report.svg import as_text, as_title, shortened, svg
+from stagecoach.assets.report.text import seconds_text
+from stagecoach.planner.distribution.reasons import size_text
+from stagecoach.planner.explain.diagrams import stage_steps
+from stagecoach.planner.explain.plan_text import rows_text
 
 COLOURS = 8
 _BOX_WIDTH, _BOX_HEIGHT = 236, 104
@@ -139,7 +139,7 @@ def _box(stage: StageRun, x: float, y: float) -> str:
 
 
 def _head(stage: StageRun) -> int:
-    from planner.distribution.reasons import RESULT
+    from stagecoach.planner.distribution.reasons import RESULT
 
     return stage.stage.stage_id if stage.stage.output.reason == RESULT else -1
 

@@ -1,4 +1,4 @@
-"""The lineage of a result as a drawing: in, a `Lineage`; out, SVG text that needs nothing else.
+"""Draws the lineage of a result as SVG.
 
 Base columns stand left, by table, those of the result right. A line means that values come from
 there, a dotted one that the column decides which rows there are.
@@ -7,10 +7,10 @@ there, a dotted one that the column decides which rows there are.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from assets.report.drawings import colour
-from assets.report.svg import as_text, as_title, shortened, svg
-from planner.explain.lineage import by_source, deciders_of, in_order
-from planner.lineage import Lineage, Source, TableColumn
+from stagecoach.assets.report.drawings import colour
+from stagecoach.assets.report.svg import as_text, as_title, shortened, svg
+from stagecoach.planner.explain.lineage import by_source, deciders_of, in_order
+from stagecoach.planner.lineage import Lineage, Source, TableColumn
 
 MOST_COLUMNS = 120
 """A drawing of more columns on one side helps nobody; the table has them all."""

@@ -1,20 +1,27 @@
-"""An analysed run as one HTML page: in, an `Analysis`; out, text that needs no network.
+"""An analysed run as one HTML page that needs no network.
 
 Style, drawings and numbers are all in the page; it loads nothing and runs no script. It follows the
 reader's light or dark scheme.
 """
 
-import html
 from collections.abc import Iterable, Sequence
 
-from assets.report.analysis import FAR_OFF, Analysis, Comparison, StageRun
-from assets.report.drawings import colour, stage_graph, timeline
-from assets.report.lineage_drawing import lineage_svg
-from assets.report.text import HEADINGS, rows_compared, seconds_text, stage_cells, summary
-from planner.distribution.reasons import size_text
-from planner.explain.lineage import by_source, deciders_of, in_order
-from planner.explain.plan_text import rows_text
-from planner.lineage import Lineage, Source, TableColumn, graph_lineage
+from stagecoach.assets.plans.estimates import FAR_OFF
+from stagecoach.assets.report.analysis import Analysis, Comparison, StageRun
+from stagecoach.assets.report.drawings import colour, stage_graph, timeline
+from stagecoach.assets.report.lineage_drawing import lineage_svg
+from stagecoach.assets.report.svg import as_text
+from stagecoach.assets.report.text import (
+    HEADINGS,
+    rows_compared,
+    seconds_text,
+    stage_cells,
+    summary,
+)
+from stagecoach.planner.distribution.reasons import size_text
+from stagecoach.planner.explain.lineage import by_source, deciders_of, in_order
+from stagecoach.planner.explain.plan_text import rows_text
+from stagecoach.planner.lineage import Lineage, Source, TableColumn, graph_lineage
 
 _LEFT = 3  # the columns of words in the table; the others are numbers
 
@@ -81,7 +88,7 @@ def analysis_page(analysis: Analysis, written_at: str) -> str:
         analysis: The run.
         written_at: When it ran, for people.
     """
-    name = _text(analysis.graph.query)
+    name = as_text(analysis.graph.query)
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -89,8 +96,8 @@ def analysis_page(analysis: Analysis, written_at: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{name}: how it ran</title><style>{_STYLE}</style></head><body>",
         f"<h1>{name}</h1>",
-        f'<p class="soft">{_text(summary(analysis))}; {_text(written_at)}, '
-        f"run {_text(analysis.run_id)}</p>",
+        f'<p class="soft">{as_text(summary(analysis))}; {as_text(written_at)}, '
+        f"run {as_text(analysis.run_id)}</p>",
         *(_problem(stage) for stage in analysis.failed),
         _tiles(analysis),
         _verdicts(analysis),
@@ -108,7 +115,7 @@ def analysis_page(analysis: Analysis, written_at: str) -> str:
         *(_stage(stage) for stage in reversed(analysis.stages)),
         *_lineage(graph_lineage(analysis.graph).result),
         "<h2>SQL</h2>",
-        f'<div class="card"><pre>{_text(analysis.graph.sql.strip())}</pre></div>',
+        f'<div class="card"><pre>{as_text(analysis.graph.sql.strip())}</pre></div>',
         "</body></html>",
     ]
     return "\n".join(part for part in parts if part) + "\n"
@@ -119,7 +126,7 @@ def _problem(stage: StageRun) -> str:
     return (
         f'<div class="card off"><a class="bad" href="#stage{number}">'
         f"<b>Stage {number} failed</b></a>"
-        f"<pre>{_text(stage.problem or '')}</pre>"
+        f"<pre>{as_text(stage.problem or '')}</pre>"
         '<p class="soft">A stage that had not ended by then shows as not run.</p></div>'
     )
 
@@ -143,8 +150,8 @@ def _tiles(analysis: Analysis) -> str:
 
 def _tile(value: str, label: str, alarm: bool) -> str:
     return (
-        f'<div class="tile{" alarm" if alarm else ""}"><b>{_text(value)}</b>'
-        f'<span class="soft">{_text(label)}</span></div>'
+        f'<div class="tile{" alarm" if alarm else ""}"><b>{as_text(value)}</b>'
+        f'<span class="soft">{as_text(label)}</span></div>'
     )
 
 
@@ -154,8 +161,8 @@ def _verdicts(analysis: Analysis) -> str:
         return ""
     items = "".join(
         f'<li><a href="#stage{stage.stage.stage_id}">stage {stage.stage.stage_id}</a>: '
-        f'{_text(rows_compared(rows))}, <span class="bad">{rows.verdict}</span>: '
-        f"{_text(operator.line if operator is not None else 'the whole stage')}</li>"
+        f'{as_text(rows_compared(rows))}, <span class="bad">{rows.verdict}</span>: '
+        f"{as_text(operator.line if operator is not None else 'the whole stage')}</li>"
         for stage, operator, rows in found
     )
     return (
@@ -171,8 +178,8 @@ def _timeline(analysis: Analysis) -> str:
         return f'<h2>Timeline</h2><p class="soft">{why}</p>'
     wait = seconds_text(analysis.waited)
     return (
-        f'<h2>Timeline</h2><p class="soft">It begins with the first task, {_text(wait)} after the '
-        "start of the run. Above, each stage from its first task to its commit with its "
+        f'<h2>Timeline</h2><p class="soft">It begins with the first task, {as_text(wait)} after '
+        "the start of the run. Above, each stage from its first task to its commit with its "
         "tasks in it; below, the tasks by executor slot, each with the numbers of its stage and "
         "itself. Times are by the clocks of the machines.</p>"
         f'<div class="card">{timeline(analysis)}</div>'
@@ -196,7 +203,7 @@ def _row(stage: StageRun) -> str:
 
 def _cell(tag: str, text: str, position: int) -> str:
     word = ' class="word"' if position < _LEFT else ""
-    return f"<{tag}{word}>{_text(text)}</{tag}>"
+    return f"<{tag}{word}>{as_text(text)}</{tag}>"
 
 
 def _off(rows: Comparison) -> str:
@@ -210,13 +217,13 @@ def _stage(stage: StageRun) -> str:
         said.append(f"{stage.exchange}: {stage.stage.output.reason}")
     if stage.deferred:
         said.append(f"deferred to the last stage: {stage.deferred}")
-    notes = "".join(f'<p class="soft">{_text(line)}</p>' for line in said)
+    notes = "".join(f'<p class="soft">{as_text(line)}</p>' for line in said)
     operators = "".join(
         f'<tr{_off(op.rows)}><td class="tree" '
-        f'style="padding-left: {8 + 14 * op.depth}px">{_text(op.line)}</td>'
-        f"<td>{'' if op.rows.actual is None else _text(rows_text(op.rows.actual))}</td>"
+        f'style="padding-left: {8 + 14 * op.depth}px">{as_text(op.line)}</td>'
+        f"<td>{'' if op.rows.actual is None else as_text(rows_text(op.rows.actual))}</td>"
         f"<td>{'' if op.rows.estimated is None else f'{op.rows.estimated:,}'}</td>"
-        f'<td class="bad">{_text(op.rows.verdict)}</td></tr>'
+        f'<td class="bad">{as_text(op.rows.verdict)}</td></tr>'
         for op in stage.operators
     )
     table = (
@@ -227,8 +234,8 @@ def _stage(stage: StageRun) -> str:
     )
     return (
         f'<div class="card" id="stage{number}"><h3>Stage {number}</h3> '
-        f'<span class="soft">{_text(stage.stage.title)}, {stage.how}</span>{notes}{table}'
-        f"<details><summary>SQL</summary><pre>{_text(stage.sql.strip())}</pre></details></div>"
+        f'<span class="soft">{as_text(stage.stage.title)}, {stage.how}</span>{notes}{table}'
+        f"<details><summary>SQL</summary><pre>{as_text(stage.sql.strip())}</pre></details></div>"
     )
 
 
@@ -238,7 +245,7 @@ def _lineage(lineage: Lineage) -> list[str]:
         tables = {s.table for s in lineage.sources if isinstance(s, TableColumn)}
         said = f"Unknown: {lineage.unknown}. Each column may come from any column of "
         said += ", ".join(sorted(tables)) or "no table"
-        return [*parts, f'<p class="soft">{_text(said)}</p>']
+        return [*parts, f'<p class="soft">{as_text(said)}</p>']
     parts.append(
         '<p class="soft">A line leads from a base column to the columns that its values go into; '
         "a dotted one means that it decides which rows there are, or in which order.</p>"
@@ -246,9 +253,9 @@ def _lineage(lineage: Lineage) -> list[str]:
     if (drawing := lineage_svg(lineage)) is not None:
         parts.append(f'<div class="card">{drawing}</div>')
     rows = "".join(
-        f'<tr><td class="tree">{_text(column.name)}</td>'
-        f'<td class="tree">{_text(_named((s, ()) for s in in_order(column.values)))}</td>'
-        f'<td class="tree">{_text(_named(deciders_of(column, lineage)))}</td></tr>'
+        f'<tr><td class="tree">{as_text(column.name)}</td>'
+        f'<td class="tree">{as_text(_named((s, ()) for s in in_order(column.values)))}</td>'
+        f'<td class="tree">{as_text(_named(deciders_of(column, lineage)))}</td></tr>'
         for column in lineage.columns
     )
     heads = ("column", "values come from", "its rows are chosen by")
@@ -256,7 +263,7 @@ def _lineage(lineage: Lineage) -> list[str]:
     said = _named(by_source(lineage.rows)) or "no column decides on them"
     parts.append(
         f'<div class="card"><table><tr>{head}</tr>{rows}</table>'
-        f'<p class="soft">All rows: {_text(said)}</p></div>'
+        f'<p class="soft">All rows: {as_text(said)}</p></div>'
     )
     return parts
 
@@ -265,7 +272,3 @@ def _named(sources: Iterable[tuple[Source, Sequence[str]]]) -> str:
     return ", ".join(
         f"{source} ({', '.join(roles)})" if roles else str(source) for source, roles in sources
     )
-
-
-def _text(text: str) -> str:
-    return html.escape(text, quote=False)

@@ -1,4 +1,4 @@
-"""The little of SVG that all drawings share: in, text; out, markup."""
+"""SVG helpers that all drawings share."""
 
 import html
 from collections.abc import Sequence

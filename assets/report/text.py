@@ -1,13 +1,14 @@
-"""An analysed run for the terminal and for tools: in, an `Analysis`; out, text or plain data."""
+"""An analysed run as text, JSON or YAML."""
 
 import json
 from collections.abc import Sequence
 from typing import Any
 
-from assets.report.analysis import ANALYSIS_VERSION, FAR_OFF, Analysis, Comparison, StageRun
-from planner.distribution.reasons import size_text
-from planner.explain.plan_text import rows_text
-from planner.explain.yaml_text import to_yaml
+from stagecoach.assets.plans.estimates import FAR_OFF
+from stagecoach.assets.report.analysis import ANALYSIS_VERSION, Analysis, Comparison, StageRun
+from stagecoach.planner.distribution.reasons import size_text
+from stagecoach.planner.explain.plan_text import rows_text
+from stagecoach.planner.text.yaml_text import to_yaml
 
 HEADINGS = (
     "stage",

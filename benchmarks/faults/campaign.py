@@ -1,4 +1,4 @@
-"""The faults of one process: in, a seed and how many of each; out, their endings in a tally.
+"""The faults of one process, drawn from a seed, and a tally of how they ended.
 
 Faults of processes of Spark are in `benchmarks.faults.spark_faults`.
 """
@@ -24,10 +24,10 @@ from benchmarks.faults.damage import DAMAGE
 from benchmarks.faults.local_runs import QUERIES, LocalRuns, write_tables
 from benchmarks.faults.trial import Tally, Trial, load_manifest_of, until_met
 from benchmarks.rclone import RcloneServer
-from infra.runtime.context import StageContext
-from infra.settings import EngineSettings
-from infra.storage.object_store import StorageOptions
-from planner.stages import StageGraph
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.runtime.stages.run import Run
+from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.planner.plan.stages import StageGraph
 from tests.fault_proxy import Fault, FaultProxy
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Campaign:
             victim = self._victim(trial.graph, at)
 
             def between(
-                context: StageContext, stage_id: int, *, at: int = at, victim: int = victim,
+                context: Run, stage_id: int, *, at: int = at, victim: int = victim,
                 kind: str = kind, trial: Trial = trial,
             ) -> None:  # fmt: skip
                 manifest = load_manifest_of(context, victim) if stage_id == at else None
@@ -151,7 +151,7 @@ class Campaign:
         leave = self.dice.randrange(0, 9) * 4096
         filler = place / "filler"
 
-        def between(context: StageContext, stage_id: int) -> None:
+        def between(context: Run, stage_id: int) -> None:
             if stage_id == at and not filler.exists():
                 status = os.statvfs(place)
                 free = status.f_bavail * status.f_frsize
@@ -179,7 +179,7 @@ class Campaign:
             trial = self.trial(name, self._s3_root(), options, recover=self.dice.random() < 0.7)
             started = False
 
-            def between(context: StageContext, stage_id: int, *, fault: Fault = fault) -> None:
+            def between(context: Run, stage_id: int, *, fault: Fault = fault) -> None:
                 nonlocal started
                 if not started:
                     started = True
@@ -217,9 +217,7 @@ class Campaign:
 
             thread = threading.Thread(target=strike)
 
-            def between(
-                context: StageContext, stage_id: int, *, thread: threading.Thread = thread
-            ) -> None:
+            def between(context: Run, stage_id: int, *, thread: threading.Thread = thread) -> None:
                 if not stage_id:
                     thread.start()
 
@@ -257,7 +255,7 @@ class Campaign:
         settings = trial.runs.settings
         met = False
 
-        def first(context: StageContext) -> None:
+        def first(context: Run) -> None:
             nonlocal met
             kept = ["storage_root", "spill_dir", "parallelism", "memory_bytes"]
             kept += ["writer_memory_bytes", "min_task_bytes"]

@@ -1,15 +1,15 @@
-"""Damage to what is stored: in, a committed stage; out, the same with a file gone, cut or wrong."""
+"""Damage to a committed stage: a file removed, truncated or changed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
 
-from infra.runtime.context import StageContext
-from infra.shuffle.manifest import Manifest
-from infra.storage import layout
+from stagecoach.infra.runtime.stages.run import Run
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.storage import layout
 
-Damage = Callable[[StageContext, int, Manifest, Random], None]
+Damage = Callable[[Run, int, Manifest, Random], None]
 
 
 def _key(manifest: Manifest, dice: Random) -> str:
@@ -20,22 +20,22 @@ def _index(manifest: Manifest) -> str:
     return layout.shuffle_file(manifest.fingerprint, manifest.index_name)
 
 
-def _delete(context: StageContext, key: str) -> None:
+def _delete(context: Run, key: str) -> None:
     context.store.delete([key])
 
 
-def _cut(context: StageContext, key: str, dice: Random) -> None:
+def _cut(context: Run, key: str, dice: Random) -> None:
     content = context.store.read_bytes(key)
     context.store.write_bytes(key, content[: dice.randrange(len(content))])
 
 
-def _flip(context: StageContext, key: str, dice: Random) -> None:
+def _flip(context: Run, key: str, dice: Random) -> None:
     content = bytearray(context.store.read_bytes(key))
     content[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
     context.store.write_bytes(key, bytes(content))
 
 
-def _swap(context: StageContext, manifest: Manifest, dice: Random) -> None:
+def _swap(context: Run, manifest: Manifest, dice: Random) -> None:
     keys = [layout.shuffle_file(manifest.fingerprint, f.name) for f in manifest.files]
     if len(keys) < 2:
         return _flip(context, keys[0], dice)
@@ -46,13 +46,13 @@ def _swap(context: StageContext, manifest: Manifest, dice: Random) -> None:
     return None
 
 
-def _pointer(context: StageContext, stage_id: int, dice: Random) -> None:
+def _pointer(context: Run, stage_id: int, dice: Random) -> None:
     key = layout.run_stage(context.root_run_id, f"stage_{stage_id}")
     content = context.store.read_bytes(key)
     context.store.write_bytes(key, content[: dice.randrange(len(content))])
 
 
-def _foreign(context: StageContext, manifest: Manifest, dice: Random) -> None:
+def _foreign(context: Run, manifest: Manifest, dice: Random) -> None:
     others = [f for f in context.fingerprints.values() if f != manifest.fingerprint]
     for other in dice.sample(others, len(others)):
         if context.store.exists(layout.manifest(other)):

@@ -1,4 +1,4 @@
-"""Runs without Spark: in, tables and SQL; out, results of real stages, tasks and commits.
+"""Runs without Spark: real stages, tasks and commits in this process.
 
 Only the Spark job is missing: tasks run in this process, from the same plain data that Spark would
 carry, so that hundreds of runs take a minute.
@@ -17,18 +17,20 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from infra.catalog.catalog import FileCatalog, load_catalog
-from infra.runtime import execution, schema_check
-from infra.runtime.context import StageContext, StageResult
-from infra.runtime.run_marks import mark_begun, mark_ended
-from infra.runtime.task import run_task
-from infra.runtime.task_spec import TaskReport, TaskSpec
-from infra.settings import EngineSettings
-from infra.storage import layout
-from infra.storage.object_store import ObjectStore
-from planner.options import PlannerOptions
-from planner.planning import plan_query
-from planner.stages import StageGraph
+from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.runtime.records.run_marks import mark_begun, mark_ended
+from stagecoach.infra.runtime.stages import attempt as execution
+from stagecoach.infra.runtime.stages import schema_check
+from stagecoach.infra.runtime.stages.run import Run, StageResult
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.worker.reports import TaskReport
+from stagecoach.infra.worker.spec import TaskSpec
+from stagecoach.infra.worker.task import run_task
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.planner.planning import plan_query
 from tests.contexts import new_context, run_stages
 
 if TYPE_CHECKING:
@@ -84,7 +86,7 @@ class LocalRuns:
         """The plan of a query."""
         return plan_query(sql or QUERIES[name], self._catalog, options, name=name)
 
-    def context(self, graph: StageGraph, **changes: Any) -> StageContext:
+    def context(self, graph: StageGraph, **changes: Any) -> Run:
         """A new run."""
         spark = cast("Callable[[], SparkSession]", lambda: _NO_SPARK)
         changes = {"store": self.store, **changes}
@@ -93,7 +95,7 @@ class LocalRuns:
         self._know_schema(context)
         return context
 
-    def end(self, context: StageContext) -> None:
+    def end(self, context: Run) -> None:
         """Say that a run is over, for garbage collection."""
         mark_ended(self.store, context.root_run_id, context.run_id)
 
@@ -104,7 +106,7 @@ class LocalRuns:
             return run_stages(context)
 
     @staticmethod
-    def _know_schema(context: StageContext) -> None:
+    def _know_schema(context: Run) -> None:
         """Put Spark's analysis where it is looked for: the plan's own columns."""
         graph = context.graph
         key = layout.analysis(schema_check._key(graph, context.values))

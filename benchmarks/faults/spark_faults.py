@@ -1,4 +1,4 @@
-"""Faults of Spark's processes: in, how many of each; out, their endings in the tally.
+"""Faults of Spark's processes, such as a killed executor, and how they ended.
 
     worker      kill -9 of a Python worker of an executor
     executor    kill -9 of an executor's JVM, of two on this machine
@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 
 from benchmarks.faults.local_runs import FORCED, QUERIES, LocalRuns, write_tables
 from benchmarks.faults.trial import Tally, Trial, until_met
-from infra.runtime.context import StageContext
-from infra.settings import EngineSettings
-from infra.spark.session import get_session, stop_sessions
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.runtime.stages.run import Run
+from stagecoach.infra.spark.session import get_session, stop_sessions
 from tests.contexts import run_stages
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class _SparkFaults:
             died: list[bool] = []
 
             def first(
-                _: StageContext,
+                _: Run,
                 trial: Trial = trial,
                 delay: float = delay,
                 died: list[bool] = died,
@@ -169,7 +169,7 @@ class _SparkFaults:
             "inline_bytes": "0",
         }
         settings = trial.runs.settings
-        command = [sys.executable, "-m", "stagecoach.cli", "query", str(file)]
+        command = [sys.executable, "-m", "stagecoach.commands.main", "query", str(file)]
         command += ["--catalog", str(self.catalog), "--storage", settings.storage_root]
         command += ["--master", "local[2]"]
         for option, value in options.items():
@@ -196,7 +196,7 @@ class _Striker:
         self._hit = False
         self._thread = threading.Thread(target=self._strike, daemon=True)
 
-    def start(self, _: StageContext, stage_id: int) -> None:
+    def start(self, _: Run, stage_id: int) -> None:
         """Begin with the first stage."""
         if not stage_id:
             self._thread.start()

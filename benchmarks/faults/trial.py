@@ -1,4 +1,4 @@
-"""One fault and what came of it: in, a run and a fault; out, how it ended, for the table.
+"""One fault of one run, and how the run ended.
 
 Every trial has a storage root of its own. It ends with the right result, at once or after a clear
 error and a second run; then all that was committed is read, and garbage collection must leave
@@ -18,17 +18,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.faults.local_runs import LocalRuns, tasks_here
-from infra.errors import ShuffleReadError
-from infra.process_folders import sweep_process_folders
-from infra.processes import is_running
-from infra.runtime.context import StageContext
-from infra.runtime.stage import read_result, run_stage
-from infra.shuffle.commit import is_lost, load_manifest
-from infra.shuffle.manifest import ManifestError
-from infra.shuffle.reader import verify_files
-from infra.upkeep.gc import collect_garbage
-from planner.errors import StagecoachError
-from planner.stages import StageGraph
+from stagecoach.infra.errors import ShuffleReadError
+from stagecoach.infra.host.process_folders import sweep_process_folders
+from stagecoach.infra.host.processes import is_running
+from stagecoach.infra.runtime.stages.run import Run
+from stagecoach.infra.runtime.stages.run_stage import read_result, run_stage
+from stagecoach.infra.shuffle.commit import is_lost, load_manifest
+from stagecoach.infra.shuffle.manifest import ManifestError
+from stagecoach.infra.shuffle.reader import verify_files
+from stagecoach.infra.upkeep.gc import collect_garbage
+from stagecoach.planner.errors import StagecoachError
+from stagecoach.planner.plan.stages import StageGraph
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,10 +132,10 @@ class Trial:
 
     def play(
         self,
-        between: Callable[[StageContext, int], None] | None = None,
+        between: Callable[[Run, int], None] | None = None,
         *,
         repair: Callable[[], bool] | None = None,
-        first: Callable[[StageContext], None] | None = None,
+        first: Callable[[Run], None] | None = None,
     ) -> None:
         """Run the query, with the fault; then once more if it failed; then look at what is left.
 
@@ -173,8 +173,8 @@ class Trial:
 
     def _run(
         self,
-        context: StageContext,
-        between: Callable[[StageContext, int], None] | None = None,
+        context: Run,
+        between: Callable[[Run, int], None] | None = None,
     ) -> tuple[pa.Table, bool]:
         """The result, and whether a stage was computed again because its output was lost."""
         with self.tasks():
@@ -187,7 +187,7 @@ class Trial:
                 between(context, len(context.graph.stages))
             return read_result(context), any(result.recovered for result in results)
 
-    def _look(self, context: StageContext, again: StageContext) -> None:
+    def _look(self, context: Run, again: Run) -> None:
         """What is committed is whole, and garbage collection leaves nothing of all of it."""
         store = self.runs.store
         for stage_id, fingerprint in dict(context.fingerprints).items():
@@ -229,7 +229,7 @@ def _spilled(folder: str) -> Iterator[str]:
             yield os.path.join(folder, name)
 
 
-def load_manifest_of(context: StageContext, stage_id: int) -> Any:
+def load_manifest_of(context: Run, stage_id: int) -> Any:
     """The commit of a stage, or None where there is none that can be read."""
     try:
         return load_manifest(context.store, context.fingerprints[stage_id])

@@ -1,4 +1,4 @@
-"""Drivers that can be killed: in, lines of JSON; out, a process each that runs a query.
+"""Drivers that can be killed: each line of JSON starts a process that runs a query.
 
     python -m benchmarks.faults.zygote
 
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.local_runs import LocalRuns, tasks_here
-from infra.runtime.stage import run_stage
-from infra.settings import EngineSettings
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.runtime.stages.run_stage import run_stage
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks.lexers.comparison import LexerComparison
 from benchmarks.lexers.texts import random_texts
-from infra.settings import EngineSettings
-from infra.spark.session import get_session, stop_sessions
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.spark.session import get_session, stop_sessions
 
 _RESULT = Path(__file__).parents[1] / "results" / "lexers.json"
 _STEP = 10_000

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.lexers.texts import SEPARATOR
-from infra.spark.jvm_code import java_object
-from planner.errors import SqlError
-from planner.parse import parse_query
-from planner.syntax.text import sent_text
-from planner.syntax.tokens import HIDDEN, tokenize
+from stagecoach.infra.spark.guard.jvm_code import java_object
+from stagecoach.planner.errors import SqlError
+from stagecoach.planner.syntax.parse import parse_query
+from stagecoach.planner.syntax.text import sent_text
+from stagecoach.planner.syntax.tokens import HIDDEN, tokenize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

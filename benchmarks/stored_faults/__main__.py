@@ -35,8 +35,8 @@ def main() -> int:
     started = time.monotonic()
 
     def spark() -> SparkSession:
-        from infra.settings import EngineSettings
-        from infra.spark.session import get_session
+        from stagecoach.infra.config.settings import EngineSettings
+        from stagecoach.infra.spark.session import get_session
 
         return get_session(
             EngineSettings(

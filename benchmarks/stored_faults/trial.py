@@ -12,14 +12,14 @@ from typing import Any, Literal
 from unittest import mock
 
 from benchmarks.stored_faults.warehouse import Warehouse
-from infra.runtime import execution
-from infra.runtime.stage import run_stage
-from infra.storage.object_store import ObjectStore
-from infra.upkeep.verify.verification import verify_storage
-from planner.errors import StagecoachError
-from planner.expressions import Literal as LiteralValue
-from planner.sql.fragment import render_fragment
-from planner.stages import Stage, StageGraph
+from stagecoach.infra.runtime.stages import attempt as execution
+from stagecoach.infra.runtime.stages.run_stage import run_stage
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.upkeep.verify.verification import verify_storage
+from stagecoach.planner.errors import StagecoachError
+from stagecoach.planner.plan.expressions import Literal as LiteralValue
+from stagecoach.planner.plan.stages import Stage, StageGraph
+from stagecoach.planner.render.fragment import render_fragment
 from tests.contexts import run_stages
 
 TABLE_OF = {

@@ -9,27 +9,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from unittest import mock
 
-from assets.pinned_plans import PinnedPlans
-from assets.project import Query
 from benchmarks.faults.local_runs import FORCED, tasks_here
-from infra.catalog.catalog import load_catalog
-from infra.chunks.table import ChunkTable
-from infra.runtime import schema_check
-from infra.runtime.context import StageContext
-from infra.settings import EngineSettings
-from infra.shuffle.manifest import Manifest
-from infra.storage import layout
-from infra.storage.object_store import ObjectStore, StorageOptions
-from infra.tables.catalog import PlannedTable, PublishedCatalog
-from infra.tables.log import table_log
-from infra.tables.version import TableVersion
-from infra.tables.version_log import VersionLog
-from infra.upkeep.listing import manifest_at
-from planner.catalog import Catalog
-from planner.planning import plan_query
-from planner.stages import StageGraph
+from stagecoach.assets.plans.pinned import PinnedPlans
+from stagecoach.assets.project.queries import Query
+from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.formats.deduplicated.table import ChunkTable
+from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog
+from stagecoach.infra.formats.published.log import table_log
+from stagecoach.infra.formats.published.version import TableVersion
+from stagecoach.infra.formats.version_log import VersionLog
+from stagecoach.infra.publishing.deduplicated_tables import chunk_table
+from stagecoach.infra.runtime.stages import schema_check
+from stagecoach.infra.runtime.stages.run import Run
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
+from stagecoach.infra.upkeep.manifests import manifest_at
+from stagecoach.planner.catalog import Catalog
+from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.planner.planning import plan_query
 from tests.contexts import new_context, run_stages
-from tests.infra.tables.outputs import publish_rows
+from tests.infra.formats.published.outputs import publish_rows
 from tests.security.bit_rot import rows
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Warehouse:
     def chunk_table(self, name: str) -> ChunkTable:
         """A deduplicated table."""
         options = self.settings.storage_options
-        return load_catalog(self.folder / "catalog.yaml", options=options).chunk_table(name)
+        return chunk_table(load_catalog(self.folder / "catalog.yaml", options=options), name)
 
     def published_log(self) -> VersionLog[TableVersion]:
         """The versions of the published table."""
@@ -115,7 +116,7 @@ class Warehouse:
         catalog = cast("Catalog", self.catalog())
         return plans(Query(name="q", sql=_SQL.format(table="published")), catalog)
 
-    def context(self, graph: StageGraph, **changes: Any) -> StageContext:
+    def context(self, graph: StageGraph, **changes: Any) -> Run:
         """A run; nothing that others have computed is reused unless the changes say so."""
         spark = cast("Callable[[], SparkSession]", lambda: self.spark or _NO_SPARK)
         changes = {"fresh": True, "store": self.store, **changes}

@@ -1,19 +1,19 @@
-"""`catalog.yaml` → the planner's catalog.
+"""The catalog file, `catalog.yaml`, as the planner's catalog.
 
-In: a YAML file that says where each table's Parquet files are:
+The file names each table, where it is and in which format:
 
     tables:
       lineitem:
         location: data/tpch/lineitem   # file, folder or glob; beside the YAML file, or s3://
                                        # a folder may hold partition folders such as day=2024-01-31
-        format: parquet                # the default, and the only one
+        format: parquet                # the default
       metrics:
-        kind: deduplicated             # chunks that are appended; see `infra.chunks.declaration`
+        kind: deduplicated             # a format that manages its own files
         location: data/metrics         # a folder of its own
         primary_key: [device, time]
 
-Out: a `FileCatalog`. Loading looks at the YAML only; a table's files are listed and their footers
-read when the table is asked for.
+Loading looks at the YAML only; a table is opened, and read, when it is asked for. What a table's
+format makes of it is behind `stagecoach.infra.formats.protocol`.
 """
 
 from __future__ import annotations
@@ -22,63 +22,36 @@ import difflib
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
-from infra.catalog.files import FileEntry, canonical_location, list_files
-from infra.catalog.footers import FileFooter
-from infra.catalog.partitions import partition_fields
-from infra.catalog.statistics import FooterCache, read_footers, table_info
-from infra.chunks.declaration import DECLARATION_KEYS, KIND, Declaration, read_declaration
-from infra.storage.object_store import StorageOptions
-from infra.storage.stores import open_store
-from infra.yaml_text import load_yaml
-from planner.catalog import TableInfo
-from planner.errors import CatalogError
+from stagecoach.infra.config.yaml_text import load_yaml
+from stagecoach.infra.formats import names
+from stagecoach.infra.formats.protocol import Access, Table, TableSource
+from stagecoach.infra.formats.registry import table_format
+from stagecoach.infra.formats.snapshot import TableState
+from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.infra.storage.table_files import FileEntry, canonical_location
+from stagecoach.planner.catalog import TableInfo
+from stagecoach.planner.errors import CatalogError
 
-# It imports numpy and more, which a catalog without such tables does without.
-if TYPE_CHECKING:
-    from infra.chunks.table import ChunkTable
-
-FORMATS = ("parquet",)
-KINDS = ("files", KIND)
-
-_TABLE_KEYS = ("location", "kind", "format")
-_CHUNK_TABLE_KEYS = ("location", "kind", *DECLARATION_KEYS)
+_TABLE_KEYS = ("location", "kind")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableSource:
-    """Where a table is.
-
-    Attributes:
-        name: Name as the catalog file spells it.
-        location: Canonical location: an absolute path or an `s3://` URL; file, folder or glob.
-        format: File format.
-        declaration: Key and roles of columns of a deduplicated table; None for any other.
-    """
-
-    name: str
-    location: str
-    format: str = "parquet"
-    declaration: Declaration | None = None
-
-
 class FileCatalog:
-    """The tables of a catalog file; implements `planner.catalog.Catalog`.
+    """The tables of a catalog file; implements `stagecoach.planner.catalog.Catalog`.
 
     Safe to use from several threads. What `table` returns stays the same until `refresh`, so one
-    planning sees one state; `read` always looks at the files as they are.
+    planning sees one state; `state` always looks at the files as they are.
 
     Args:
         tables: The tables, in the order of the file.
         origin: The catalog file, for messages.
-        options: How to reach S3.
-        cache: Footers that are known already.
+        options: How to reach storage.
+        cache_path: Where to keep metadata of files between processes; None keeps it in memory.
     """
 
     def __init__(
@@ -87,15 +60,12 @@ class FileCatalog:
         *,
         origin: str,
         options: StorageOptions | None = None,
-        cache: FooterCache | None = None,
+        cache_path: Path | None = None,
     ) -> None:
         self._sources = {table.name.lower(): table for table in tables}
         self._origin = origin
-        self._options = options
-        self._cache = cache if cache is not None else FooterCache()
+        self._access = Access(options or StorageOptions(), cache_path)
         self._tables: dict[str, TableInfo] = {}
-        # What the planner has read of a version a run need not compute again.
-        self._chunk_infos: dict[str, tuple[str, TableInfo]] = {}
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -113,8 +83,13 @@ class FileCatalog:
             return None
         with self._lock:
             if key not in self._tables:
-                self._tables[key] = self.read(name)[0]
+                self._tables[key] = self.state(name).info
             return self._tables[key]
+
+    @property
+    def origin(self) -> str:
+        """The catalog file, for messages."""
+        return self._origin
 
     def table_names(self) -> Sequence[str]:
         """Return all names, in the order of the file."""
@@ -135,80 +110,40 @@ class FileCatalog:
             )
         return source
 
-    def chunk_table(self, name: str) -> ChunkTable:
-        """Return a deduplicated table, to be written or compacted.
+    def open(self, name: str) -> Table:
+        """Return the table, to be read, written or looked after.
 
         Raises:
-            CatalogError: There is no such table, or it is none of that kind.
+            CatalogError: There is no such table.
         """
         source = self.source(name)
-        if source.declaration is None:
-            raise CatalogError(
-                f"table {source.name!r} is not deduplicated; declare it with 'kind: {KIND}' and a "
-                f"'primary_key' in {self._origin}"
-            )
-        options = self._options or StorageOptions()
-        if options.fsync == "commit":
-            # What is appended cannot be computed again as a shuffle can.
-            options = replace(options, fsync="all")
-        from infra.chunks.table import ChunkTable
+        return table_format(source.format).open(source, self._access)
 
-        store = open_store(source.location, options)
-        return ChunkTable(source.name, store, source.declaration)
+    def open_all(self) -> list[Table]:
+        """Return all tables, in the order of the file."""
+        return [self.open(source.name) for source in self._sources.values()]
 
-    def chunk_tables(self) -> list[ChunkTable]:
-        """Return all deduplicated tables, in the order of the file."""
-        names = (s.name for s in self._sources.values() if s.declaration is not None)
-        return [self.chunk_table(name) for name in names]
+    def state(self, name: str, version: int | None = None) -> TableState:
+        """Return the table and its files as they are now, or as they were.
 
-    def read(self, name: str) -> tuple[TableInfo, tuple[FileFooter, ...]]:
-        """Return the table and its files, sorted by URI, as they are now.
-
-        A deduplicated table has no footers: its chunks are in the former.
+        Args:
+            name: Name of the table.
+            version: An older version, where the table's format keeps versions.
 
         Raises:
-            CatalogError: There is no such table, or its files cannot be used.
+            CatalogError: There is no such table or version, or its files cannot be used.
             StorageError: The storage refused.
         """
-        source = self.source(name)
-        if source.declaration is not None:
-            return self._chunk_table_info(name), ()
-        try:
-            files = list_files(source.location, self._options)
-            partitions = partition_fields(source.location, files)
-            footers = read_footers(files, self._options, self._cache)
-            return table_info(source.name, footers, partitions), footers
-        except CatalogError as error:
-            raise CatalogError(f"table {source.name!r}: {error}") from error
-
-    def _chunk_table_info(self, name: str) -> TableInfo:
-        """What the newest version of a deduplicated table tells."""
-        from infra.chunks.view import chunk_table_info
-
-        table = self.chunk_table(name)
-        version = table.read()
-        known = self._chunk_infos.get(name.lower())
-        if known is not None and known[0] == version.token:
-            return known[1]
-        info = chunk_table_info(table.store, version)
-        self._chunk_infos[name.lower()] = version.token, info
-        return info
+        return self.open(name).state(version)
 
     def list_files(self, name: str) -> tuple[FileEntry, ...]:
-        """Return the table's files as they are now, sorted by URI, without opening any.
-
-        Of a deduplicated table one entry stands for all: it changes when rows are appended, and
-        not when they are compacted.
+        """Return what changes when the table's rows change, without opening any file.
 
         Raises:
             CatalogError: There is no such table, or no file of it.
             StorageError: The storage refused.
         """
-        source = self.source(name)
-        if source.declaration is not None:
-            appended = self.chunk_table(name).read().next_sequence
-            return (FileEntry(uri=source.location, num_bytes=0, version=f"{appended}"),)
-        return list_files(source.location, self._options)
+        return self.open(name).entries()
 
     def refresh(self) -> None:
         """Forget what was read of the tables' files."""
@@ -226,8 +161,8 @@ def load_catalog(
 
     Args:
         path: The YAML file.
-        options: How to reach S3.
-        cache_path: Where to keep footers between processes; None keeps them in memory only.
+        options: How to reach storage.
+        cache_path: Where to keep metadata of files between processes; None keeps it in memory.
 
     Raises:
         CatalogError: The file is missing, is not YAML or does not say what a table needs.
@@ -251,8 +186,8 @@ def load_catalog(
                 f"catalog {path}: tables {other!r} and {source.name!r} have the same name "
                 "(case does not matter); rename one"
             )
-    cache = FooterCache(Path(cache_path) if cache_path is not None else None)
-    return FileCatalog(sources, origin=str(path), options=options, cache=cache)
+    cache = Path(cache_path) if cache_path is not None else None
+    return FileCatalog(sources, origin=str(path), options=options, cache_path=cache)
 
 
 def _read_yaml(path: Path) -> object:
@@ -282,35 +217,42 @@ def _table_source(path: Path, name: object, body: object) -> TableSource:
         )
     if not isinstance(body, dict):
         raise CatalogError(f"{place}: expected a mapping with the key 'location', not {body!r}")
-    kind = body.get("kind", KINDS[0])
-    if kind not in KINDS:
+    kinds = (names.FILES, *names.BY_KIND.names)
+    kind = body.get("kind", names.FILES)
+    if kind not in kinds:
         raise CatalogError(
-            f"{place}: kind {kind!r} is not known{_suggestion(str(kind), KINDS)} "
-            f"(known: {', '.join(KINDS)})"
+            f"{place}: kind {kind!r} is not known{_suggestion(str(kind), kinds)} "
+            f"(known: {', '.join(kinds)})"
         )
-    _check_keys(place, body, _CHUNK_TABLE_KEYS if kind == KIND else _TABLE_KEYS)
+    format_name, format_keys = _format(place, body) if kind == names.FILES else (kind, ())
+    found = table_format(format_name)
+    _check_keys(place, body, (*_TABLE_KEYS, *format_keys, *found.keys))
     location = body.get("location")
     if not isinstance(location, str) or not location.strip():
         raise CatalogError(
             f"{place}: 'location' is missing or empty; "
             "give a file, a folder, a glob or an s3:// URL"
         )
-    file_format = body.get("format", FORMATS[0])
-    if file_format not in FORMATS:
-        raise CatalogError(
-            f"{place}: format {file_format!r} is not supported"
-            f"{_suggestion(str(file_format), FORMATS)} (supported: {', '.join(FORMATS)})"
-        )
     try:
         location = canonical_location(location.strip(), path.absolute().parent)
     except CatalogError as error:
         raise CatalogError(f"{place}: {error}") from error
-    if kind != KIND:
-        return TableSource(name=name, location=location, format=file_format)
-    if any(sign in location for sign in "*?["):
+    if found.needs_folder and any(sign in location for sign in "*?["):
         raise CatalogError(f"{place}: 'location' must be one folder of its own, not a pattern")
-    declaration = read_declaration(place, body)
-    return TableSource(name=name, location=location, format="chunks", declaration=declaration)
+    declaration = found.declare(place, body)
+    return TableSource(name=name, location=location, format=format_name, declaration=declaration)
+
+
+def _format(place: str, body: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:
+    """The format of a table of files, and the key that names it."""
+    formats = names.BY_FORMAT.names
+    found = body.get("format", formats[0])
+    if found not in formats:
+        raise CatalogError(
+            f"{place}: format {found!r} is not supported{_suggestion(str(found), formats)} "
+            f"(supported: {', '.join(formats)})"
+        )
+    return found, ("format",)
 
 
 def _check_keys(place: str, body: Mapping[Any, Any], known: Sequence[str]) -> None:

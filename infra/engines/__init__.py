@@ -1,3 +1,3 @@
-"""Engines that run a fragment: in, SQL and its inputs; out, record batches of pinned types."""
+"""Engines, each a folder: they run a fragment and give its rows as record batches."""
 
 from __future__ import annotations

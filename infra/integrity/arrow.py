@@ -8,11 +8,11 @@ all of it, which is the same as a single segment.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from infra.integrity.checksums import pack_segments, unpack_segments
-from infra.integrity.parquet import (
+from stagecoach.infra.integrity.checksums import unpack_segments
+from stagecoach.infra.integrity.parquet import (
     REMOTE_PIECE_BYTES,
     Damage,
     Reader,
@@ -84,13 +84,3 @@ def find_damage(
     for segment in file_segments(num_bytes, checksum, segments):
         if (problem := segment_problem(reader, segment, piece_bytes)) is not None:
             yield Damage(problem, row_group=segment.batch)
-
-
-def compute_segments(
-    reader: Reader, bounds: Collection[int], piece_bytes: int = REMOTE_PIECE_BYTES
-) -> str:
-    """Return the packed segments of a file that end at these offsets, as it is."""
-    pairs = itertools.pairwise((0, *bounds))
-    return pack_segments(
-        (end - start, range_checksum(reader, start, end, piece_bytes)) for start, end in pairs
-    )

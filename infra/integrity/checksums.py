@@ -16,7 +16,7 @@ import binascii
 import bisect
 import functools
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import google_crc32c
@@ -124,11 +124,6 @@ class RunningChecksums:
         if found == len(self._ends) or self._ends[found] != end:
             raise ValueError(f"no piece of the stream ended at byte {end}")
         return self._crcs[found]
-
-
-def range_checksums(checksums: RunningChecksums, ranges: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the checksum of each range."""
-    return [checksums.of_range(start, end) for start, end in ranges]
 
 
 def _shifted(crc: int, num_bytes: int) -> int:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from infra.integrity.errors import DamagedFileError
-from infra.integrity.parquet import Damage, FooterError, column_chunks, read_footer
+from stagecoach.infra.integrity.errors import DamagedFileError
+from stagecoach.infra.integrity.parquet import Damage, FooterError, column_chunks, read_footer
 
 
 def find_undecodable(

@@ -5,7 +5,7 @@ Worker code. The error travels from executors as its arguments, like the others 
 
 from __future__ import annotations
 
-from planner.errors import StagecoachError
+from stagecoach.planner.errors import StagecoachError
 
 
 class DamagedFileError(StagecoachError):

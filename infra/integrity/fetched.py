@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from infra.integrity import arrow, parquet
-from infra.integrity.checksums import unpack_chunks
-from infra.integrity.errors import DamagedFileError
-from infra.integrity.parquet import REMOTE_PIECE_BYTES, ColumnChunk, Reader
-from infra.storage.sized_file import SizedFile
+from stagecoach.infra.integrity import arrow, parquet
+from stagecoach.infra.integrity.checksums import unpack_chunks
+from stagecoach.infra.integrity.errors import DamagedFileError
+from stagecoach.infra.integrity.parquet import REMOTE_PIECE_BYTES, ColumnChunk, Reader
+from stagecoach.infra.storage.sized_file import SizedFile
 
 _KEPT_BATCHES = 2  # the first one, which has the schema, and the one that is read
 

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from infra.engines.errors import InputLostError
-from infra.errors import StorageError
-from infra.integrity import arrow, parquet
-from infra.integrity.checksums import unpack_chunks
-from infra.integrity.errors import DamagedFileError
-from infra.integrity.parquet import LOCAL_PIECE_BYTES, FooterChangedError, FooterError
-from infra.integrity.records import CheckedParts, file_version
+from stagecoach.infra.errors import InputLostError, StorageError
+from stagecoach.infra.integrity import arrow, parquet
+from stagecoach.infra.integrity.checksums import unpack_chunks
+from stagecoach.infra.integrity.errors import DamagedFileError
+from stagecoach.infra.integrity.parquet import LOCAL_PIECE_BYTES, FooterChangedError, FooterError
+from stagecoach.infra.integrity.records import CheckedParts, file_version
 
 
 @dataclass(frozen=True, kw_only=True)

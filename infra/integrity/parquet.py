@@ -16,8 +16,8 @@ import google_crc32c
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from infra.integrity.checksums import pack_chunks, unpack_chunks
-from infra.integrity.pages import PageError, check_pages
+from stagecoach.infra.integrity.checksums import pack_chunks, unpack_chunks
+from stagecoach.infra.integrity.pages import PageError, check_pages
 
 _MAGIC = b"PAR1"
 _TRAILER_BYTES = 8  # length of the footer, and the magic
@@ -192,7 +192,7 @@ def chunk_problem(
 
 def checksum_problem(found: int, expected: int) -> str:
     """Two different checksums as a phrase."""
-    return f"its bytes do not have their checksum ({found:08x} instead of {expected:08x})"
+    return f"checksum mismatch: {found:08x} instead of {expected:08x}"
 
 
 def find_damage(

@@ -1,3 +1,3 @@
-"""Running one stage: in, a stage and the identity of its run; out, a committed manifest."""
+"""Runs stages in the driver: plans their tasks, has them executed and commits what they write."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Broadcast inputs that a worker process has read: in, a commit; out, its batches, without reading.
+"""Keeps broadcast inputs that a worker process has read for its next tasks.
 
 Every task of a stage reads all of a broadcast input, and a Spark worker process runs one task after
 the other, so what it has read (and checked) serves its next tasks. A commit is named by the hash of
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from infra.recent_cache import RecentCache
+from stagecoach.infra.host.recent_cache import RecentCache
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""The commit of a stage: in, its map files; out, the manifest that makes them exist.
+"""Commits a stage: writes the manifest that makes its map files exist.
 
 The index is written first, the manifest last. Commits may race: every attempt's files and every
 index have names of their own, so whichever manifest is there is whole, and the later committer
@@ -15,15 +15,20 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from infra.shuffle import index as index_file
-from infra.shuffle.encoding import plain_schema, schema_hash
-from infra.shuffle.manifest import Manifest, ManifestError, ManifestFile, ManifestVersionError
-from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
-from infra.shuffle.sorted_blocks import SortedBlocks, append_blocks
-from infra.storage import layout
-from infra.storage.object_store import ObjectMissingError, ObjectStore
-from infra.storage.rereads import reread
-from planner.errors import StagecoachError
+from stagecoach.infra.shuffle import index as index_file
+from stagecoach.infra.shuffle.encoding import plain_schema, schema_hash
+from stagecoach.infra.shuffle.manifest import (
+    Manifest,
+    ManifestError,
+    ManifestFile,
+    ManifestVersionError,
+)
+from stagecoach.infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
+from stagecoach.infra.shuffle.sorted_blocks import SortedBlocks, append_blocks
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.infra.storage.rereads import reread
+from stagecoach.planner.errors import StagecoachError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +52,7 @@ def commit_manifest(
     codec: Codec,
     created_at: str,
     metrics: Mapping[str, Any] | None = None,
-    lineage: Mapping[str, str] | None = None,
+    ancestry: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Make the files of a stage exist and return its manifest, or the one committed before.
 
@@ -82,7 +87,7 @@ def commit_manifest(
         index_slices=index.slices,
         blocks=blocks,
         metrics=dict(metrics or {}),
-        lineage=dict(lineage or {}),
+        ancestry=dict(ancestry or {}),
         created_at=created_at,
     )
     return _commit(store, manifest, content)

@@ -1,4 +1,4 @@
-"""Plain Arrow encodings: in, batches as an engine made them; out, as shuffle files hold them.
+"""Brings batches into the plain Arrow encodings that shuffle files hold.
 
 Dictionary and run-end encoding and string views are the engine's choice, and may differ between
 tasks of one stage; a shuffle file has the plain encoding of the same SQL type.
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner.errors import StagecoachError
+from stagecoach.planner.errors import StagecoachError
 
 _FIRST_ROWS = 1024
 """Rows that are brought to plain encodings before it is known how wide they are there."""

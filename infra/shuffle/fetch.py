@@ -1,4 +1,4 @@
-"""Byte ranges of map files: in, the ranges in reading order; out, their bytes, in that order.
+"""Fetches byte ranges of map files, several at a time, in reading order.
 
 Local files are memory maps, read without a copy. The pages that were touched in a map count as
 this process's memory until it ends, so a file is mapped anew every few megabytes. Elsewhere
@@ -16,9 +16,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from infra.storage.object_store import ObjectMissingError, ObjectStore
-from infra.storage.rereads import reread
-from planner.errors import StagecoachError
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.infra.storage.rereads import reread
+from stagecoach.planner.errors import StagecoachError
 
 DEFAULT_MEMORY_BYTES = 128 << 20
 """Bound of the bytes that are on their way to a reader or that it looks at, if none is given."""

@@ -1,4 +1,4 @@
-"""Inputs that the workers of a host read once: in, how one of them reads; out, batches, for all.
+"""Lets the workers of a host read an input once and share it.
 
 Worker code. The worker that comes first reads an input, which is checked as ever, and writes its
 batches as one stream of uncompressed Arrow messages into a folder that the host's workers share.
@@ -25,9 +25,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from infra.shared_files import Draft, SharedFolder, Unfinished, sweep_shared_files
-from infra.shuffle import broadcast_cache
-from infra.shuffle.manifest import Manifest
+from stagecoach.infra.host.shared_files import Draft, SharedFolder, Unfinished, sweep_shared_files
+from stagecoach.infra.shuffle import broadcast_cache
+from stagecoach.infra.shuffle.manifest import Manifest
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""The columnar index of a stage: in, the ranges of its map files; out, one Arrow IPC file.
+"""The columnar index of a stage, an Arrow IPC file that tells where each range lies.
 
 Rows are partition-major and dense (row `p * files + f`), and lie in batches of about a megabyte
 whose byte ranges and checksums the manifest knows, so that a reader of few partitions out of a
@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from infra.shuffle.map_file import PartitionRanges
-from infra.storage.object_store import ObjectStore
-from planner.errors import StagecoachError
+from stagecoach.infra.shuffle.map_file import PartitionRanges
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.planner.errors import StagecoachError
 
 INDEX_SCHEMA = pa.schema(
     [

@@ -1,4 +1,4 @@
-"""Arrow IPC files with checksums: in, record batches; out, messages whose place and CRC are known.
+"""Writes Arrow IPC files whose messages have known places and checksums.
 
 An IPC footer's metadata is fixed before writing, so each batch carries its own in the message:
 `stagecoach: partition=00012;crc32c=89abcdef`, the CRC-32C of the whole message with the eight hex
@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import google_crc32c
 import pyarrow as pa
 
-from infra.shuffle.encoding import Piece
-from infra.shuffle.map_file import Codec
-from infra.shuffle.message_format import MessageFormat
-from infra.shuffle.row_streams import RowSlices, whole
-from infra.storage.object_store import ByteSink
-from planner.errors import StagecoachError
+from stagecoach.infra.shuffle.encoding import Piece
+from stagecoach.infra.shuffle.map_file import Codec
+from stagecoach.infra.shuffle.message_format import MessageFormat
+from stagecoach.infra.shuffle.row_streams import RowSlices, whole
+from stagecoach.infra.storage.object_store import ByteSink
+from stagecoach.planner.errors import StagecoachError
 
 METADATA_KEY = "stagecoach"
 PLACEHOLDER = b"########"

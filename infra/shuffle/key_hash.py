@@ -1,4 +1,4 @@
-"""64-bit hashes of Arrow arrays by SQL value: in, an array; out, one hash per row.
+"""64-bit hashes of Arrow arrays by SQL value.
 
 The canonical forms are listed in `infra.shuffle.partitioner`, which is the public face. Frozen
 with `PARTITIONER_VERSION` 1: nothing here may change a value.
@@ -35,7 +35,10 @@ _BYTE_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], dtype=np.uint64)
 
 
 def mix(values: UInt64Array) -> UInt64Array:
-    """Return `values`, each replaced by MurmurHash3's 64-bit finaliser of it."""
+    """Return `values`, each replaced by MurmurHash3's 64-bit finaliser of it.
+
+    It spreads every input bit over every output bit.
+    """
     # In place: what a new array for each step would cost is more than the arithmetic.
     shifted = values >> _U64(33)
     values ^= shifted
@@ -60,11 +63,6 @@ def combine_first(seed: int, key_hashes: UInt64Array) -> UInt64Array:
     rotated = (seed << 27 | seed >> 37) & _MASK
     key_hashes += _U64(rotated * int(_MIX_1) & _MASK)
     return key_hashes
-
-
-def finalize(hashes: UInt64Array) -> UInt64Array:
-    """Return `hashes` with every input bit spread over every output bit."""
-    return mix(hashes)
 
 
 def hash_array(array: pa.Array) -> UInt64Array:

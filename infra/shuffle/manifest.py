@@ -1,8 +1,8 @@
-"""What a manifest is: in, the facts of a commit or a manifest's text; out, each from the other.
+"""The manifest: the facts of a commit, and its text in storage.
 
 `manifest.json` is small; the byte ranges lie beside it in a columnar index (Arrow IPC,
 partition-major) of which a reader fetches only the slice that it needs. A map file that no manifest
-names does not exist. `infra.shuffle.commit` writes manifests and finds them again.
+names does not exist. `stagecoach.infra.shuffle.commit` writes manifests and finds them again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 import google_crc32c
 import pyarrow as pa
 
-from infra.errors import ShuffleReadError
-from infra.shuffle.index import IndexSlice
-from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
-from infra.shuffle.partitioner import PARTITIONER_VERSION
-from infra.shuffle.sorted_blocks import BlocksSlice
-from infra.storage import layout
-from planner.errors import StagecoachError
+from stagecoach.infra.errors import ShuffleReadError
+from stagecoach.infra.shuffle.index import IndexSlice
+from stagecoach.infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
+from stagecoach.infra.shuffle.partitioner import PARTITIONER_VERSION
+from stagecoach.infra.shuffle.sorted_blocks import BlocksSlice
+from stagecoach.infra.storage import layout
+from stagecoach.planner.errors import StagecoachError
 
 FORMAT_VERSION = 2
 
@@ -102,7 +102,7 @@ class Manifest:
         index_bytes: Size of the index file.
         index_slices: Where the index of which partitions lies, with checksums.
         blocks: Where the blocks of sorted map files lie in the index file; None without.
-        lineage: Contents of all stages upstream that it was computed from, by fingerprint: a
+        ancestry: Contents of all stages upstream that it was computed from, by fingerprint: a
             `content_hash` each. Two inputs that disagree must not be joined.
         metrics: What the run measured; free-form plain data, of which no field may be counted on:
             a manifest of another version may have more of them or fewer.
@@ -125,7 +125,7 @@ class Manifest:
     index_slices: tuple[IndexSlice, ...]
     created_at: str
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    lineage: Mapping[str, str] = field(default_factory=dict)
+    ancestry: Mapping[str, str] = field(default_factory=dict)
     partitioner_version: int = PARTITIONER_VERSION
     blocks: BlocksSlice | None = None
 
@@ -190,7 +190,7 @@ class Manifest:
             },
             "metrics": dict(self.metrics),
             # Left out where there is none: the hash of an older manifest stays what it was.
-            **({"lineage": dict(self.lineage)} if self.lineage else {}),
+            **({"lineage": dict(self.ancestry)} if self.ancestry else {}),
             "created_at": self.created_at,
         }
 
@@ -226,7 +226,7 @@ class Manifest:
             index_slices=tuple(IndexSlice(**part) for part in values["index"]["slices"]),
             blocks=BlocksSlice.from_dict(values["index"].get("blocks")),
             metrics=values["metrics"],
-            lineage=values.get("lineage", {}),
+            ancestry=values.get("lineage", {}),
             created_at=values["created_at"],
         )
 

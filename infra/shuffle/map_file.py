@@ -1,4 +1,4 @@
-"""What a map task reports: in, the numbers that the writer counted; out, plain data for a manifest.
+"""What a map task reports of its file, as plain data for a manifest.
 
 `OutputPartitioning` says how a stage's rows are divided; `MapFile` says where each partition lies
 in the file that one attempt of one task wrote.
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from infra.shuffle.partitioner import MAX_PARTITIONS, PartitionKeyError
-from infra.shuffle.sorted_blocks import SortedBlocks
+from stagecoach.infra.shuffle.partitioner import MAX_PARTITIONS, PartitionKeyError
+from stagecoach.infra.shuffle.sorted_blocks import SortedBlocks
 
 PartitioningKind = Literal["shuffle", "broadcast", "gather"]
 Codec = Literal["none", "lz4", "zstd"]

@@ -1,4 +1,4 @@
-"""IPC messages from streams of rows: in, the bytes of each stream; out, a record batch's message.
+"""Lays out Arrow IPC messages from streams of rows.
 
 Arrow makes the metadata of one batch of a schema, in which other batches differ by numbers only:
 
@@ -17,8 +17,8 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from infra.shuffle.encoding import offset_type, rows_without_columns
-from infra.shuffle.row_streams import Part, RowSlices
+from stagecoach.infra.shuffle.encoding import offset_type, rows_without_columns
+from stagecoach.infra.shuffle.row_streams import Part, RowSlices
 
 _PREFIX = struct.Struct("<Ii")
 _NUMBER = struct.Struct("<q")

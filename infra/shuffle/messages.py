@@ -1,4 +1,4 @@
-"""Decoding of IPC messages: in, the bytes of a range; out, its record batches, checked before.
+"""Decodes IPC messages of a range after checking their checksums.
 
 A small range is checked whole by the checksum in the index. A larger one is read message by
 message: each is checked by the checksum that it carries, and the index has the last word.
@@ -12,8 +12,13 @@ from collections.abc import Iterator
 import google_crc32c
 import pyarrow as pa
 
-from infra.shuffle.fetch import RangeBytes, RangeRequest
-from infra.shuffle.ipc_sink import MessageFormatError, message_checksum, message_seed, read_seal
+from stagecoach.infra.shuffle.fetch import RangeBytes, RangeRequest
+from stagecoach.infra.shuffle.ipc_sink import (
+    MessageFormatError,
+    message_checksum,
+    message_seed,
+    read_seal,
+)
 
 _MAX_METADATA_BYTES = 1 << 20
 _CORRUPT = "corrupt: checksum mismatch"

@@ -1,7 +1,7 @@
-"""The portable hash partitioner: in, key columns of a record batch; out, a partition id per row.
+"""The portable hash partitioner: a partition for each row of a batch.
 
-Version 1 is frozen by the test vectors in `tests/infra/test_partitioner.py`. A change of any value
-needs a new `PARTITIONER_VERSION`, because the two sides of a join must agree across runs.
+Version 1 is frozen by the vectors in `tests/infra/shuffle/test_partitioner.py`. A change of any
+value needs a new `PARTITIONER_VERSION`, because the two sides of a join must agree across runs.
 
 Every value is brought to a canonical form, so that equal SQL values land in the same partition:
 
@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from infra.shuffle.key_hash import combine, combine_first, finalize, hash_array, prepare
-from planner.errors import StagecoachError
+from stagecoach.infra.shuffle.key_hash import combine, combine_first, hash_array, mix, prepare
+from stagecoach.planner.errors import StagecoachError
 
 PARTITIONER_VERSION = 1
 MAX_PARTITIONS = 1 << 16
@@ -63,7 +63,7 @@ def _hash_blocks(
         block = combine_first(_SEED, hash_array(columns[0].slice(start, _BLOCK_ROWS)))
         for column in columns[1:]:
             block = combine(block, hash_array(column.slice(start, _BLOCK_ROWS)))
-        yield start, finalize(block)
+        yield start, mix(block)
 
 
 def partition_ids(

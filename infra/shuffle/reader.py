@@ -1,4 +1,4 @@
-"""Shuffle reads: in, a manifest and a range of partitions; out, their record batches, checked.
+"""Reads ranges of partitions as checked record batches.
 
 Rows come file by file in task order, and inside a file partition by partition, each in the order
 in which its task produced it: the order is a function of the manifest alone. The neighbouring
@@ -19,22 +19,22 @@ from collections.abc import Iterator, Sequence
 import google_crc32c
 import pyarrow as pa
 
-from infra.errors import ShuffleReadError
-from infra.shuffle.commit import load_blocks, load_index
-from infra.shuffle.fetch import (
+from stagecoach.infra.errors import ShuffleReadError
+from stagecoach.infra.shuffle.commit import load_blocks, load_index
+from stagecoach.infra.shuffle.fetch import (
     DEFAULT_MEMORY_BYTES,
     RangeLostError,
     RangeRequest,
     fetch_ranges,
     request_bytes,
 )
-from infra.shuffle.ipc_sink import MessageFormatError
-from infra.shuffle.manifest import Manifest
-from infra.shuffle.messages import RangeDecoder
-from infra.shuffle.sorted_blocks import Block
-from infra.storage import layout
-from infra.storage.object_store import ObjectMissingError, ObjectStore
-from planner.errors import StagecoachError
+from stagecoach.infra.shuffle.ipc_sink import MessageFormatError
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.shuffle.messages import RangeDecoder
+from stagecoach.infra.shuffle.sorted_blocks import Block
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.planner.errors import StagecoachError
 
 WHOLE_RANGE_BYTES = 16 << 20
 """Largest range that is checked at once, in bytes; the reader holds it while it decodes it."""

@@ -1,4 +1,4 @@
-"""The order of rows by their first sort key as numbers: in, a column; out, a rank for each value.
+"""Ranks rows by their first sort key, as numbers that compare alike everywhere.
 
 Worker code. Ranks are integers that compare as Spark sorts: NULLs first or last, NaN above every
 number, `-0.0` like `0.0`, strings and binary by their bytes, the whole turned around for DESC. Keys

@@ -1,9 +1,9 @@
-"""Rows as streams of bytes: in, Arrow columns; out, slices of them that are joined cheaply.
+"""Turns Arrow columns into streams of bytes whose slices are joined cheaply.
 
 A column is one or more streams: its valid bits (a byte each), its values, the lengths and the bytes
 of its texts, and so on through nested types. A range of its rows is a range of bytes in each, so
 the rows of a partition from many chunks are joined without an Arrow object for each slice of each
-column. `infra.shuffle.message_format` makes messages of them.
+column. `stagecoach.infra.shuffle.message_format` makes messages of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from infra.shuffle.encoding import Piece, items_of, offset_type
+from stagecoach.infra.shuffle.encoding import Piece, items_of, offset_type
 
 _Bounds = npt.NDArray[np.int64]
 

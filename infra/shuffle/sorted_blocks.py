@@ -1,4 +1,4 @@
-"""Which rows lie where in a sorted map file: in, its batches as they are written; out, blocks.
+"""Where the blocks of a sorted map file lie, by sort key.
 
 A block is one message of the file, with the ranks of some of its rows (`row_order`), the first and
 the last among them. So whoever wants a range of the sort key reads the blocks that overlap it and
@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import google_crc32c
 
-from infra.shuffle.row_order import RowOrder, has_ranks, ranks
+from stagecoach.infra.shuffle.row_order import RowOrder, has_ranks, ranks
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from infra.storage.object_store import ObjectStore
+    from stagecoach.infra.storage.object_store import ObjectStore
 
 FORMAT_VERSION = 1
 BLOCK_BYTES = 2 << 20

@@ -1,4 +1,4 @@
-"""Rows in partition order: in, chunks of rows and their partition ids; out, rows by partition.
+"""Sorts chunks of rows by partition.
 
 A chunk is sorted by itself, while its values are in the processor's cache. The rows of a partition
 are then small slices of many chunks, which are joined once for what becomes a batch of the file.
@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from arro3.compute import take as take_texts
 
-from infra.shuffle import encoding
-from infra.shuffle.encoding import Piece
-from infra.shuffle.row_streams import GroupedStreams, Part, RowSlices, take_apart
+from stagecoach.infra.shuffle import encoding
+from stagecoach.infra.shuffle.encoding import Piece
+from stagecoach.infra.shuffle.row_streams import GroupedStreams, Part, RowSlices, take_apart
 
 _JOIN_PARTITIONS = 16
 _JOIN_BYTES = 2 << 20

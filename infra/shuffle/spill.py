@@ -1,4 +1,4 @@
-"""Spilled rows of a shuffle writer: in, runs of rows by partition; out, the same rows, from disk.
+"""Spills rows of a shuffle writer to disk and reads them back.
 
 All runs of a writer are one file in a private folder that `close` removes:
 
@@ -22,12 +22,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from infra.process_folders import ProcessFolder
-from infra.shuffle.encoding import Piece
-from infra.shuffle.ipc_sink import MessageEncoder
-from infra.shuffle.map_file import Codec
-from infra.shuffle.row_streams import Part, RowSlices, whole
-from infra.storage.object_store import explain_os_error
+from stagecoach.infra.host.process_folders import ProcessFolder
+from stagecoach.infra.shuffle.encoding import Piece
+from stagecoach.infra.shuffle.ipc_sink import MessageEncoder
+from stagecoach.infra.shuffle.map_file import Codec
+from stagecoach.infra.shuffle.row_streams import Part, RowSlices, whole
+from stagecoach.infra.storage.object_store import explain_os_error
 
 if TYPE_CHECKING:
     import pyarrow as pa

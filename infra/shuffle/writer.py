@@ -1,4 +1,4 @@
-"""`ShuffleWriter`: in, record batches of one task; out, one Arrow IPC file grouped by partition.
+"""`ShuffleWriter`: writes a task's batches as one Arrow IPC file grouped by partition.
 
 The way of a row:
 
@@ -21,19 +21,19 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from infra.shuffle import encoding
-from infra.shuffle.encoding import Piece
-from infra.shuffle.ipc_sink import MapFileSink, message_checksum, message_seed
-from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning, PartitionRanges
-from infra.shuffle.partitioner import check_key_type, partition_ids, partitions_in_turn
-from infra.shuffle.row_order import RowOrder
-from infra.shuffle.row_streams import RowSlices, joined, whole
-from infra.shuffle.sorted_blocks import BLOCK_BYTES, BlockSampler
-from infra.shuffle.sorted_rows import HeldRows, SortedChunk
-from infra.shuffle.spill import SpilledMessage, SpillRuns
-from infra.storage import layout
-from infra.storage.object_store import ObjectStore
-from planner.errors import StagecoachError
+from stagecoach.infra.shuffle import encoding
+from stagecoach.infra.shuffle.encoding import Piece
+from stagecoach.infra.shuffle.ipc_sink import MapFileSink, message_checksum, message_seed
+from stagecoach.infra.shuffle.map_file import Codec, MapFile, OutputPartitioning, PartitionRanges
+from stagecoach.infra.shuffle.partitioner import check_key_type, partition_ids, partitions_in_turn
+from stagecoach.infra.shuffle.row_order import RowOrder
+from stagecoach.infra.shuffle.row_streams import RowSlices, joined, whole
+from stagecoach.infra.shuffle.sorted_blocks import BLOCK_BYTES, BlockSampler
+from stagecoach.infra.shuffle.sorted_rows import HeldRows, SortedChunk
+from stagecoach.infra.shuffle.spill import SpilledMessage, SpillRuns
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.planner.errors import StagecoachError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,3 +1,3 @@
-"""A Spark to run on: in, engine settings; out, a session: of one started here, or of a server."""
+"""Spark sessions: one started here, or one of a Spark Connect server."""
 
 from __future__ import annotations

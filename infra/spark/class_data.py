@@ -1,4 +1,4 @@
-"""Class data of Spark's JVM: in, Java and Spark on this machine; out, options for a faster start.
+"""Archives class data of Spark's JVM, so that the next JVM starts faster.
 
 Most of what a new JVM of Spark does in its first seconds is to read, verify and link some 20,000
 classes from 300 jars. Java can map them from an archive of an earlier JVM instead ("application
@@ -6,7 +6,7 @@ class-data sharing"). The archive lies in this user's cache folder, under a name
 the Java and the jars, and local sessions use it if it is there; without it they start as ever.
 Java itself refuses an archive that does not fit, and then loads the classes from the jars.
 
-It is a program, too, which makes the archive if it is missing: `python -m infra.spark.class_data`
+`python -m stagecoach.infra.spark.class_data` makes the archive if it is missing
 (some 30 seconds, 200 MB). The warm Spark of `stagecoach ui` runs that once in the background; who
 builds an image of a container can run it there.
 """
@@ -27,9 +27,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infra.settings import ENVIRONMENT_PREFIX, EngineSettings
-from infra.spark.connect_conf import TOKEN_VARIABLE, free_port, server_conf, spark_home
-from infra.spark.java import cache_folders, ensure_java, is_private
+from stagecoach.infra.config.settings import ENVIRONMENT_PREFIX, EngineSettings
+from stagecoach.infra.spark.connect_conf import TOKEN_VARIABLE, free_port, server_conf, spark_home
+from stagecoach.infra.spark.java import cache_folders, ensure_java, is_private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -173,7 +173,7 @@ def _record(archive: Path) -> None:
         assert gateway is not None
         _use(session, folder)
         subprocess.run(
-            [sys.executable, "-P", "-m", "infra.runtime.warm_up"],
+            [sys.executable, "-P", "-m", "stagecoach.infra.runtime.stages.warm_up"],
             env={
                 **os.environ,
                 f"{ENVIRONMENT_PREFIX}REMOTE": f"sc://localhost:{port}",

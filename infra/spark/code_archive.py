@@ -14,9 +14,9 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from infra.errors import ConfigError
-from infra.spark.connect_conf import code_digest, code_files
-from infra.spark.java import cache_folders, is_private
+from stagecoach.infra.errors import ConfigError
+from stagecoach.infra.spark.connect_conf import code_digest, code_files
+from stagecoach.infra.spark.java import cache_folders, is_private
 
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 

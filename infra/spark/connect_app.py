@@ -21,7 +21,7 @@ def main() -> None:
     """Start Spark, and with it the service; end with the JVM."""
     from pyspark.sql import SparkSession
 
-    from infra.spark.guard.plan_guard import install_guard
+    from stagecoach.infra.spark.guard.plan_guard import install_guard
 
     jvm = os.getppid()
     session = SparkSession.builder.getOrCreate()

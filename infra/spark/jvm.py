@@ -24,9 +24,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from infra.ending import is_ending
-from infra.engines.errors import StageCanceledError
-from infra.errors import ConfigError
+from stagecoach.infra.errors import ConfigError, StageCanceledError
+from stagecoach.infra.host.ending import is_ending
 
 _KEPT_LINES = 200
 _SHOWN_LINES = 4

@@ -1,4 +1,4 @@
-"""The Spark session: in, engine settings; out, one session a process, classic or Connect.
+"""The Spark session of a process, classic or Connect.
 
 Classic Spark starts in this process, bound to the loopback address when its master is local. A
 Connect server is somebody else's process, so our packages are shipped to it as a zip file, unless
@@ -16,32 +16,30 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-import infra
-import planner
-from infra.errors import ConfigError
-from infra.masking import masked
-from infra.settings import EngineSettings
-from infra.spark.class_data import java_options, share_classes
-from infra.spark.code_archive import code_zip
-from infra.spark.connect_conf import (
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.errors import ConfigError
+from stagecoach.infra.spark.class_data import java_options, share_classes
+from stagecoach.infra.spark.code_archive import code_zip
+from stagecoach.infra.spark.connect_conf import (
     CODE_CONF,
     SLOTS_CONF,
     code_digest,
+    package_root,
     properties_file,
 )
-from infra.spark.connect_server import await_server, is_up
-from infra.spark.java import ensure_java
-from infra.spark.jvm import start_session
-from infra.spark.kept_status import without_ui
-from infra.spark.safe_conf import SAFE_CONF, apply_safe_conf
-from infra.spark.worker_memory import executor_conf
+from stagecoach.infra.spark.connect_server import await_server, is_up
+from stagecoach.infra.spark.java import ensure_java
+from stagecoach.infra.spark.jvm import start_session
+from stagecoach.infra.spark.kept_status import without_ui
+from stagecoach.infra.spark.safe_conf import SAFE_CONF, apply_safe_conf
+from stagecoach.infra.spark.worker_memory import executor_conf
+from stagecoach.infra.storage.masking import masked
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
@@ -283,6 +281,6 @@ def _configuration(settings: EngineSettings) -> dict[str, str]:
 
 def _export_code_path() -> None:
     """Let the Python workers of this machine import our packages from where we did."""
-    folders = [str(Path(package.__path__[0]).parent) for package in (planner, infra)]
+    folders = [str(package_root().parent)]
     present = [f for f in os.environ.get("PYTHONPATH", "").split(os.pathsep) if f]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*folders, *present]))

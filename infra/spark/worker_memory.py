@@ -1,4 +1,4 @@
-"""How Python workers keep memory: in, an environment; out, the same with settings of allocators.
+"""Environment variables that bound the memory which Python workers keep.
 
 What a task frees, it or the next task takes again a moment later. An allocator that gives it back
 to the system in between pays a page fault for each 4 kB: a tenth of the time of a shuffle write,

@@ -1,4 +1,4 @@
-"""fsspec's file system behind a URL: in, the URL and options; out, one that threads may use.
+"""The file system behind a URL, which threads may use.
 
 Worker code. What a file system needs (host, user, organisation, token) is in the URL, in the
 storage option `filesystem_options`, or in fsspec's own configuration. S3 has a module of its own.
@@ -15,9 +15,9 @@ from urllib.parse import unquote
 import fsspec
 from fsspec.config import apply_config
 
-from infra.errors import StorageRefusedError
-from infra.storage import secrets
-from infra.storage.object_store import StorageOptions, redact_url
+from stagecoach.infra.errors import StorageRefusedError
+from stagecoach.infra.storage import secrets
+from stagecoach.infra.storage.object_store import StorageOptions, redact_url
 
 S3_SCHEMES = ("s3", "s3a")
 # Where a folder is no more than the beginning of names, so that none need be made before a write.
@@ -56,7 +56,7 @@ class FileSystems:
         self._of_thread = threading.local()
         self._shared: Any = None
         if self.scheme in S3_SCHEMES:
-            from infra.storage.s3 import s3_filesystem
+            from stagecoach.infra.storage.s3 import s3_filesystem
 
             self._shared = s3_filesystem(options)
             self.root = str(self._class._strip_protocol(url)).rstrip("/")
@@ -87,10 +87,11 @@ class FileSystems:
 
 
 def _class_of(url: str, scheme: str) -> type[Any]:
-    if scheme == "ftp":
-        from infra.storage.ftp import RangedFTPFileSystem
-
-        return RangedFTPFileSystem
+    if scheme == "ftp":  # fsspec's own reads of ranges hang with some servers
+        raise StorageRefusedError(
+            f"cannot open {redact_url(url)}: FTP is not supported; use sftp:// (pip package "
+            "paramiko), s3://, or a local folder"
+        )
     try:
         found: type[Any] = fsspec.get_filesystem_class(scheme)
     except ImportError as error:

@@ -1,14 +1,13 @@
 """`FsspecStore`: an object store over any fsspec file system, above all S3 through s3fs.
 
-In: keys and bytes. Out: objects below the root URL. Nothing is cached: a size or a listing that is
-a minute old would make a lost file look present.
+Nothing is cached: a size or a listing that is a minute old would make a lost file look present.
 """
 
 from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -16,19 +15,19 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
-from infra.errors import StorageError, StorageRefusedError
-from infra.storage.explain import explain_failure
-from infra.storage.filesystems import S3_SCHEMES, FileSystems
-from infra.storage.object_store import (
+from stagecoach.infra.errors import StorageError, StorageRefusedError
+from stagecoach.infra.storage.error_hints import explain_failure
+from stagecoach.infra.storage.filesystems import S3_SCHEMES, FileSystems
+from stagecoach.infra.storage.object_store import (
     ByteSink,
     ObjectMissingError,
     StorageOptions,
     check_key,
     redact_url,
 )
-from infra.storage.rereads import RECENT_WRITES
-from infra.storage.retries import is_passing, is_precondition_failure, retrying
-from infra.storage.sized_file import SizedFile
+from stagecoach.infra.storage.rereads import RECENT_WRITES
+from stagecoach.infra.storage.retries import is_passing, is_precondition_failure, retrying
+from stagecoach.infra.storage.sized_file import SizedFile
 
 logger = logging.getLogger(__name__)
 
@@ -102,14 +101,51 @@ class FsspecStore:
 
         On S3 every read is of the object that this describes, or an `ObjectChangedError`.
         """
-        path = self._path(key)
-        details = self._read("read the size of", key, lambda: self.filesystem.info(path))
+        details = self.describe(key)
         return _RangedFile(_Reader(self, key, details)), details
+
+    def describe(self, key: str) -> dict[str, Any]:
+        """Return what the store says of an object; the names differ from store to store."""
+        path = self._path(key)
+        found: dict[str, Any] = self._read(
+            "read the size of", key, lambda: self.filesystem.info(path)
+        )
+        return found
+
+    def children(self, prefix: str) -> Sequence[dict[str, Any]]:
+        """Return what the store says of everything right below a folder, or of a file itself.
+
+        Raises:
+            ObjectMissingError: There is neither.
+        """
+        start = self._folder(prefix)
+        return self._found(prefix, lambda: self.filesystem.ls(start, detail=True))
+
+    def glob(self, pattern: str) -> Sequence[dict[str, Any]]:
+        """Return what the store says of the files and folders that match a pattern."""
+        path = self._path(pattern)
+        return self._found(pattern, lambda: list(self.filesystem.glob(path, detail=True).values()))
+
+    def key_of(self, details: Mapping[str, Any]) -> str:
+        """Return the key of what `children` or `glob` describe."""
+        return str(details["name"]).rstrip("/").removeprefix(self._filesystems.prefix)
+
+    def read_tail(self, key: str, start: int, end: int, etag: str = "") -> bytes:
+        """Return a range of an object, on S3 under the condition that it has the ETag.
+
+        Raises:
+            ObjectChangedError: It has another ETag.
+        """
+        path = self._path(key)
+        match = {"if_match": etag} if etag and self._is_s3 else {}
+        content: bytes = self._read(
+            "read", key, lambda: self.filesystem.cat_file(path, start=start, end=end, **match)
+        )
+        return content
 
     def size(self, key: str) -> int:
         """Return the size of the object in bytes."""
-        path = self._path(key)
-        return int(self._read("read the size of", key, lambda: self.filesystem.info(path))["size"])
+        return int(self.describe(key)["size"])
 
     def exists(self, key: str) -> bool:
         """Return whether the object exists."""
@@ -217,9 +253,8 @@ class FsspecStore:
 
     def folders(self, prefix: str) -> Sequence[str]:
         """Return the names of the folders right below `prefix`, sorted."""
-        start = self._folder(prefix)
         try:
-            found = self._call("list", prefix, lambda: self.filesystem.ls(start, detail=True))
+            found = self.children(prefix)
         except ObjectMissingError:
             return []
         paths = (item["name"].rstrip("/") for item in found if item["type"] == "directory")
@@ -314,6 +349,22 @@ class FsspecStore:
             if is_passing(error):
                 self._filesystems.forget()  # its connection may be gone
             raise
+
+    def _found(
+        self, prefix: str, look: Callable[[], Sequence[dict[str, Any]]]
+    ) -> Sequence[dict[str, Any]]:
+        """What a listing finds; a bucket that does not exist is nothing found, and no failure."""
+
+        def found() -> Sequence[dict[str, Any]] | None:
+            try:
+                return look()
+            except FileNotFoundError:
+                return None
+
+        listed = self._call("list", prefix, found)
+        if listed is None:
+            raise ObjectMissingError(f"cannot list {self._uri(prefix)}: it does not exist")
+        return listed
 
     def _uri(self, key: str) -> str:
         return self.uri(key) if key else redact_url(self._url)

@@ -1,6 +1,6 @@
 """Every path below the storage root, in one place.
 
-In: fingerprints, run ids, names. Out: keys for `ObjectStore`. No component can escape the root:
+Fingerprints, run ids and names become keys for `ObjectStore`. No component can escape the root:
 each is checked against a whitelist, so a hostile query or partition name is an error, not a path.
 
     shuffle/<hex>/<fingerprint>/<task>-<attempt>.arrow   data of one attempt of one task
@@ -32,7 +32,7 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from infra.errors import StorageError
+from stagecoach.infra.errors import StorageError
 
 SHUFFLE_ROOT = "shuffle"
 RUNS_ROOT = "runs"
@@ -260,7 +260,9 @@ def log_current(folder: str) -> str:
 def chunk_file(name: str) -> str:
     """Return the key of a chunk of a deduplicated table, below the table's own location."""
     if not _CHUNK_FILE.fullmatch(name):
-        raise StorageError(f"{name!r} is not the name of a chunk; see infra.chunks.writer")
+        raise StorageError(
+            f"{name!r} is not the name of a chunk; see stagecoach.infra.formats.deduplicated.writer"
+        )
     return f"{CHUNKS_ROOT}/{name}"
 
 

@@ -1,7 +1,7 @@
 """`LocalStore`: an object store over a local (or shared POSIX) folder.
 
-In: keys and bytes. Out: files below the root, each written to a hidden temporary file beside its
-target and moved there in one step, so that a reader never sees half a file.
+Each object is a file below the root. It is written to a hidden temporary file beside its target and
+moved there in one step, so that a reader never sees half a file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from infra.storage.object_store import ByteSink, StorageOptions, check_key, explain_os_error
+from stagecoach.infra.storage.object_store import (
+    ByteSink,
+    StorageOptions,
+    check_key,
+    explain_os_error,
+)
 
 _TEMPORARY_PREFIX = ".tmp-"
 _CREATE_TRIES = 5

@@ -1,6 +1,6 @@
-"""What a store of objects is: in, the options of a storage root; out, what can be asked of it.
+"""The `ObjectStore` protocol, and the options that reach a storage root.
 
-`infra.storage.stores` opens one.
+`stagecoach.infra.storage.stores` opens one.
 
 Worker code. A store is rebuilt from plain data (`store.to_dict()`), so it travels to Spark tasks;
 its `repr` and its errors never show a secret.
@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from infra.errors import StorageError
-from infra.storage import secrets
+from stagecoach.infra.errors import StorageError
+from stagecoach.infra.storage import secrets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -212,7 +212,7 @@ def check_key(key: str) -> str:
     if "\0" in key or "\\" in key or any(part in ("", ".", "..") for part in key.split("/")):
         raise StorageError(
             f"storage key {key!r} is not a relative path below the root; "
-            "build keys with infra.storage.layout"
+            "build keys with stagecoach.infra.storage.layout"
         )
     return key
 

@@ -17,8 +17,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TypeVar
 
-from infra.storage.object_store import ObjectStore, StorageOptions
-from infra.storage.retries import wait_seconds
+from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
+from stagecoach.infra.storage.retries import wait_seconds
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Which failures of a store pass by themselves, and how long to wait: in, an error; out, a verdict.
+"""Decides which failures of a store pass by themselves, and how long to wait.
 
 Worker code. Passing: time-outs, connections that are refused, reset or cut short, throttling (503
 `SlowDown`, 429) and the server's own errors (5xx). Everything else fails at once: access denied, a
@@ -59,13 +59,12 @@ _PASSING_CLASSES = frozenset(
         "BadHttpMessage",  # of aiohttp: the rest of an earlier body, say, taken for an answer
         "ClientConnectionError",
         "ClientPayloadError",
-        "EOFError",  # of FTP and SSH: the server ended the connection
+        "EOFError",  # of SSH: the server ended the connection
         "FSTimeoutError",
         "HTTPClientError",
         "IncompleteReadError",
         "ResponseParserError",
         "ServerTimeoutError",
-        "error_temp",  # of FTP: an answer 4xx
     )
 )
 _FINAL_CLASSES = frozenset(("SSLError", "ClientSSLError", "ClientConnectorDNSError"))

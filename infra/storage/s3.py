@@ -1,4 +1,4 @@
-"""s3fs within bounds: in, storage options; out, a file system whose every call ends in known time.
+"""s3fs with time-outs, so that every call ends in known time.
 
 Worker code. Three layers could try a request again; here one does, with one deadline for the whole
 operation. The loops of botocore and of s3fs are off: neither is bounded in time (a server that is
@@ -27,9 +27,9 @@ from botocore.configprovider import ConfiguredEndpointProvider
 from fsspec.asyn import sync_wrapper
 from s3fs import S3FileSystem
 
-from infra.errors import StorageError, StorageRefusedError
-from infra.storage.object_store import ObjectChangedError
-from infra.storage.retries import (
+from stagecoach.infra.errors import StorageError, StorageRefusedError
+from stagecoach.infra.storage.object_store import ObjectChangedError
+from stagecoach.infra.storage.retries import (
     NoAnswerError,
     ShortBodyError,
     SlowAnswerError,
@@ -37,10 +37,10 @@ from infra.storage.retries import (
     is_precondition_failure,
     wait_seconds,
 )
-from infra.storage.secrets import redact_urls
+from stagecoach.infra.storage.secrets import redact_urls
 
 if TYPE_CHECKING:
-    from infra.storage.object_store import StorageOptions
+    from stagecoach.infra.storage.object_store import StorageOptions
 
 logger = logging.getLogger(__name__)
 

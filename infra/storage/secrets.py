@@ -1,4 +1,4 @@
-"""Secrets that no text of ours may show: in, a text; out, the text with `***` in their place.
+"""Replaces registered secrets by `***` in texts.
 
 Worker code. Every `StorageOptions` registers its keys here; those in AWS's environment variables
 count as well. Access key ids are no secrets to AWS, but nobody needs them in a message either.

@@ -1,4 +1,4 @@
-"""Opens a storage: in, its root and options; out, an `ObjectStore` over the objects below it.
+"""Opens the `ObjectStore` of a root and its options.
 
 A root is a local folder, `file://…`, `s3://…` or any other fsspec URL. Worker code.
 """
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from infra.errors import StorageError, StorageRefusedError
-from infra.storage.object_store import ObjectStore, StorageOptions, redact_url
+from stagecoach.infra.errors import StorageError, StorageRefusedError
+from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions, redact_url
 
 
 def open_store(
@@ -28,7 +28,7 @@ def open_store(
             it lacks what the file system needs.
     """
     # Imported late: settings open stores, and pyarrow and fsspec cost time to load.
-    from infra.storage.local_store import LocalStore
+    from stagecoach.infra.storage.local_store import LocalStore
 
     if not isinstance(options, StorageOptions):
         options = StorageOptions.from_dict(options or {})
@@ -39,16 +39,16 @@ def open_store(
     if separator and scheme in ("file", "local"):
         return LocalStore(unquote(path), options)
     if "::" in text:
-        from infra.storage.filesystems import is_chained
+        from stagecoach.infra.storage.filesystems import is_chained
 
         if is_chained(text):
             raise StorageRefusedError(
-                f"cannot open {redact_url(text)}: chained URLs are no storage, since a cache or an "
-                "archive would hide what other processes write and lose; give the inner URL"
+                f"cannot open {redact_url(text)}: chained URLs are not supported, since a cache or "
+                "an archive would hide what other processes write and lose; give the inner URL"
             )
     if not separator:
         return LocalStore(text, options)
-    from infra.storage.fsspec_store import FsspecStore
+    from stagecoach.infra.storage.fsspec_store import FsspecStore
 
     return FsspecStore(text, options)
 

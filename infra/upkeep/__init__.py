@@ -1,3 +1,3 @@
-"""Looking after a storage root: in, a store; out, what lies in it, and what gc has removed."""
+"""Looks after a storage root: shows what is in it, collects garbage, verifies checksums."""
 
 from __future__ import annotations

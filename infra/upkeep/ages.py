@@ -1,11 +1,11 @@
-"""Ages as people write them: in, a text; out, a length of time."""
+"""Parses ages as people write them, such as `7d`."""
 
 from __future__ import annotations
 
 import datetime
 import re
 
-from infra.errors import ConfigError
+from stagecoach.infra.errors import ConfigError
 
 _AGE = re.compile(r"(\d+)\s*([smhdw])")
 _AGE_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -19,7 +19,9 @@ def parse_age(text: str) -> datetime.timedelta:
     """
     match = _AGE.fullmatch(text.strip().lower())
     if match is None:
-        raise ConfigError(f"'{text}' is no age; give a number and s, m, h, d or w, such as 7d")
+        raise ConfigError(
+            f"'{text}' is not a valid age; give a number and s, m, h, d or w, such as 7d"
+        )
     try:
         return datetime.timedelta(**{_AGE_UNITS[match[2]]: int(match[1])})
     except OverflowError:

@@ -1,10 +1,10 @@
-"""Garbage collection: in, a store and an age; out, what was removed and what was kept.
+"""Garbage collection: removes what nothing needs and is older than a given age.
 
 Removed: files that no manifest names (orphans of failed attempts), uploads that were never ended,
 committed shuffles that have expired or are marked as lost, folders of runs that are over, plans and
 analyses of plans (`infra.upkeep.plans`), and versions of published tables beyond those that are
-kept (`infra.tables.expiry`). Kept, whatever its age: what a run of the last `older_than` or a run
-in progress has pinned, and what was written since the oldest run in progress began.
+kept (`formats.published.expiry`). Kept, whatever its age: what a run of the last `older_than` or a
+run in progress has pinned, and what was written since the oldest run in progress began.
 
 It decides by the times that the store gives its objects, and takes the present moment from the same
 clock, so the clock of this machine may be wrong. Of a shuffle the manifest goes first: a collection
@@ -27,19 +27,20 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from infra.shuffle.manifest import Manifest
-from infra.storage import layout
-from infra.storage.object_store import ObjectMissingError, ObjectStore
-from infra.tables.expiry import ExpiredVersions, StoredObject, find_expired, without_pinned
-from infra.upkeep.listing import list_objects, manifest_at, parse_manifest, store_now
-from infra.upkeep.plans import (
+from stagecoach.infra.formats.published.expiry import ExpiredVersions, find_expired, without_pinned
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.listing import StoredObject, list_objects, store_now
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.infra.storage.uploads import Upload, abort_uploads, find_uploads
+from stagecoach.infra.upkeep.manifests import manifest_at, parse_manifest
+from stagecoach.infra.upkeep.plans import (
     ExpiredPlan,
     find_expired_analyses,
     find_expired_plans,
     without_needed,
 )
-from infra.upkeep.run_needs import ExpiredRun, RunNeeds, Runs
-from infra.upkeep.uploads import Upload, abort_uploads, find_uploads
+from stagecoach.infra.upkeep.run_needs import ExpiredRun, RunNeeds, Runs
 
 log = logging.getLogger(__name__)
 

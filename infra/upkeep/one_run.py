@@ -9,12 +9,12 @@ from __future__ import annotations
 import datetime
 import uuid
 
-from infra.errors import ConfigError
-from infra.storage import layout
-from infra.storage.object_store import ObjectStore
-from infra.upkeep.gc import GcReport, pinned_shuffles, remove_found
-from infra.upkeep.listing import store_now
-from infra.upkeep.run_needs import Runs
+from stagecoach.infra.errors import ConfigError
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.listing import store_now
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.upkeep.gc import GcReport, pinned_shuffles, remove_found
+from stagecoach.infra.upkeep.run_needs import Runs
 
 _ALWAYS = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 

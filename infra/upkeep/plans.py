@@ -1,4 +1,4 @@
-"""Plans that queries keep, and Spark's analyses of plans: in, a store; out, which of them may go.
+"""Decides which plans of queries, and which of Spark's analyses of them, gc may remove.
 
 Kept, whatever their age: the newest plan and the newest analysis of each query, those of a plan
 that a run has pinned (`StagePointer.plan`), and what was written since the oldest run in progress
@@ -20,12 +20,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from infra.storage import layout
-from infra.storage.object_store import ObjectMissingError, ObjectStore
-from infra.tables.expiry import StoredObject
-from infra.upkeep.listing import list_objects
-from planner.errors import GraphFormatError
-from planner.serde import load_graph
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.listing import StoredObject, list_objects
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.planner.errors import GraphFormatError
+from stagecoach.planner.plan.serde import load_graph
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What runs need of a storage root: in, their folders; out, what they have pinned and who is over.
+"""Finds out what runs need of a storage root: what they have pinned, and which are over.
 
 A run works in a folder, and so do its re-executions. It needs the shuffles that its pointers name
 and the files of its snapshot; while it is in progress also whatever was written since it began.
@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from infra.errors import StorageError
-from infra.runtime.run_marks import BEGUN, ENDED, is_known_dead
-from infra.storage import layout
-from infra.storage.object_store import ObjectMissingError, ObjectStore
-from infra.tables.expiry import StoredObject, snapshot_uris
-from infra.upkeep.listing import list_objects
+from stagecoach.infra.errors import StorageError
+from stagecoach.infra.formats.published.expiry import snapshot_uris
+from stagecoach.infra.runtime.records.run_marks import BEGUN, ENDED, is_known_dead
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.listing import StoredObject, list_objects
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 
 LIVE_RUN = datetime.timedelta(hours=24)
 """How long a run may be silent before it counts as dead, where its lock does not tell."""

@@ -1,4 +1,4 @@
-"""What a storage root holds: in, a store; out, objects and bytes by query and stage.
+"""Counts what a storage root holds: objects and bytes by query and stage.
 
 For people; it lists the store and reads every manifest.
 """
@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from infra.storage import layout
-from infra.storage.object_store import ObjectStore
-from infra.tables.expiry import StoredObject
-from infra.upkeep.listing import list_objects, manifest_at
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.listing import StoredObject, list_objects
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.upkeep.manifests import manifest_at
 
 _MANIFEST = "/manifest.json"
 _REQUESTS = 16

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.aggregates.function import AggregateFunction, Args, State
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import (
+from stagecoach.planner.aggregates.function import AggregateFunction, Args, State
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.plan.expressions import (
     AggregateCall,
     Column,
     Expression,
@@ -15,7 +15,7 @@ from planner.expressions import (
     cast,
     conjoin,
 )
-from planner.types import (
+from stagecoach.planner.types import (
     BIGINT,
     BOOLEAN,
     DAY_TIME_INTERVAL,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from planner.aggregates.function import AggregateFunction, Args
-from planner.coercion import as_int, as_string
-from planner.errors import AnalysisError
-from planner.expressions import AggregateCall, Literal
-from planner.functions.constant_arguments import require_constant
-from planner.functions.nested_rules import has_kind
-from planner.types import BINARY, INT, NULL, STRING, DataType, array_of
+from stagecoach.planner.aggregates.function import AggregateFunction, Args
+from stagecoach.planner.errors import AnalysisError
+from stagecoach.planner.functions.constant_arguments import require_constant
+from stagecoach.planner.functions.nested_rules import has_kind
+from stagecoach.planner.plan.coercion import as_int, as_string
+from stagecoach.planner.plan.expressions import AggregateCall, Literal
+from stagecoach.planner.types import BINARY, INT, NULL, STRING, DataType, array_of
 
 
 def _first(args: Args) -> DataType:
@@ -26,7 +26,7 @@ def _counted(args: Args) -> Args:
 
 def _set(args: Args) -> Args:
     if has_kind(args[0].dtype, "map"):
-        raise AnalysisError(f"a set of {args[0].dtype}: maps are not equal to each other")
+        raise AnalysisError(f"a set of {args[0].dtype}: maps cannot be compared")
     return args
 
 
@@ -94,7 +94,7 @@ def _strings(args: Args) -> Args:
     if args[0].dtype == BINARY:
         if any(a.dtype not in (BINARY, NULL) for a in args[1:]):
             raise AnalysisError(
-                f"listagg of binaries is delimited by a binary, not {args[1].dtype}"
+                f"the delimiter of a listagg of binaries must be a binary, not {args[1].dtype}"
             )
         return args
     delimiter = args[1] if len(args) > 1 else Literal(STRING, "")

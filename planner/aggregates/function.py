@@ -1,8 +1,8 @@
-"""One row of the registry of aggregate functions, and how each splits into a partial and a final one.
+"""The definition of an aggregate function: types, states, and spelling per engine.
 
-In: a canonical name and typed arguments. Out: the result type, both engines' spelling, and for
-aggregates that can be computed in two steps their states. The rules of `planner.functions` hold: no
-DuckDB spelling without the test that proves it.
+An aggregate that can be computed in two steps says what its partial states are and how they are
+merged, so that the exchange pass can move states instead of rows. As with scalar functions, a
+DuckDB spelling needs a differential test that proves it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.expressions import AggregateCall, Column, Expression
-from planner.types import DataType
+from stagecoach.planner.plan.expressions import AggregateCall, Column, Expression
+from stagecoach.planner.types import DataType
 
 Args = tuple[Expression, ...]
 

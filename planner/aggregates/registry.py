@@ -1,14 +1,11 @@
-"""The registry of aggregate functions, as one table.
-
-In: a canonical name and typed arguments. Out: calls with their result type.
-"""
+"""The registry of aggregate functions, and typed calls of them."""
 
 from __future__ import annotations
 
-from planner.aggregates import basic, collecting, statistics
-from planner.aggregates.function import AggregateFunction, Args
-from planner.errors import AnalysisError, UnsupportedSqlError, wrong_count
-from planner.expressions import (
+from stagecoach.planner.aggregates import basic, collecting, statistics
+from stagecoach.planner.aggregates.function import AggregateFunction, Args
+from stagecoach.planner.errors import UnsupportedSqlError, check_count
+from stagecoach.planner.plan.expressions import (
     AggregateCall,
     Expression,
 )
@@ -48,9 +45,7 @@ def make_aggregate(
     function = AGGREGATES.get(name)
     if function is None:
         raise UnsupportedSqlError(f"aggregate '{name}' is not known to the planner")
-    fewest, most = function.arity
-    if not fewest <= len(args) <= most:
-        raise AnalysisError(f"aggregate '{name}' {wrong_count(function.arity, len(args))}")
+    check_count(f"aggregate '{name}'", function.arity, len(args))
     coerced = function.coerce(args)
     if name in ("min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "collect_set"):
         distinct = False  # equal rows change nothing

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from planner.aggregates.function import AggregateFunction, Args
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import AggregateCall, Call, Cast, Expression, Literal, cast
-from planner.functions.constant_arguments import require_accuracy, require_shares
-from planner.types import BIGINT, DOUBLE, NULL, STRING, DataType, array_of
+from stagecoach.planner.aggregates.function import AggregateFunction, Args
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions.constant_arguments import require_accuracy, require_shares
+from stagecoach.planner.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, cast
+from stagecoach.planner.types import BIGINT, DOUBLE, NULL, STRING, DataType, array_of
 
 
 def _fixed(dtype: DataType) -> Callable[[Args], DataType]:
@@ -103,14 +103,16 @@ def _shared(args: Args) -> Args:
     """A value and its percentages, and for `percentile` how often the value counts."""
     require_shares(args[1], "a percentile")
     if len(args) == 3 and not (args[2].dtype.is_integral or args[2].dtype == NULL):
-        raise AnalysisError(f"a percentile counts values by a whole number, not {args[2].dtype}")
+        raise AnalysisError(
+            f"the frequency of a percentile must be a whole number, not {args[2].dtype}"
+        )
     return (*_doubles(args[:1]), *args[1:])
 
 
 def _deterministic(args: Args) -> Args:
     for flag in args[1:]:
         if not isinstance(flag, Literal) or not isinstance(flag.value, bool):
-            raise AnalysisError("the second argument of 'mode' is true or false")
+            raise AnalysisError("the second argument of 'mode' must be true or false")
     return args
 
 
@@ -127,7 +129,7 @@ def _estimated(args: Args) -> Args:
             share = deviation.value
         if share is None or not 0 < float(share) <= _MAX_DEVIATION:
             raise AnalysisError(
-                f"the deviation of approx_count_distinct is a constant such as 0.05, up to {_MAX_DEVIATION}"
+                f"the deviation of approx_count_distinct must be a constant such as 0.05, up to {_MAX_DEVIATION}"
             )
     return args
 
@@ -153,7 +155,7 @@ def shares(node: Expression) -> tuple[float, ...] | None:
             return None
         value = float(item.value)
         if not 0 <= value <= 1:
-            raise AnalysisError(f"a percentage is from 0 to 1, not {value}")
+            raise AnalysisError(f"a percentage must be from 0 to 1, not {value}")
         values.append(value)
     return tuple(values)
 

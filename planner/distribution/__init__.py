@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from planner.distribution.distribute import distribute as distribute
-from planner.distribution.distribute import distribute_shared as distribute_shared
-from planner.distribution.distribute import fits_one_task as fits_one_task
+from stagecoach.planner.distribution.distribute import distribute as distribute
+from stagecoach.planner.distribution.distribute import distribute_shared as distribute_shared
+from stagecoach.planner.distribution.distribute import fits_one_task as fits_one_task

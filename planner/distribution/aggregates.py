@@ -1,15 +1,12 @@
-"""Aggregates over many tasks.
-
-In: an aggregate that is right on one task. Out: the same, split in two where it can be.
-"""
+"""Distribute aggregates: split each in two where it can be merged, else move its rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from planner.aggregates import AGGREGATES, splits
-from planner.distribution.delivered import (
+from stagecoach.planner.aggregates import AGGREGATES, splits
+from stagecoach.planner.distribution.delivered import (
     SINGLE,
     Distributed,
     Distribution,
@@ -17,24 +14,24 @@ from planner.distribution.delivered import (
     key_sets,
     renamed,
 )
-from planner.distribution.exchanges import Exchanges
-from planner.distribution.partition_keys import PartitionWishes
-from planner.distribution.reasons import (
+from stagecoach.planner.distribution.exchanges import Exchanges
+from stagecoach.planner.distribution.partition_keys import PartitionWishes
+from stagecoach.planner.distribution.reasons import (
     group_reason,
 )
-from planner.distribution.share_sets import MAX_SHARE, share_sets
-from planner.errors import InternalPlanError
-from planner.expressions import TRUE, AggregateCall, Column, ColumnRef, Expression
-from planner.logical import NamedExpression
-from planner.physical import (
+from stagecoach.planner.distribution.share_sets import MAX_SHARE, share_sets
+from stagecoach.planner.errors import InternalPlanError
+from stagecoach.planner.plan.expressions import TRUE, AggregateCall, Column, ColumnRef, Expression
+from stagecoach.planner.plan.logical import NamedExpression
+from stagecoach.planner.plan.physical import (
     AggregateExec,
     AggregateMode,
     ExpandExec,
     PhysicalPlan,
     ProjectionExec,
 )
-from planner.tree import walk
-from planner.types import BOOLEAN
+from stagecoach.planner.tree import walk
+from stagecoach.planner.types import BOOLEAN
 
 Visit = Callable[[PhysicalPlan], Distributed]
 
@@ -82,7 +79,7 @@ class AggregateDistributor:
         partial_groups = tuple((k, e) for k, (_, e) in zip(keys, plan.groups, strict=True))
         first = AggregateExec(child, "partial", partial_groups, tuple(states))
         first = self._over_groups(first, plan)
-        self._exchanges.lowering.note_size(first, plan)
+        self._exchanges.sizes.note_size(first, plan)
         return self._above_exchange(first, keys, plan, "final", merges)
 
     def _over_groups(self, first: AggregateExec, plan: AggregateExec) -> AggregateExec:
@@ -90,8 +87,8 @@ class AggregateDistributor:
         if not isinstance(first.child, ExpandExec):
             return first
         rows, groups = (
-            self._exchanges.lowering.size(first.child.child)[0],
-            self._exchanges.lowering.size(plan)[0],
+            self._exchanges.sizes.size(first.child.child)[0],
+            self._exchanges.sizes.size(plan)[0],
         )
         if groups > MAX_SHARE * rows:
             return first
@@ -102,7 +99,7 @@ class AggregateDistributor:
         for node in walk(root):
             if node is first.child.child:
                 break
-            self._exchanges.lowering.note_size(node, plan)
+            self._exchanges.sizes.note_size(node, plan)
         return shared
 
     def _whole_groups(self, plan: AggregateExec, child: PhysicalPlan) -> Distributed:
@@ -134,7 +131,7 @@ class AggregateDistributor:
             below = AggregateExec(child, "partial", tuple(items), ())
         else:
             below = ProjectionExec(child, tuple(items))
-        self._exchanges.lowering.note_size(below, child)
+        self._exchanges.sizes.note_size(below, child)
         return self._above_exchange(below, keys, plan, "single", aggregates)
 
     def _above_exchange(

@@ -1,31 +1,31 @@
-"""Runtime filters for more keys than a list should have: in, a join's sides; out, a Bloom filter.
+"""Add runtime filters for joins with too many keys for a list.
 
     source ─▶ keys ─▶ filter of each task ─▶ gather ─▶ their union, one row ─▶ broadcast ─▶ probe
 
-The filter is two stages of their own, declared and always awaited; the filtered stage drops rows
-right before it shuffles them. As Spark's `InjectRuntimeFilter`, which merges and reads its filter
-likewise.
+The Bloom filter takes two stages, which are declared and always awaited. The filtered stage drops
+rows just before it shuffles them. Spark's `InjectRuntimeFilter` merges and reads its filter in the
+same way.
 """
 
 from __future__ import annotations
 
 import math
 
-from planner.distribution.exchanges import Exchanges
-from planner.distribution.reasons import BLOOM_PARTS, bloom_reason
-from planner.estimates import default_width
-from planner.logical import NamedExpression
-from planner.physical import (
+from stagecoach.planner.distribution.exchanges import Exchanges
+from stagecoach.planner.distribution.reasons import BLOOM_PARTS, bloom_reason
+from stagecoach.planner.estimates import default_width
+from stagecoach.planner.plan.logical import NamedExpression
+from stagecoach.planner.plan.physical import (
     BloomBuildExec,
     BloomProbeExec,
     ExchangeExec,
     PhysicalPlan,
     ProjectionExec,
 )
-from planner.types import BINARY
+from stagecoach.planner.types import BINARY
 
 BITS_PER_KEY = 12
-"""About 1.1 % of the keys that a filter does not have pass (`infra.engines.bloom`)."""
+"""About 1.1 % of the keys that a filter does not have pass (`stagecoach.infra.worker.bloom`)."""
 
 MAX_SHARE = 0.5
 """A filter that keeps more than half of the rows costs more than it saves."""
@@ -40,7 +40,7 @@ def list_fits(exchanges: Exchanges, source: PhysicalPlan, keys: tuple[int, ...])
     """Whether a list of a source's keys is small enough to be read by every task."""
     options = exchanges.context.options
     dtypes = {c.id: c.dtype for c in source.columns}
-    rows, _ = exchanges.lowering.size(source)
+    rows, _ = exchanges.sizes.size(source)
     num_bytes = rows * (1 + sum(default_width(dtypes[k]) for k in keys))
     return num_bytes <= min(options.key_list_bytes, options.broadcast_bytes)
 
@@ -67,7 +67,7 @@ def bloom_pays(
         filtered_bytes: Of the other side.
     """
     options = exchanges.context.options
-    rows, source_bytes = exchanges.lowering.size(source)
+    rows, source_bytes = exchanges.sizes.size(source)
     filter_bytes = bloom_words(rows) * _WORD_BYTES
     saved = filtered_bytes * (1.0 - share)
     return (
@@ -89,17 +89,17 @@ def bloom_probe(
     share: float,
 ) -> PhysicalPlan:
     """The rows of a side whose keys may be among those of a source, to be shuffled."""
-    lowering, context = exchanges.lowering, exchanges.context
+    sizes, context = exchanges.sizes, exchanges.context
     known = {c.id: c for c in source.columns}
-    num_words = bloom_words(lowering.size(source)[0])
+    num_words = bloom_words(sizes.size(source)[0])
     items: tuple[NamedExpression, ...] = tuple(
         (context.column(known[k].name, known[k].dtype), known[k].ref) for k in source_keys
     )
-    listed = lowering.note_size(ProjectionExec(source, items), source)
+    listed = sizes.note_size(ProjectionExec(source, items), source)
     columns = tuple((context.column("bloom", BINARY),) for _ in range(2))
 
     def one_filter(plan: PhysicalPlan) -> PhysicalPlan:
-        return lowering.set_size(plan, 1.0, num_words * _WORD_BYTES)
+        return sizes.set_size(plan, 1.0, num_words * _WORD_BYTES)
 
     partial = BloomBuildExec(listed, tuple(c.ref for c, _ in items), columns[0], num_words)
     gathered = ExchangeExec(one_filter(partial), "gather", reason=BLOOM_PARTS)
@@ -109,5 +109,5 @@ def bloom_probe(
     sent = one_filter(ExchangeExec(one_filter(merged), "broadcast", reason=reason))
     mine = {c.id: c for c in side.columns}
     probe = BloomProbeExec(side, sent, tuple(mine[k].ref for k in keys), num_words)
-    rows, num_bytes = lowering.size(side)
-    return lowering.set_size(probe, rows * share, num_bytes * share)
+    rows, num_bytes = sizes.size(side)
+    return sizes.set_size(probe, rows * share, num_bytes * share)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
-from planner.expressions import ColumnRef
-from planner.logical import NamedExpression
-from planner.physical import (
+from stagecoach.planner.plan.expressions import ColumnRef
+from stagecoach.planner.plan.logical import NamedExpression
+from stagecoach.planner.plan.physical import (
     ExpandExec,
     HashJoinExec,
     PhysicalPlan,

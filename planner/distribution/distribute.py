@@ -1,16 +1,17 @@
-"""Adds exchanges where the partitioning that an operator needs is not the one it is given.
+"""Add exchanges where an operator needs another partitioning than its input has.
 
-In: a physical plan that is right on one task. Out: the same operators, with `ExchangeExec` nodes,
-aggregates split in two and local sorts or limits added, so that it is right on many tasks.
+The plan that comes in is right on one task. Exchanges, split aggregates, and local sorts and limits
+make it right on many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-from planner.distribution.aggregates import AggregateDistributor
-from planner.distribution.delivered import (
+from stagecoach.planner.distribution.aggregates import AggregateDistributor
+from stagecoach.planner.distribution.delivered import (
     ANY,
     SINGLE,
     Distributed,
@@ -19,18 +20,18 @@ from planner.distribution.delivered import (
     key_sets,
     projected,
 )
-from planner.distribution.exchanges import Exchanges, read_whole
-from planner.distribution.joins import JoinDistributor
-from planner.distribution.partition_keys import PartitionWishes
-from planner.distribution.reasons import (
+from stagecoach.planner.distribution.exchanges import Exchanges, read_whole
+from stagecoach.planner.distribution.joins import JoinDistributor
+from stagecoach.planner.distribution.partition_keys import PartitionWishes
+from stagecoach.planner.distribution.reasons import (
     SHARED,
     WHOLE_INPUT,
     limit_reason,
     order_reason,
 )
-from planner.distribution.repartition import asks_for_tasks, repartition
-from planner.distribution.share_exchanges import share_exchanges
-from planner.distribution.windows import (
+from stagecoach.planner.distribution.repartition import asks_for_tasks, repartition
+from stagecoach.planner.distribution.share_exchanges import share_exchanges
+from stagecoach.planner.distribution.windows import (
     limited,
     next_window,
     rank_limit,
@@ -38,13 +39,12 @@ from planner.distribution.windows import (
     window_chain,
     window_reason,
 )
-from planner.errors import InternalPlanError
-from planner.expressions import Column
-from planner.lower import Lowering
-from planner.optimizer.context import RuleContext
-from planner.physical import (
+from stagecoach.planner.errors import InternalPlanError
+from stagecoach.planner.lowering.sizes import PlanSizes
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.expressions import Column
+from stagecoach.planner.plan.physical import (
     AggregateExec,
-    DedupScanExec,
     ExchangeExec,
     ExpandExec,
     FilterExec,
@@ -64,13 +64,13 @@ from planner.physical import (
     ValuesExec,
     WindowExec,
 )
-from planner.scan_filters import conjuncts_above
-from planner.tree import walk
+from stagecoach.planner.pruning.scan_filters import conjuncts_above
+from stagecoach.planner.tree import walk
 
 
 def distribute(
     plan: PhysicalPlan,
-    lowering: Lowering,
+    sizes: PlanSizes,
     context: RuleContext,
     *,
     one_task: bool | None = None,
@@ -79,26 +79,26 @@ def distribute(
 
     Args:
         plan: The plan of a query, or that of a shared subplan.
-        lowering: Knows the sizes of operators.
+        sizes: Knows the sizes of operators.
         context: Options and estimates.
         one_task: Whether one task reads and computes everything, so that the plan is left as it is;
             `fits_one_task` of this plan alone by default.
     """
     if fits_one_task((plan,), context) if one_task is None else one_task:
-        return read_whole(plan, lowering)
-    distributed = _Distributor(plan, lowering, context).visit(plan)[0]
-    return share_exchanges(distributed, lowering.note_size)
+        return read_whole(plan, sizes)
+    distributed = _Distributor(plan, sizes, context).visit(plan)[0]
+    return share_exchanges(distributed, sizes.note_size)
 
 
 def distribute_shared(
-    plan: PhysicalPlan, lowering: Lowering, context: RuleContext, *, one_task: bool
+    plan: PhysicalPlan, sizes: PlanSizes, context: RuleContext, *, one_task: bool
 ) -> ExchangeExec:
     """A shared subplan with exchanges, and above it the one through which all places read it.
 
     Its rows are dealt out in turn, since every place may need them by other keys.
     """
-    new = distribute(plan, lowering, context, one_task=one_task)
-    exchanges = Exchanges(lowering, context)
+    new = distribute(plan, sizes, context, one_task=one_task)
+    exchanges = Exchanges(sizes, context)
     if one_task:
         return exchanges.gather(new, SHARED)
     return exchanges.shuffle(new, (), exchanges.partitions(new), SHARED)
@@ -111,10 +111,9 @@ def fits_one_task(plans: Sequence[PhysicalPlan], context: RuleContext) -> bool:
     """
     options = context.options
     scans = [
-        # Only for deduplicated tables do predicates tell what is read: finding them takes a walk.
-        (node, conjuncts_above(plan, node) if isinstance(node, DedupScanExec) else ())
+        (node, partial(conjuncts_above, plan, node))
         for plan in plans
-        for node in {id(n): n for n in walk(plan) if isinstance(n, ScanExec)}.values()
+        for node in dict.fromkeys(n for n in walk(plan) if isinstance(n, ScanExec))
         if not isinstance(node, SharedScanExec)
     ]
     small = context.estimator.scan_bytes(scans) < options.single_task_bytes
@@ -124,18 +123,18 @@ def fits_one_task(plans: Sequence[PhysicalPlan], context: RuleContext) -> bool:
 
 
 class _Distributor:
-    def __init__(self, plan: PhysicalPlan, lowering: Lowering, context: RuleContext) -> None:
-        self._lowering = lowering
+    def __init__(self, plan: PhysicalPlan, sizes: PlanSizes, context: RuleContext) -> None:
+        self._sizes = sizes
         self._context = context
-        self._exchanges = Exchanges(lowering, context)
-        wishes = PartitionWishes(plan, lowering.distinct)
+        self._exchanges = Exchanges(sizes, context)
+        wishes = PartitionWishes(plan, sizes.distinct)
         self._aggregates = AggregateDistributor(self._exchanges, wishes, self.visit)
         self._joins = JoinDistributor(self._exchanges, wishes, self.visit)
 
     def visit(self, plan: PhysicalPlan) -> Distributed:
         new, delivered = self._visit(plan)
         if new is not plan:
-            self._lowering.note_size(new, plan)
+            self._sizes.note_size(new, plan)
         return new, delivered
 
     def _visit(self, plan: PhysicalPlan) -> Distributed:
@@ -191,10 +190,10 @@ class _Distributor:
                 limit = rank_limit(above.predicate, window) if above and not waiting else None
                 if limit is not None:
                     child, kept = limited(child, limit, self._context)
-                    self._lowering.note_size(kept, above or kept)
+                    self._sizes.note_size(kept, above or kept)
                 reason = window_reason(choice.keys, window, limit and limit[1])
                 child, delivered = self._exchange_windows(child, choice.keys, reason)
-            child = self._lowering.note_size(replace(window, child=child), child)
+            child = self._sizes.note_size(replace(window, child=child), child)
         return restored(child, plan.columns), delivered
 
     def _exchange_windows(
@@ -210,7 +209,7 @@ class _Distributor:
 
     def _sort(self, plan: SortExec) -> Distributed:
         child, delivered = self.visit(plan.child)
-        local = self._lowering.note_size(replace(plan, child=child), plan)
+        local = self._sizes.note_size(replace(plan, child=child), plan)
         if delivered.kind == "single":
             return local, SINGLE
         gathered = self._exchanges.gather(local, order_reason(plan.fetch))
@@ -222,7 +221,7 @@ class _Distributor:
             return replace(plan, child=child), SINGLE
         if plan.limit is not None:
             local = LimitExec(child, plan.limit + plan.offset)
-            child = self._lowering.note_size(local, plan)
+            child = self._sizes.note_size(local, plan)
         gathered = self._exchanges.gather(child, limit_reason(plan.limit, plan.offset))
         return LimitExec(gathered, plan.limit, plan.offset), SINGLE
 

@@ -1,43 +1,40 @@
-"""New exchanges, of the right number of partitions.
-
-In: a child and why it must move. Out: the exchange, its size noted.
-"""
+"""Create exchanges with a suitable number of partitions and note their sizes."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
-from planner.distribution.delivered import (
+from stagecoach.planner.distribution.delivered import (
     Distribution,
 )
-from planner.lower import Lowering
-from planner.optimizer.context import RuleContext
-from planner.physical import (
+from stagecoach.planner.lowering.sizes import PlanSizes
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.physical import (
     ExchangeExec,
     PhysicalPlan,
     ScanExec,
 )
-from planner.tree import transform_up, walk
+from stagecoach.planner.tree import transform_up, walk
 
 
 class Exchanges:
     """Makes exchanges.
 
     Args:
-        lowering: Knows the sizes of operators.
+        sizes: Knows the sizes of operators.
         context: Options and new columns.
     """
 
-    def __init__(self, lowering: Lowering, context: RuleContext) -> None:
-        self.lowering = lowering
+    def __init__(self, sizes: PlanSizes, context: RuleContext) -> None:
+        self.sizes = sizes
         self.context = context
 
     def partitions(self, *plans: PhysicalPlan) -> int:
         """How many partitions a shuffle of these plans writes."""
         if self.context.options.num_partitions:
             return self.context.options.num_partitions
-        largest = max(self.lowering.size(p)[1] for p in plans)
+        largest = max(self.sizes.size(p)[1] for p in plans)
         wanted = math.ceil(largest / self.context.options.partition_bytes)
         return min(max(wanted, 8), 512)
 
@@ -46,13 +43,13 @@ class Exchanges:
     ) -> ExchangeExec:
         """The rows by key hash."""
         exchange = ExchangeExec(child, "shuffle", keys, count, reason)
-        self.lowering.note_size(exchange, child)
+        self.sizes.note_size(exchange, child)
         return exchange
 
     def gather(self, child: PhysicalPlan, reason: str = "") -> ExchangeExec:
         """All rows in one task."""
         exchange = ExchangeExec(child, "gather", reason=reason)
-        self.lowering.note_size(exchange, child)
+        self.sizes.note_size(exchange, child)
         return exchange
 
     def to_single(
@@ -62,9 +59,9 @@ class Exchanges:
         return child if delivered.kind == "single" else self.gather(child, reason)
 
 
-def read_whole(plan: PhysicalPlan, lowering: Lowering) -> PhysicalPlan:
+def read_whole(plan: PhysicalPlan, sizes: PlanSizes) -> PhysicalPlan:
     """The plan for one task that reads all tables whole."""
     whole = transform_up(plan, lambda n: replace(n, read="all") if isinstance(n, ScanExec) else n)
     for new, old in zip(walk(whole), walk(plan), strict=True):
-        lowering.note_size(new, old)
+        sizes.note_size(new, old)
     return whole

@@ -1,15 +1,12 @@
-"""Joins over many tasks.
-
-In: a join whose sides are right on one task. Out: the join over distributed sides.
-"""
+"""Distribute joins: broadcast one side, or hash both by the join keys."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from planner.distribution.bloom import MAX_SHARE, bloom_pays, bloom_probe, list_fits
-from planner.distribution.delivered import (
+from stagecoach.planner.distribution.bloom import MAX_SHARE, bloom_pays, bloom_probe, list_fits
+from stagecoach.planner.distribution.delivered import (
     ANY,
     SINGLE,
     Distributed,
@@ -18,20 +15,19 @@ from planner.distribution.delivered import (
     kept_by_join,
     key_sets,
 )
-from planner.distribution.exchanges import Exchanges, read_whole
-from planner.distribution.key_sources import key_source
-from planner.distribution.partition_keys import PartitionWishes
-from planner.distribution.reasons import (
+from stagecoach.planner.distribution.exchanges import Exchanges, read_whole
+from stagecoach.planner.distribution.key_sources import key_source
+from stagecoach.planner.distribution.partition_keys import PartitionWishes
+from stagecoach.planner.distribution.reasons import (
     broadcast_reason,
     filter_reason,
     one_task_join_reason,
     partitioned_join_reason,
     prune_reason,
 )
-from planner.expressions import TRUE, ColumnRef, Expression
-from planner.key_filters import key_column, scans_of
-from planner.logical import NamedExpression
-from planner.physical import (
+from stagecoach.planner.plan.expressions import TRUE, ColumnRef, Expression
+from stagecoach.planner.plan.logical import NamedExpression
+from stagecoach.planner.plan.physical import (
     AggregateExec,
     ExchangeExec,
     FilterExec,
@@ -40,7 +36,8 @@ from planner.physical import (
     ProjectionExec,
     ScanExec,
 )
-from planner.tree import walk
+from stagecoach.planner.pruning.key_filters import key_column, scans_of
+from stagecoach.planner.tree import walk
 
 _DROPS_RIGHT = ("inner", "left", "semi", "anti")
 _PRUNED_BYTES = 32 << 20  # of columns of a table: what takes as long to read as a stage to start
@@ -82,7 +79,7 @@ class JoinDistributor:
         left, left_has = self._visit(plan.left)
         pruned = self._pruned_table(plan, left) if plan.broadcast else None
         if plan.broadcast and pruned is None and self._inlines(plan.right):
-            right = read_whole(plan.right, self._exchanges.lowering)
+            right = read_whole(plan.right, self._exchanges.sizes)
             return replace(plan, left=left, right=right, build_inline=True), kept_by_join(
                 left_has, plan
             )
@@ -91,13 +88,13 @@ class JoinDistributor:
             right = self._exchanges.to_single(right, right_has, one_task_join_reason(plan))
             return replace(plan, left=left, right=right, broadcast=True), SINGLE
         if plan.broadcast:
-            size = self._exchanges.lowering.size(plan.right)[1]
+            size = self._exchanges.sizes.size(plan.right)[1]
             reason = (
                 broadcast_reason(plan, size, self._exchanges.context.options.broadcast_bytes)
                 if pruned is None
                 else prune_reason(plan, pruned)
             )
-            exchange = self._exchanges.lowering.note_size(
+            exchange = self._exchanges.sizes.note_size(
                 ExchangeExec(right, "broadcast", reason=reason), right
             )
             return replace(plan, left=left, right=exchange), kept_by_join(left_has, plan)
@@ -135,10 +132,10 @@ class JoinDistributor:
             column, key = key_column(probe), key_column(build)
             if column is None or key is None:
                 continue
-            keys = self._exchanges.lowering.distinct(plan.right, [key])
+            keys = self._exchanges.sizes.distinct(plan.right, [key])
             for scan, position in scans_of(left, column):
                 spread = self._exchanges.context.estimator.spread(scan.table, scan.source[position])
-                num_bytes = self._exchanges.lowering.size(scan)[1]
+                num_bytes = self._exchanges.sizes.size(scan)[1]
                 if num_bytes * (1.0 - min(keys * spread, 1.0)) >= _PRUNED_BYTES:
                     return scan.table
         return None
@@ -147,7 +144,7 @@ class JoinDistributor:
         self, plan: HashJoinExec, left: Distributed, right: Distributed
     ) -> Distributed:
         """Both sides by key hash; a side that already is keeps its partitions if they fit."""
-        shares, asked = self._exchanges.lowering.match_shares(plan), plan
+        shares, asked = self._exchanges.sizes.match_shares(plan), plan
         plan, left_plan, right_plan = self._key_columns(plan, left[0], right[0])
         left_ids = tuple(k.id for k in plan.left_keys if isinstance(k, ColumnRef))
         right_ids = tuple(k.id for k in plan.right_keys if isinstance(k, ColumnRef))
@@ -167,7 +164,7 @@ class JoinDistributor:
             asked,
             (moves_left, moves_right),
             count,
-            self._exchanges.lowering.size(asked.right)[1],
+            self._exchanges.sizes.size(asked.right)[1],
             self._exchanges.context.options.broadcast_bytes,
         )
         sides = _Sides(plan, left_plan, right_plan, keys, wanted, count, reason)
@@ -183,7 +180,7 @@ class JoinDistributor:
         """The sides of a partitioned join behind their exchanges, the larger one filtered first."""
         plan, left, right = sides.plan, sides.left, sides.right
         count, why = sides.num_partitions, sides.reason
-        left_bytes, right_bytes = (self._exchanges.lowering.size(side)[1] for side in (left, right))
+        left_bytes, right_bytes = (self._exchanges.sizes.size(side)[1] for side in (left, right))
         if moves_left and left_bytes >= right_bytes and plan.kind in ("inner", "semi"):
             right = (
                 self._exchanges.shuffle(right, sides.right_keys, count, why)
@@ -213,8 +210,7 @@ class JoinDistributor:
     def _growth(self, side: PhysicalPlan, source: PhysicalPlan) -> float:
         """How many times more rows the source of a key list has than the side itself."""
         return max(
-            self._exchanges.lowering.size(source)[0]
-            / max(self._exchanges.lowering.size(side)[0], 1.0),
+            self._exchanges.sizes.size(source)[0] / max(self._exchanges.sizes.size(side)[0], 1.0),
             1.0,
         )
 
@@ -237,7 +233,7 @@ class JoinDistributor:
         self, source: PhysicalPlan, keys: tuple[int, ...], share: float, filtered_bytes: float
     ) -> bool:
         """Whether to send one side's keys to the tasks that scan the other, larger side."""
-        _, source_bytes = self._exchanges.lowering.size(source)
+        _, source_bytes = self._exchanges.sizes.size(source)
         return (
             self._exchanges.context.options.runtime_filters
             and isinstance(source, ExchangeExec)
@@ -266,11 +262,11 @@ class JoinDistributor:
             for k in source_keys
         )
         distinct = AggregateExec(source, "single", groups, ())
-        self._exchanges.lowering.note_size(distinct, source)
+        self._exchanges.sizes.note_size(distinct, source)
         names = [columns[k].name for k in source_keys]
-        reason = filter_reason(names, share, self._exchanges.lowering.size(source)[1])
+        reason = filter_reason(names, share, self._exchanges.sizes.size(source)[1])
         exchange = ExchangeExec(distinct, "broadcast", reason=reason)
-        listed = self._exchanges.lowering.note_size(exchange, distinct)
+        listed = self._exchanges.sizes.note_size(exchange, distinct)
         mine = {c.id: c for c in side.columns}
         filtered = HashJoinExec(
             left=side,
@@ -282,7 +278,7 @@ class JoinDistributor:
             broadcast=True,
             null_safe=(True,) * len(keys) if null_safe else (),
         )
-        return self._exchanges.lowering.note_size(filtered, source)
+        return self._exchanges.sizes.note_size(filtered, source)
 
     def _key_columns(
         self, plan: HashJoinExec, left: PhysicalPlan, right: PhysicalPlan
@@ -306,5 +302,5 @@ class JoinDistributor:
             column = self._exchanges.context.column("key", key.dtype)
             items.append((column, key))
             columns.append(column.ref)
-        projected = self._exchanges.lowering.note_size(ProjectionExec(side, tuple(items)), side)
+        projected = self._exchanges.sizes.note_size(ProjectionExec(side, tuple(items)), side)
         return projected, tuple(columns)

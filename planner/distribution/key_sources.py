@@ -1,16 +1,16 @@
-"""Where a runtime filter may take its keys from.
+"""Find where a runtime filter can take its keys from.
 
-In: one side of a partitioned join. Out: an exchange below it whose rows have all the keys that the
-side has, and maybe more, so that a list of them never drops a row with a partner.
+A source is an exchange below one side of a partitioned join whose rows hold every key of that side.
+It may hold more keys, but never fewer: a list of them must not drop a row that has a partner.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.expressions import ColumnRef
-from planner.logical import NamedExpression
-from planner.physical import (
+from stagecoach.planner.plan.expressions import ColumnRef
+from stagecoach.planner.plan.logical import NamedExpression
+from stagecoach.planner.plan.physical import (
     AggregateExec,
     ExchangeExec,
     FilterExec,

@@ -1,17 +1,16 @@
-"""By which keys rows are best hashed, so that one exchange serves several operators.
+"""Choose hash keys so that one exchange serves several operators.
 
-In: a physical plan without exchanges. Out: for its operators, the columns that an operator above
-would like its rows to be hashed by. A join on (a, b) below GROUP BY a hashes by a alone: rows that
-match are together then, and so are the groups.
+A join on (a, b) below GROUP BY a is hashed by a alone: matching rows are still together, and the
+groups are together too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from planner.expressions import ColumnRef
-from planner.logical import NamedExpression
-from planner.physical import (
+from stagecoach.planner.plan.expressions import ColumnRef
+from stagecoach.planner.plan.logical import NamedExpression
+from stagecoach.planner.plan.physical import (
     AggregateExec,
     FilterExec,
     HashJoinExec,
@@ -28,20 +27,19 @@ class PartitionWishes:
     """What is wished of each operator of a plan.
 
     Args:
-        plan: The plan; operators are known by identity.
+        plan: The plan.
         distinct: Expected different values of some columns of an operator together.
     """
 
     def __init__(
         self, plan: PhysicalPlan, distinct: Callable[[PhysicalPlan, Iterable[int]], float]
     ) -> None:
-        self._plan = plan  # keeps the identities
         self._distinct = distinct
-        self._wishes: dict[int, Wish] = {}
+        self._wishes: dict[PhysicalPlan, Wish] = {}
         stack = [(plan, _NONE)]
         while stack:
             node, wish = stack.pop()
-            self._wishes[id(node)] = wish
+            self._wishes[node] = wish
             stack.extend(zip(node.children, _below(node, wish), strict=True))
 
     def positions(
@@ -55,7 +53,7 @@ class PartitionWishes:
             count: Number of partitions.
             ids: Its key columns, and those that are equal to them one by one.
         """
-        wish = self._wishes.get(id(plan), _NONE)
+        wish = self._wishes.get(plan, _NONE)
         every = range(len(ids[0]))
         wished = tuple(i for i in every if any(names[i] in wish for names in ids))
         values = self._distinct(known, (ids[0][i] for i in wished))

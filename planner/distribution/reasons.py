@@ -1,16 +1,15 @@
-"""Why an exchange is there, in words for `explain`.
+"""Describe in one line why an exchange is there, for `explain`.
 
-In: what the exchange pass knows when it adds an exchange: keys, sizes, limits. Out: one line. The
-words are for people: they enter no hash, and no decision is read out of them.
+The text is for people. It is not part of any hash, and no decision is based on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.explain.expression_text import ExpressionText
-from planner.expressions import Column, Expression
-from planner.physical import ExchangeExec, HashJoinExec
+from stagecoach.planner.plan.expression_text import ExpressionText
+from stagecoach.planner.plan.expressions import Column, Expression
+from stagecoach.planner.plan.physical import ExchangeExec, HashJoinExec
 
 RESULT = "the result of the query"
 SHARED = "several places of the query read these rows, which are computed once"

@@ -1,4 +1,4 @@
-"""Hints about tasks: in, an input and what a hint asks for; out, the same rows, moved if need be.
+"""Apply hints about the number of tasks.
 
 REPARTITION(n)         rows are dealt out in turn to n partitions, each read by one task
 REPARTITION(n, keys)   rows of equal keys go to one of n partitions, each read by one task
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.distribution.delivered import ANY, Distributed, Distribution, key_sets
-from planner.distribution.exchanges import Exchanges
-from planner.expressions import ColumnRef
-from planner.physical import ExchangeExec, PhysicalPlan, RepartitionExec, UnionExec
-from planner.tree import walk
+from stagecoach.planner.distribution.delivered import ANY, Distributed, Distribution, key_sets
+from stagecoach.planner.distribution.exchanges import Exchanges
+from stagecoach.planner.plan.expressions import ColumnRef
+from stagecoach.planner.plan.physical import ExchangeExec, PhysicalPlan, RepartitionExec, UnionExec
+from stagecoach.planner.tree import walk
 
 _REASON = "a hint asks for it"
 

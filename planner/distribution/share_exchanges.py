@@ -1,8 +1,8 @@
-"""Makes exchanges that differ only in their columns one exchange.
+"""Merge exchanges that differ only in their columns.
 
-In: a physical plan with exchanges. Out: an equal plan in which two exchanges over the same rows,
-of which pruning left different columns, are one exchange of all these columns. Exchanges that are
-equal already are left to the cutter, which makes one stage of them.
+Pruning may leave different columns of the same rows in two exchanges. One exchange of all these
+columns replaces them. Exchanges that are already equal are left to the stage cutter, which makes
+one stage of them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from planner.estimates import default_width
-from planner.expressions import (
+from stagecoach.planner.estimates import default_width
+from stagecoach.planner.plan.expressions import (
     TRUE,
     AggregateCall,
     Column,
@@ -21,7 +21,7 @@ from planner.expressions import (
     conjuncts,
     substitute,
 )
-from planner.physical import (
+from stagecoach.planner.plan.physical import (
     AggregateExec,
     ExchangeExec,
     FilterExec,
@@ -30,7 +30,7 @@ from planner.physical import (
     ProjectionExec,
     ScanExec,
 )
-from planner.tree import walk
+from stagecoach.planner.tree import walk
 
 E = TypeVar("E", bound=Expression)
 NoteSize = Callable[[PhysicalPlan, PhysicalPlan], PhysicalPlan]
@@ -113,18 +113,18 @@ def _merged_plan(
 ) -> PhysicalPlan:
     note_size(merge.plan.children[0], first.child)
     note_size(merge.plan, first)
-    replacements = {
-        id(old): note_size(_restored(merge.plan, old.columns, names), old)
+    replacements: dict[PhysicalPlan, PhysicalPlan] = {
+        old: note_size(_restored(merge.plan, old.columns, names), old)
         for old, names in ((first, merge.first), (second, merge.second))
     }
     return _replaced(plan, replacements, note_size)
 
 
 def _replaced(
-    plan: PhysicalPlan, replacements: Mapping[int, PhysicalPlan], note_size: NoteSize
+    plan: PhysicalPlan, replacements: Mapping[PhysicalPlan, PhysicalPlan], note_size: NoteSize
 ) -> PhysicalPlan:
-    if id(plan) in replacements:
-        return replacements[id(plan)]
+    if plan in replacements:
+        return replacements[plan]
     children = tuple(_replaced(child, replacements, note_size) for child in plan.children)
     new = plan.with_children(children)
     return plan if new is plan else note_size(new, plan)

@@ -1,8 +1,7 @@
-"""Grouping sets over groups instead of rows.
+"""Compute grouping sets from partial groups instead of rows.
 
-In: a partial aggregate over copies of the rows, one a grouping set. Out: the same partial groups,
-made of the groups of all keys together: those are few where the rows are many, and the rows are
-read once instead of once a set. Source of the idea: Gray et al., "Data Cube", 1997.
+Grouping by all keys first reads the rows once instead of once per set, and usually leaves few
+groups to copy. Source of the idea: Gray et al., "Data Cube", 1997.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.aggregates import AGGREGATES
-from planner.expressions import (
+from stagecoach.planner.aggregates import AGGREGATES
+from stagecoach.planner.plan.expressions import (
     AggregateCall,
     Column,
     ColumnRef,
@@ -19,7 +18,7 @@ from planner.expressions import (
     Literal,
     substitute_operands,
 )
-from planner.physical import AggregateExec, ExpandExec, PhysicalPlan
+from stagecoach.planner.plan.physical import AggregateExec, ExpandExec, PhysicalPlan
 
 NewColumn = Callable[[Column], Column]
 

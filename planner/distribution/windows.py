@@ -1,17 +1,15 @@
-"""How windows are spread over tasks: their order, their keys, and limits below their exchange.
-
-In: stacked `WindowExec` operators, and what is delivered to them. Out: which of them is next, by
-which columns its rows must meet, and what each task can drop before it sends its rows.
-"""
+"""Order stacked windows, choose their hash keys, and push limits below their exchange."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from planner.distribution.delivered import Distribution, colocated
-from planner.expressions import (
-    Call,
+from stagecoach.planner.distribution.delivered import Distribution, colocated
+from stagecoach.planner.functions import make_call
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.comparisons import constant_last
+from stagecoach.planner.plan.expressions import (
     Column,
     ColumnRef,
     Expression,
@@ -19,14 +17,11 @@ from planner.expressions import (
     WindowCall,
     conjuncts,
 )
-from planner.functions import make_call
-from planner.optimizer.context import RuleContext
-from planner.physical import FilterExec, PhysicalPlan, ProjectionExec, WindowExec
-from planner.types import INT
+from stagecoach.planner.plan.physical import FilterExec, PhysicalPlan, ProjectionExec, WindowExec
+from stagecoach.planner.types import INT
 
 # Ranks that count only rows before the current one: dropping later rows does not change them.
 _RANKS = frozenset(("row_number", "rank", "dense_rank"))
-_MIRRORED = {"gt": "lt", "ge": "le", "eq": "eq"}
 _MOST_RANKS = 1000  # a larger limit hardly drops a row of a task
 _MOST_NAMES = 4
 
@@ -130,12 +125,10 @@ def rank_limit(predicate: Expression, window: WindowExec) -> tuple[WindowCall, i
 
 
 def _bounded(part: Expression, ids: Collection[int]) -> tuple[int, int] | None:
-    if not isinstance(part, Call) or len(part.args) != 2:
+    compared = constant_last(part)
+    if compared is None:
         return None
-    left, right = part.args
-    function = part.function
-    if isinstance(left, Literal):
-        left, right, function = right, left, _MIRRORED.get(function, "")
+    function, left, right = compared
     if not isinstance(left, ColumnRef) or left.id not in ids or function not in ("lt", "le", "eq"):
         return None
     if not isinstance(right, Literal) or right.dtype != INT or not isinstance(right.value, int):

@@ -1,8 +1,4 @@
-"""What is believed of a relation and of its columns.
-
-In: what is known of a column or of an operator's input. Out: `ColumnEstimate` and `Estimate`, plain
-values that the other modules of the package make and combine.
-"""
+"""Estimates of a relation and of its columns, as plain values."""
 
 from __future__ import annotations
 
@@ -10,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from planner.expressions import Call, Cast, ColumnRef, Expression, Literal
-from planner.types import DataType
+from stagecoach.planner.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
+from stagecoach.planner.types import DataType
 
 _KEY_SHARE = 0.9
 _WIDTHS = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "date": 4, "float": 4, "string": 24}

@@ -1,18 +1,24 @@
-"""Estimates of plans: in, logical plans and a catalog's statistics; out, `Estimate` values."""
+"""Estimate logical plans from the statistics of a catalog."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from planner.catalog import StatValue, TableInfo
-from planner.chunks.read_size import read_bytes
-from planner.deadline import check_deadline
-from planner.estimates.estimate import ColumnEstimate, Estimate, default_width, value_estimate
-from planner.estimates.joins import joined
-from planner.estimates.selectivity import filtered
-from planner.expressions import Column, Expression
-from planner.logical import (
+from stagecoach.planner.catalog import StatValue, TableInfo
+from stagecoach.planner.estimates.estimate import (
+    ColumnEstimate,
+    Estimate,
+    default_width,
+    value_estimate,
+)
+from stagecoach.planner.estimates.joins import joined
+from stagecoach.planner.estimates.selectivity import filtered
+from stagecoach.planner.formats.protocol import Filters
+from stagecoach.planner.formats.registry import planner_format
+from stagecoach.planner.limits.deadline import check_deadline
+from stagecoach.planner.plan.expressions import Column
+from stagecoach.planner.plan.logical import (
     Aggregate,
     Expand,
     Filter,
@@ -30,8 +36,8 @@ from planner.logical import (
     Values,
     Window,
 )
-from planner.physical import DedupScanExec, ScanExec
-from planner.types import DataType
+from stagecoach.planner.plan.physical import ScanExec
+from stagecoach.planner.types import DataType
 
 DEFAULT_ROWS = 1_000_000
 _DENSE = 0.75
@@ -48,38 +54,37 @@ class Estimator:
 
     def __init__(self, tables: Mapping[str, TableInfo]) -> None:
         self._tables = tables
-        self._memo: dict[int, tuple[LogicalPlan, Estimate]] = {}
+        self._memo: dict[LogicalPlan, Estimate] = {}
 
     def estimate(self, plan: LogicalPlan) -> Estimate:
         """The estimate of one operator and all below it."""
-        known = self._memo.get(id(plan))
-        if known is not None and known[0] is plan:
-            return known[1]
-        check_deadline()
-        result = self._estimate(plan)
-        self._memo[id(plan)] = (plan, result)
-        return result
+        known = self._memo.get(plan)
+        if known is None:
+            check_deadline()
+            known = self._memo[plan] = self._estimate(plan)
+        return known
 
     def stored_bytes(self, table: str) -> int:
         """Bytes of a table's files; unknown counts as large."""
         stats = self._tables[table].stats if table in self._tables else None
         return stats.num_bytes if stats is not None else 1 << 60
 
-    def scan_bytes(self, scans: Iterable[tuple[ScanExec, Sequence[Expression]]]) -> float:
+    def scan_bytes(self, scans: Iterable[tuple[ScanExec, Filters]]) -> float:
         """Bytes that scans read of their tables' files; a table that is read twice counts once.
 
         Args:
-            scans: Each with the conjuncts right above it. Only of deduplicated tables do they tell
-                what is read: their chunks are parted by time.
+            scans: Each with the filters right above it.
         """
         tables: dict[str, float] = {}
-        for scan, parts in scans:
+        for scan, filters in scans:
             info = self._tables.get(scan.table)
-            if isinstance(scan, DedupScanExec) and info is not None:
-                size = read_bytes(info, scan, parts)
-                tables[scan.table] = tables.get(scan.table, 0.0) + size
-            else:
+            size = None
+            if info is not None:
+                size = planner_format(info.format).read_bytes(info, scan, filters)
+            if size is None:
                 tables[scan.table] = self.stored_bytes(scan.table)
+            else:
+                tables[scan.table] = tables.get(scan.table, 0.0) + size
         return sum(tables.values())
 
     def spread(self, table: str, column: str) -> float:

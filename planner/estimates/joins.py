@@ -1,7 +1,6 @@
-"""How many rows a join gives, and which share of each side finds a partner.
+"""Estimate the rows of a join, and which share of each side finds a partner.
 
-In: the estimates of both sides and the condition. Out: the estimate of the join. An equality of two
-columns matches with one chance in the number of values that the keys range over.
+An equality of two columns matches with a probability of one over the number of key values.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from planner.estimates.estimate import ColumnEstimate, Estimate, value_estimate
-from planner.estimates.selectivity import EQUALITIES, selectivity
-from planner.expressions import Call, ColumnRef, Expression, conjuncts
+from stagecoach.planner.estimates.estimate import ColumnEstimate, Estimate, value_estimate
+from stagecoach.planner.estimates.selectivity import EQUALITIES, selectivity
+from stagecoach.planner.plan.expressions import Call, ColumnRef, Expression, conjuncts
 
 _MOST_ROWS = 1e100  # products of products are infinite, which is no number to reckon with
 

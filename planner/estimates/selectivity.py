@@ -1,24 +1,25 @@
-"""Selectivity: which share of an operator's rows a predicate lets through.
+"""Estimate which share of the rows a predicate lets through.
 
-In: predicates and the estimate of the rows they are asked of. Out: shares from 0 to 1, and the
-estimate of the rows that are left. Conjuncts count as independent, but for ranges of one column.
+Conjuncts count as independent, except for ranges of one column.
 """
 
 from __future__ import annotations
 
-import datetime
 import math
 from dataclasses import replace
-from decimal import Decimal
 
-from planner.estimates.estimate import Estimate, value_estimate
-from planner.expressions import Call, Cast, ColumnRef, Expression, Literal, conjuncts
-from planner.moments import wall_clock
-from planner.types import STRING, DataType
+from stagecoach.planner.estimates.estimate import Estimate, value_estimate
+from stagecoach.planner.plan.comparisons import column_range
+from stagecoach.planner.plan.expressions import (
+    Call,
+    ColumnRef,
+    Expression,
+    Literal,
+    conjuncts,
+)
 
 EQUALITIES = ("eq", "eq_null_safe")
 _EQ, _RANGE, _LIKE, _OTHER, _LEAST = 0.1, 0.3, 0.1, 0.3, 0.0005
-_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def filtered(below: Estimate, predicate: Expression) -> Estimate:
@@ -105,25 +106,6 @@ def _range_share(part: Expression, below: Estimate) -> tuple[int, float, float] 
     return column, low, high
 
 
-def column_range(part: Expression) -> tuple[int, float, float] | None:
-    """A column, and the values from which and up to which a comparison lets it through.
-
-    Days for dates, microseconds for timestamps; None where it compares no column with a constant.
-    """
-    if not isinstance(part, Call) or part.function not in ("lt", "le", "gt", "ge"):
-        return None
-    left, right = part.args
-    function = part.function
-    if isinstance(left, Literal):
-        left, right, function = right, left, _MIRRORED[function]
-    value = _literal_number(right)
-    if value is None or not isinstance(left, ColumnRef):
-        return None
-    if function in ("lt", "le"):
-        return left.id, -math.inf, value
-    return left.id, value, math.inf
-
-
 def _narrowed(estimate: Estimate, predicate: Expression) -> Estimate:
     """The estimate with fewer values of the columns that a predicate restricts by themselves."""
     columns = dict(estimate.columns)
@@ -149,27 +131,3 @@ def _narrowed(estimate: Estimate, predicate: Expression) -> Estimate:
         distinct = max(known.distinct * share, 1.0)
         columns[column] = replace(known, distinct=distinct, kept=known.kept * share)
     return Estimate(estimate.rows, columns)
-
-
-def _literal_number(expr: Expression) -> float | None:
-    if isinstance(expr, Cast) and isinstance(expr.arg, Literal) and expr.arg.dtype == STRING:
-        # TIMESTAMP '...' is a text until the run, for its zone; hours do not matter here.
-        return _moment_number(str(expr.arg.value), expr.dtype)
-    if not isinstance(expr, Literal) or expr.value is None or isinstance(expr.value, bool):
-        return None
-    if expr.dtype.is_decimal:
-        return float(Decimal(str(expr.value)))
-    if isinstance(expr.value, str):
-        return _moment_number(expr.value, expr.dtype)
-    return float(expr.value)
-
-
-def _moment_number(text: str, dtype: DataType) -> float | None:
-    """Days of a date, microseconds of a timestamp; None for other types and what is no moment."""
-    if dtype.kind not in ("date", "timestamp", "timestamp_ntz"):
-        return None
-    try:
-        since = wall_clock(text) - datetime.datetime(1970, 1, 1)
-    except ValueError:
-        return None
-    return float(since.days) if dtype.kind == "date" else since.total_seconds() * 1e6

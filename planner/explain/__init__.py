@@ -1,1 +1,1 @@
-"""Plans for people: text, JSON, YAML and diagrams of every phase."""
+"""Show plans and stage graphs to people: text, YAML, Mermaid and DOT."""

@@ -1,8 +1,7 @@
-"""Plans → rows of text parts, one an operator: what every format of `explain` is written from.
+"""Describe the operators of a plan as rows of text parts, for every format of `explain`.
 
-In: a logical or physical plan, and optionally the size of each operator. Out: `Row` values, parents
-first, each with its depth, its name and its named parts. Operators that have no words of their own
-here are described by the fields of their dataclass, so a new operator never lacks a text.
+An operator without a description of its own is described by the fields of its dataclass, so a new
+operator is never missing.
 """
 
 from __future__ import annotations
@@ -12,18 +11,22 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planner.distribution.reasons import reason_of
-from planner.explain.expression_text import ExpressionText
-from planner.expressions import (
-    TRUE,
-    Column,
-    ColumnRef,
-    Expression,
-    SortKey,
-    SubqueryExpression,
+from stagecoach.planner.distribution.reasons import reason_of
+from stagecoach.planner.plan.expression_text import ExpressionText
+from stagecoach.planner.plan.expressions import TRUE, Column, ColumnRef, Expression, SortKey
+from stagecoach.planner.plan.logical import (
+    Aggregate,
+    Filter,
+    Join,
+    Limit,
+    LogicalPlan,
+    Project,
+    Scan,
+    Sort,
+    Union,
 )
-from planner.logical import Aggregate, Filter, Join, Limit, LogicalPlan, Project, Scan, Sort, Union
-from planner.physical import (
+from stagecoach.planner.plan.operators import Operator
+from stagecoach.planner.plan.physical import (
     AggregateExec,
     ExchangeExec,
     FilterExec,
@@ -37,7 +40,8 @@ from planner.physical import (
     StageInputExec,
     UnionExec,
 )
-from planner.tree import walk
+from stagecoach.planner.plan.subqueries import SubqueryExpression
+from stagecoach.planner.tree import walk
 
 Plan = LogicalPlan | PhysicalPlan
 Size = tuple[float, float]
@@ -184,13 +188,12 @@ def _with_subplans(plan: Plan) -> Iterator[Plan]:
 
 def _children(node: Plan) -> list[tuple[str, Plan]]:
     """The inputs of an operator, each with the name of the field that holds it."""
-    roles: dict[int, str] = {}
+    roles: list[str] = []
     for item in dataclasses.fields(node):
         value = getattr(node, item.name)
-        for child in value if isinstance(value, tuple) else (value,):
-            roles.setdefault(id(child), item.name)
-    default = "child" if len(node.children) == 1 else "inputs"
-    return [(roles.get(id(child), default), child) for child in node.children]
+        values = value if isinstance(value, tuple) else (value,)
+        roles.extend(item.name for child in values if isinstance(child, Operator))
+    return list(zip(roles, node.children, strict=True))
 
 
 class _Writer:

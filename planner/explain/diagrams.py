@@ -1,13 +1,13 @@
-"""What all diagrams of plans show, whatever their language: in, plans; out, nodes and edges."""
+"""The nodes and edges that all diagrams of plans share, whatever their language."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.explain.describe import Row, Size
-from planner.physical import StageInputExec
-from planner.stages import Stage, StageGraph
+from stagecoach.planner.explain.describe import Row, Size
+from stagecoach.planner.plan.physical import StageInputExec
+from stagecoach.planner.plan.stages import Stage, StageGraph
 
 _WIDTH = 60
 _MOST_LINES = 6

@@ -1,7 +1,7 @@
-"""Stage graphs and plans for people and tools: text, JSON, YAML, Mermaid, DOT.
+"""Render stage graphs and plans as text, JSON, YAML, Mermaid or DOT.
 
-In: a `StageGraph`, or a logical or physical plan. Out: text. The drawing has the head first and
-each stage below its consumer, in the manner of datafusion-distributed's `display_plan_ascii`:
+The drawing has the head first and each stage below its consumer, in the manner of
+datafusion-distributed's `display_plan_ascii`:
 
     ┌───── Stage 1 ── engine=duckdb ── Gather ── ~10 rows, 240 B
     │ -- gather: one order over all rows, of which each task sends its first 10
@@ -16,21 +16,21 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from planner.deep_stack import on_deep_stack, run_deep
-from planner.distribution.reasons import RESULT
-from planner.engines import PROVEN
-from planner.errors import OptionError
-from planner.explain.describe import Plan, Sizer, column_names, sizes_in_order
-from planner.explain.diagrams import inputs_in_order
-from planner.explain.dot import graph_dot, plan_dot
-from planner.explain.mermaid import graph_mermaid, plan_mermaid
-from planner.explain.plan_data import plan_data
-from planner.explain.plan_text import estimate_text, plan_lines
-from planner.explain.plan_text import render_plan as render_plan
-from planner.explain.yaml_text import to_documents, to_yaml
-from planner.sql.fragment import render_fragment
-from planner.stages import Stage, StageGraph
-from planner.types import Field
+from stagecoach.planner.distribution.reasons import RESULT
+from stagecoach.planner.errors import OptionError
+from stagecoach.planner.explain.describe import Plan, Sizer, column_names, sizes_in_order
+from stagecoach.planner.explain.diagrams import inputs_in_order
+from stagecoach.planner.explain.dot import graph_dot, plan_dot
+from stagecoach.planner.explain.mermaid import graph_mermaid, plan_mermaid
+from stagecoach.planner.explain.plan_data import plan_data
+from stagecoach.planner.explain.plan_text import estimate_text, plan_lines
+from stagecoach.planner.explain.plan_text import render_plan as render_plan
+from stagecoach.planner.limits.deep_stack import on_deep_stack, run_deep
+from stagecoach.planner.plan.stages import Stage, StageGraph
+from stagecoach.planner.render.fragment import render_fragment
+from stagecoach.planner.staging.engines import PROVEN
+from stagecoach.planner.text.yaml_text import to_documents, to_yaml
+from stagecoach.planner.types import Field
 
 EXPLAIN_VERSION = 2
 FORMATS = ("text", "json", "yaml", "mermaid", "dot")

@@ -1,14 +1,18 @@
-"""Stage graphs and plans in Graphviz' language.
-
-In: a `StageGraph`, or a logical or physical plan. Out: a `digraph`. Rows flow downwards.
-"""
+"""Render stage graphs and plans for Graphviz; rows flow downwards."""
 
 from __future__ import annotations
 
-from planner.explain.describe import Plan, Sizer, describe
-from planner.explain.diagrams import Edge, edge_label, plan_nodes, stage_edges, stage_steps, tables
-from planner.explain.plan_text import estimate_text
-from planner.stages import StageGraph
+from stagecoach.planner.explain.describe import Plan, Sizer, describe
+from stagecoach.planner.explain.diagrams import (
+    Edge,
+    edge_label,
+    plan_nodes,
+    stage_edges,
+    stage_steps,
+    tables,
+)
+from stagecoach.planner.explain.plan_text import estimate_text
+from stagecoach.planner.plan.stages import StageGraph
 
 _STYLE = '  node [shape=box, fontname="monospace"];'
 

@@ -1,8 +1,8 @@
-"""Lineage for people and tools: in, a stage graph; out, a Markdown table, JSON, YAML or Mermaid.
+"""Render column lineage as a Markdown table, JSON, YAML or Mermaid.
 
-The table has a line for each column of the result: the base columns that its values come from, and
-those that only decide which rows it is taken from. What decides on the rows of all columns stands
-below it, once.
+The table has one line per result column: the base columns that its values come from, and those that
+only decide which row a value is taken from. Columns that decide on rows for every result column are
+listed once below it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from planner.deep_stack import on_deep_stack
-from planner.errors import OptionError
-from planner.explain.mermaid import escaped
-from planner.explain.yaml_text import to_yaml
-from planner.lineage import (
+from stagecoach.planner.errors import OptionError
+from stagecoach.planner.explain.mermaid import escaped
+from stagecoach.planner.limits.deep_stack import on_deep_stack
+from stagecoach.planner.lineage import (
     ColumnLineage,
     Decider,
     Lineage,
@@ -26,7 +25,8 @@ from planner.lineage import (
     TableColumn,
     graph_lineage,
 )
-from planner.stages import StageGraph
+from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.planner.text.yaml_text import to_yaml
 
 _Said = Callable[[Source], str]
 

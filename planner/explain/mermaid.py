@@ -1,12 +1,9 @@
-"""Stage graphs and plans as Mermaid flowcharts, which GitHub draws inside Markdown.
-
-In: a `StageGraph`, or a logical or physical plan. Out: `flowchart` text. Rows flow downwards.
-"""
+"""Render stage graphs and plans as Mermaid flowcharts, which GitHub draws inside Markdown."""
 
 from __future__ import annotations
 
-from planner.explain.describe import Plan, Sizer, describe
-from planner.explain.diagrams import (
+from stagecoach.planner.explain.describe import Plan, Sizer, describe
+from stagecoach.planner.explain.diagrams import (
     Edge,
     PlanNode,
     edge_label,
@@ -15,8 +12,8 @@ from planner.explain.diagrams import (
     stage_steps,
     tables,
 )
-from planner.explain.plan_text import estimate_text
-from planner.stages import StageGraph
+from stagecoach.planner.explain.plan_text import estimate_text
+from stagecoach.planner.plan.stages import StageGraph
 
 _SPECIAL = {"#": "#35;", "&": "#38;", '"': "#34;", "<": "#60;", ">": "#62;", "`": "#96;"}
 

@@ -1,8 +1,8 @@
-"""Plans → plain nested data, for the JSON and YAML formats: the form of the project's seed 003.
+"""Convert plans to plain nested data, for the JSON and YAML formats.
 
-In: a plan. Out: `{"FilterExec": {"predicate": "x > 0", "child": {"ScanExec": …}}}`: an operator is
-a key, its parts and inputs are below it. An operator of which nothing is said has its input right
-below it, and a leaf of which nothing is said is its name alone.
+The form is `{"FilterExec": {"predicate": "x > 0", "child": {"ScanExec": …}}}`: an operator is a key
+with its parts and inputs below. An operator without parts has its input directly below it, and a
+leaf without parts is its name alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.explain.describe import Plan, Row, Sizer, describe
+from stagecoach.planner.explain.describe import Plan, Row, Sizer, describe
 
 # Inputs under a key of this name may be several, so they are always a list.
 _LISTS = frozenset({"inputs"})

@@ -1,15 +1,15 @@
-"""Logical and physical plans → indented text, one operator a line, inputs below their consumer.
+"""Render plans as indented text, one operator per line, inputs below their consumer.
 
-In: a plan. Out: lines such as `HashJoinExec: kind=inner, on=[o_custkey = c_custkey]`. Operators are
-named as in DataFusion. A column shows its number (`n_name#7`) only where its name alone would be
-ambiguous in the plan; plans of subqueries are drawn below the operator that holds them.
+A line looks like `HashJoinExec: kind=inner, on=[o_custkey = c_custkey]`; operators are named as in
+DataFusion. A column shows its number (`n_name#7`) only where its name is ambiguous in the plan.
+Plans of subqueries are drawn below the operator that holds them.
 """
 
 from __future__ import annotations
 
-from planner.distribution.reasons import size_text
-from planner.explain.describe import Plan, Size, Sizer, describe
-from planner.explain.describe import column_names as column_names
+from stagecoach.planner.distribution.reasons import size_text
+from stagecoach.planner.explain.describe import Plan, Size, Sizer, describe
+from stagecoach.planner.explain.describe import column_names as column_names
 
 _INDENT = "  "
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.functions.function import Function as Function
-from planner.functions.macros import MACROS as MACROS
-from planner.functions.registry import REGISTRY as REGISTRY
-from planner.functions.registry import make_call as make_call
+from stagecoach.planner.functions.function import Function as Function
+from stagecoach.planner.functions.macros import MACROS as MACROS
+from stagecoach.planner.functions.registry import REGISTRY as REGISTRY
+from stagecoach.planner.functions.registry import make_call as make_call

@@ -1,17 +1,15 @@
-"""How DuckDB must be told what a Spark cast means, and which casts it cannot do.
+"""Spell Spark's casts for DuckDB, and name the casts that it cannot do.
 
-In: two types, and whether NULL takes the place of an error (TRY_CAST). Out: a template of DuckDB
-SQL over the argument, or the reason why Spark must run the cast. Text is matched against what Spark
-reads before DuckDB reads it, so that DuckDB's other spellings (`1_000`, `0x1A`, `infinity` as a
-date) raise. What a cast gives was measured; the proofs are in `tests/differential`.
+Text is checked against Spark's syntax before DuckDB reads it, because DuckDB also accepts `1_000`,
+`0x1A` or `infinity` as a date. The results were measured; the proofs are in `tests/differential`.
 """
 
 from __future__ import annotations
 
-from planner.functions.spell_collections import nested_cast
-from planner.functions.templates import quoted
-from planner.functions.time_casts import time_cast
-from planner.types import DataType
+from stagecoach.planner.functions.spell_collections import nested_cast
+from stagecoach.planner.functions.templates import quoted
+from stagecoach.planner.functions.time_casts import time_cast
+from stagecoach.planner.types import DataType
 
 # Java's `isWhitespace` or `isISOControl`, as Spark trims the texts of all types but floats.
 _BLANK = r"[\x00-\x20\x7f]*"

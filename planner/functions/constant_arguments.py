@@ -1,23 +1,22 @@
-"""Arguments that Spark wants to know before it runs anything: what it calls foldable.
+"""Check arguments that Spark must know before it runs anything ("foldable" ones).
 
-In: typed arguments. Out: the same, or an error for one that depends on rows. Source: the
-`checkInputDataTypes` of Spark's expressions.
+Source: the `checkInputDataTypes` of Spark's expressions.
 """
 
 from __future__ import annotations
 
 from decimal import Decimal
 
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import (
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.plan.expressions import (
     AggregateCall,
     Call,
     Expression,
     Literal,
-    SubqueryExpression,
     WindowCall,
     contains,
 )
+from stagecoach.planner.plan.subqueries import SubqueryExpression
 
 _OF_ROWS = (AggregateCall, SubqueryExpression, WindowCall)
 
@@ -47,7 +46,7 @@ def require_shares(expr: Expression, what: str) -> Expression:
     require_constant(expr, f"the percentage of {what}")
     for item in items:
         if not (item.dtype.is_numeric or item.dtype.kind in ("array", "string", "void")):
-            raise AnalysisError(f"the percentage of {what} is a number, not {item.dtype}")
+            raise AnalysisError(f"the percentage of {what} must be a number, not {item.dtype}")
         if item.dtype.kind == "string":
             raise UnsupportedSqlError(f"the percentage of {what} is a text")
         if isinstance(item, Literal) and item.value is None:
@@ -55,7 +54,7 @@ def require_shares(expr: Expression, what: str) -> Expression:
         if isinstance(item, Literal) and item.dtype.is_numeric:
             share = Decimal(str(item.value))
             if not 0 <= share <= 1:
-                raise AnalysisError(f"the percentage of {what} is {share}; it is from 0 to 1")
+                raise AnalysisError(f"the percentage of {what} is {share}; it must be from 0 to 1")
     return expr
 
 
@@ -67,7 +66,9 @@ def require_accuracy(expr: Expression, what: str) -> Expression:
     """
     require_constant(expr, f"the accuracy of {what}")
     if not expr.dtype.is_integral:
-        raise AnalysisError(f"the accuracy of {what} is a whole number, not {expr.dtype}")
+        raise AnalysisError(f"the accuracy of {what} must be a whole number, not {expr.dtype}")
     if isinstance(expr, Literal) and not 0 < int(expr.value or 0) < 1 << 31:
-        raise AnalysisError(f"the accuracy of {what} is {expr.value}; it is above 0, below 2^31")
+        raise AnalysisError(
+            f"the accuracy of {what} is {expr.value}; it must be above 0 and below 2^31"
+        )
     return expr

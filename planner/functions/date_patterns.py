@@ -1,9 +1,8 @@
-"""Spark's datetime patterns, such as `yyyy-MM-dd HH:mm`, as DuckDB SQL.
+"""Translate Spark's datetime patterns, such as `yyyy-MM-dd HH:mm`, into DuckDB SQL.
 
-In: a literal pattern and a local time or a text. Out: SQL that writes or reads it, or None where
-the pattern has a letter that is not proven. Source: Spark's `DateTimeFormatterHelper` over
-`java.time`, locale en-US. What is outside of what is proven (such as a year above 9999) raises, and
-Spark runs the stage.
+A pattern with a letter that is not proven has no translation. Values outside the proven range, such
+as a year above 9999, raise, and Spark runs the stage. Source: Spark's `DateTimeFormatterHelper`
+over `java.time`, locale en-US.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from planner.functions.templates import quoted
+from stagecoach.planner.functions.templates import quoted
 
 _MONTHS = "MMM"
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z']+)")

@@ -1,17 +1,16 @@
-"""How DuckDB must be told what Spark means, and for which arguments it cannot be.
+"""Spell Spark's operators for DuckDB, and refuse the arguments for which they differ.
 
-In: a call of the registry. Out: a template of DuckDB SQL, or the reason why Spark must run it.
-What each function gives was measured; the proofs are in `tests/differential`.
+The results were measured; the proofs are in `tests/differential`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.expressions import Call, Literal
-from planner.functions.nested_rules import has_kind
-from planner.functions.spell_collections import order_key
-from planner.types import DOUBLE
+from stagecoach.planner.functions.nested_rules import has_kind
+from stagecoach.planner.functions.spell_collections import order_key
+from stagecoach.planner.plan.expressions import Call, Literal
+from stagecoach.planner.types import DOUBLE
 
 
 def add(operator: str) -> Callable[[Call], str]:

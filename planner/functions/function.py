@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from planner.expressions import Call, Expression
-from planner.types import DataType
+from stagecoach.planner.plan.expressions import Call, Expression
+from stagecoach.planner.types import DataType
 
 Args = tuple[Expression, ...]
 

@@ -1,8 +1,8 @@
-"""How Spark casts the arguments of functions of arrays, maps and structs, and their result types.
+"""Type rules for functions of arrays, maps and structs.
 
-In: typed arguments. Out: coerced arguments, or a type. What Spark accepts only after a cast that
-is not known here is refused as unsupported, so that Spark itself decides. Source: the `inputTypes`
-of Spark's `collectionOperations`, `complexTypeCreator` and `higherOrderFunctions`.
+A call that Spark accepts only after a cast not known here is refused as unsupported, so Spark
+decides itself. Source: the `inputTypes` of Spark's `collectionOperations`, `complexTypeCreator` and
+`higherOrderFunctions`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from planner.coercion import cast_literal
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import Expression, Lambda, Literal
-from planner.types import (
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.plan.coercion import cast_literal
+from stagecoach.planner.plan.expressions import Expression, Lambda, Literal
+from stagecoach.planner.types import (
     BOOLEAN,
     FLOAT,
     INT,

@@ -1,14 +1,10 @@
-"""The registry: every scalar operator and function that a plan may hold, as one table.
-
-In: a canonical name and typed arguments. Out: a call with the result type; both engines' spelling.
-"""
+"""The registry of scalar operators and functions, and typed calls of them."""
 
 from __future__ import annotations
 
-from planner.errors import AnalysisError, UnsupportedSqlError, wrong_count
-from planner.expressions import Call, Expression, call
-from planner.functions.function import Function
-from planner.functions.tables import (
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError, check_count
+from stagecoach.planner.functions.function import Function
+from stagecoach.planner.functions.tables import (
     arrays,
     bitwise,
     conversions,
@@ -26,6 +22,7 @@ from planner.functions.tables import (
     time_windows,
     times,
 )
+from stagecoach.planner.plan.expressions import Call, Expression, call
 
 _TABLES = (
     operators,
@@ -90,9 +87,7 @@ def make_call(name: str, *args: Expression) -> Call:
     function = REGISTRY.get(name)
     if function is None:
         raise UnsupportedSqlError(f"function '{name}' is not known to the planner")
-    fewest, most = function.arity
-    if not fewest <= len(args) <= most:
-        raise AnalysisError(f"function '{name}' {wrong_count(function.arity, len(args))}")
+    check_count(f"function '{name}'", function.arity, len(args))
     try:
         coerced = function.coerce(args)
     except AnalysisError as error:

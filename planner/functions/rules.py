@@ -1,14 +1,15 @@
-"""How Spark casts the arguments of functions, and what type they give.
+"""Type rules for scalar functions: implicit casts of arguments, and result types.
 
-In: typed arguments. Out: coerced arguments, or the result type. Source: Spark's `AnsiTypeCoercion`,
-`DecimalPrecision` and the `dataType` of its expressions.
+Source: Spark's `AnsiTypeCoercion`, `DecimalPrecision` and the `dataType` of its expressions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.coercion import (
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions.constant_arguments import require_constant
+from stagecoach.planner.plan.coercion import (
     as_bigint,
     as_binary,
     as_boolean,
@@ -24,10 +25,8 @@ from planner.coercion import (
     require_orderable,
     unified,
 )
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import Expression, Literal
-from planner.functions.constant_arguments import require_constant
-from planner.types import (
+from stagecoach.planner.plan.expressions import Expression, Literal
+from stagecoach.planner.types import (
     BIGINT,
     BINARY,
     BOOLEAN,

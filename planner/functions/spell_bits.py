@@ -1,13 +1,12 @@
-"""How DuckDB must be told what Spark's functions of bits and digits mean.
+"""Spell Spark's bit and digit functions for DuckDB.
 
-In: a call of the registry. Out: a template of DuckDB SQL, or the reason why Spark must run it.
-DuckDB's shifts raise where bits are lost, so they are carried out on 128 bits.
+DuckDB's shifts raise when bits are lost, so they are carried out on 128 bits.
 """
 
 from __future__ import annotations
 
-from planner.expressions import Call
-from planner.functions.spell_strings import int_of
+from stagecoach.planner.functions.spell_strings import int_of
+from stagecoach.planner.plan.expressions import Call
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 

@@ -1,21 +1,22 @@
-"""How DuckDB must be told what Spark means by functions of arrays, maps and structs.
+"""Spell Spark's functions of arrays, maps and structs for DuckDB.
 
-In: a call of the registry, or the text and type of a value. Out: a template of DuckDB SQL. Where
-Spark raises the text raises, too, and the stage runs again on Spark. DuckDB counts from 1, finds
-NULL elements by `list_position`, puts NULL members last where Spark puts them first, and its own
-set functions forget the order of the elements, so hardly a function has the same name alone.
-Names that end in `_` are parameters of the templates' own lambdas; no argument can hold them free.
+The engines differ in almost every function. DuckDB counts from 1, finds NULL elements with
+`list_position`, sorts NULL members last where Spark sorts them first, and its set functions lose
+the order of elements. Where Spark raises, the spelling raises too, and the stage runs again on
+Spark. Names that end in `_` are parameters of the templates' own lambdas; no argument can contain
+them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.expressions import Call, Literal
-from planner.functions.nested_rules import element, has_kind
-from planner.functions.templates import escaped, quoted, quoted_name
-from planner.sql.types import type_name
-from planner.types import DataType
+from stagecoach.planner.functions.nested_rules import element, has_kind
+from stagecoach.planner.functions.templates import escaped, quoted, quoted_name
+from stagecoach.planner.plan.expressions import Call, Literal
+from stagecoach.planner.text.quoting import spark_name
+from stagecoach.planner.text.type_names import type_name
+from stagecoach.planner.types import DataType
 
 Spelling = Callable[[Call], str]
 
@@ -145,7 +146,7 @@ def get_fields(node: Call) -> str:
 
 def spark_field(node: Call) -> str:
     """A member on Spark, of a struct or of an array of structs."""
-    return "({0}).`" + escaped(_name(node).replace("`", "``")) + "`"
+    return "({0})." + escaped(spark_name(_name(node)))
 
 
 def _name(node: Call) -> str:

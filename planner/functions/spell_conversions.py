@@ -1,18 +1,15 @@
-"""How DuckDB must be told what Spark's hashes, URL functions and conversions mean.
-
-In: a call of the registry. Out: a template of DuckDB SQL, or the reason why Spark must run it.
-"""
+"""Spell Spark's hashes, URL functions and conversions for DuckDB."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-from planner.expressions import Call
-from planner.functions.duckdb import decimal_to_unscaled
-from planner.functions.spell_strings import UNHEX, int_of, text_of
-from planner.functions.templates import quoted
-from planner.types import NULL
+from stagecoach.planner.functions.duckdb import decimal_to_unscaled
+from stagecoach.planner.functions.spell_strings import UNHEX, int_of, text_of
+from stagecoach.planner.functions.templates import quoted
+from stagecoach.planner.plan.expressions import Call
+from stagecoach.planner.types import NULL
 
 
 def sha2(node: Call) -> str:
@@ -185,7 +182,7 @@ def to_binary(node: Call) -> str:
 def refuse_to_binary(node: Call) -> str | None:
     """Only literal formats."""
     known = _layout(node) in ("hex", "utf-8", "utf8", "base64")
-    return None if known else "the format is no literal"
+    return None if known else "the format is not a literal"
 
 
 def try_to_binary(node: Call) -> str:

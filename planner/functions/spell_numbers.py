@@ -1,22 +1,21 @@
-"""How DuckDB must be told what Spark's functions of numbers mean.
+"""Spell Spark's numeric functions for DuckDB.
 
-In: a call of the registry. Out: a template of DuckDB SQL, or the reason why Spark must run it.
-Exponentials, logarithms, powers, roots and arcs are computed as Java does, by functions that the
-worker registers (`java_…`). Sine, cosine and tangent come from another library of mathematics than
-Java's and may differ in the last bits (at most 1e-12 of the value).
+Exponentials, logarithms, powers, roots and arcs are computed as in Java, by functions that the
+worker registers (`java_…`). Sine, cosine and tangent come from another math library than Java's and
+may differ in the last bits (at most 1e-12 of the value).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.expressions import Call
-from planner.functions.duckdb import (
+from stagecoach.planner.functions.duckdb import (
     decimal_division,
     decimal_to_unscaled,
     unscaled_to_decimal,
 )
-from planner.functions.spell_strings import int_of
+from stagecoach.planner.functions.spell_strings import int_of
+from stagecoach.planner.plan.expressions import Call
 
 _NAN = "CAST('nan' AS DOUBLE)"
 
@@ -302,7 +301,7 @@ FORMULAS: dict[str, str] = {
     "hypot": "java_hypot({0}, {1})",
     "power": "java_pow({0}, {1})",
 }
-"""Functions of doubles; `java_…` are those of `infra.engines.java_functions`."""
+"""Functions of doubles; `java_…` are those of `stagecoach.infra.engines.duckdb.java_functions`."""
 
 APPROXIMATE = frozenset({"sin", "cos", "tan", "cot", "sec", "csc"})
 """Functions that Java's machine computes by code of the processor at hand: the last bits differ."""

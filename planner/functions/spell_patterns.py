@@ -1,8 +1,8 @@
-r"""Java's regular expressions in the words of RE2, as far as both mean the same.
+r"""Translate Java's regular expressions into RE2 where both mean the same.
 
-In: a literal Java pattern. Out: RE2 text that matches the same, or the reason why there is none.
-Both take the leftmost match and prefer the first alternative. What differs is spelled out (`.`,
-`\s`, `$`) or refused: look-around, back references, possessive and nested empty repeats, `\\b`.
+Both take the leftmost match and prefer the first alternative. Constructs that differ are spelled
+out (`.`, `\s`, `$`) or refused: look-around, back references, possessive and nested empty
+repeats, `\b`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from planner.expressions import Call
-from planner.functions.spell_strings import int_of, text_of
-from planner.functions.templates import quoted
+from stagecoach.planner.functions.spell_strings import int_of, text_of
+from stagecoach.planner.functions.templates import quoted
+from stagecoach.planner.plan.expressions import Call
 
 _DOT = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 _END = r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z"

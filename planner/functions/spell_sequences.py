@@ -1,16 +1,16 @@
-"""`sequence` of dates and timestamps for DuckDB.
+"""Spell `sequence` of dates and timestamps for DuckDB.
 
-In: a call whose step is a literal interval, or none. Out: a template of DuckDB SQL over `{0}` and
-`{1}`, and why there is none. Source: `TemporalSequenceImpl` in Spark's `Sequence`: item number `i`
-is the start plus `i` steps, by the calendar in months and days and by the clock below a day.
+Item `i` is the start plus `i` steps, by the calendar in months and days and by the clock below a
+day. The step must be a literal interval, or absent. Source: `TemporalSequenceImpl` in Spark's
+`Sequence`.
 """
 
 from __future__ import annotations
 
-from planner.expressions import Call, Literal
-from planner.functions.spell_collections import raises
-from planner.functions.spell_times import DAY, EPOCH, local, shifted, zoned
-from planner.types import DataType
+from stagecoach.planner.functions.spell_collections import raises
+from stagecoach.planner.functions.spell_times import DAY, EPOCH, local, shifted, zoned
+from stagecoach.planner.plan.expressions import Call, Literal
+from stagecoach.planner.types import DataType
 
 _MOST_ITEMS = 10_000_000
 

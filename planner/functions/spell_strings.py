@@ -1,8 +1,7 @@
-"""How DuckDB must be told what Spark's functions of strings mean.
+"""Spell Spark's string functions for DuckDB.
 
-In: a call of the registry. Out: a template of DuckDB SQL, or the reason why Spark must run it. What
-each gives was measured; the proofs are in `tests/differential`. Where only rare characters differ,
-the text raises in rows that hold them (`SPARK_ONLY`), and the stage runs again on Spark.
+Where only rare characters differ, the spelling raises on rows that contain them (`SPARK_ONLY`), and
+the stage runs again on Spark. The results were measured; the proofs are in `tests/differential`.
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from planner.expressions import Call, Expression, Literal
-from planner.functions.templates import quoted
-from planner.types import BINARY
+from stagecoach.planner.functions.templates import quoted
+from stagecoach.planner.plan.expressions import Call, Expression, Literal
+from stagecoach.planner.types import BINARY
 
 # Code points whose upper case is another in ICU 76 (Spark) than in DuckDB 2.0, in wider ranges.
 _UPPER = (
@@ -205,7 +204,7 @@ def refuse_substring_index(node: Call) -> str | None:
     """Only delimiters that cannot overlap themselves."""
     if text_of(node.args[1]) == "" or _borderless(text_of(node.args[1])):
         return None
-    return "the delimiter is no literal, or overlaps itself"
+    return "the delimiter is not a literal, or overlaps itself"
 
 
 def levenshtein(node: Call) -> str:
@@ -224,7 +223,7 @@ def levenshtein(node: Call) -> str:
 def refuse_levenshtein(node: Call) -> str | None:
     """A negative threshold is not NULL for NULL in one of Spark's two evaluators."""
     if len(node.args) == 3 and (int_of(node.args[2]) is None or (int_of(node.args[2]) or 0) < 0):
-        return "the threshold is no literal"
+        return "the threshold is not a literal"
     return None
 
 

@@ -1,62 +1,23 @@
-"""How DuckDB must be told Spark's dates, timestamps and zones.
+"""Spell Spark's dates, timestamps and time zones for DuckDB.
 
-In: a call or cast, or placeholders of operands. Out: templates of DuckDB SQL over `{0}`, `{1}`, ….
-A timestamp is an instant in microseconds; everything that has to do with a zone goes through the
-local time (DuckDB's TIMESTAMP), because the two engines differ in which instant a local time means
-when clocks are put back. Source: Spark's `DateTimeUtils`, `TimestampFormatter`.
+A timestamp is an instant in microseconds. Anything that depends on a zone goes through the local
+time (DuckDB's TIMESTAMP), because the engines disagree about which instant a local time means when
+clocks are put back. Source: Spark's `DateTimeUtils`, `TimestampFormatter`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.expressions import Call, Cast, Expression, Literal
-from planner.types import DataType
+from stagecoach.planner.plan.expressions import Call, Cast, Expression, Literal
+from stagecoach.planner.text.time_zones import zone_reason
+from stagecoach.planner.types import DataType
 
 Spelling = Callable[[Call], str]
 Refusal = Callable[[Call], str | None]
 
 DAY = 86_400_000_000
 EPOCH = "DATE '1970-01-01'"
-
-# Zones whose rules differ between the Java and the ICU of the engines' releases (measured on a
-# grid of 1849 to 2148), and their links.
-_UNLIKE_ZONES = frozenset(
-    (
-        "Africa/Casablanca",
-        "Africa/El_Aaiun",
-        "America/Edmonton",
-        "America/Ensenada",
-        "America/Inuvik",
-        "America/Rainy_River",
-        "America/Santa_Isabel",
-        "America/Tijuana",
-        "America/Vancouver",
-        "America/Winnipeg",
-        "America/Yellowknife",
-        "Asia/Tehran",
-        "Canada/Central",
-        "Canada/Mountain",
-        "Canada/Pacific",
-        "Europe/Chisinau",
-        "Europe/Dublin",
-        "Europe/Tiraspol",
-        "Mexico/BajaNorte",
-        "America/Coyhaique",
-        "America/Ciudad_Juarez",
-    )
-)
-
-
-def zone_reason(zone: str) -> str | None:
-    """Why DuckDB must not compute with local times of a zone, or None."""
-    if zone in ("UTC", "Etc/UTC"):
-        return None
-    region, slash, city = zone.partition("/")
-    if not slash or not region.isalpha() or not city or zone in _UNLIKE_ZONES:
-        return f"the rules of time zone '{zone}' are not proven"
-    return None
-
 
 # ---------------------------------------------------------------- instants and local times
 

@@ -1,9 +1,12 @@
-"""Text inside templates of DuckDB SQL: in, any text; out, what `str.format` makes that text of.
+"""Escape text for use inside templates of DuckDB SQL.
 
-Spellings are templates: `{0}` is the first argument. So braces that are meant are doubled.
+Spellings are `str.format` templates in which `{0}` is the first argument, so literal braces must be
+doubled.
 """
 
 from __future__ import annotations
+
+from stagecoach.planner.text.quoting import duckdb_name
 
 
 def escaped(text: str) -> str:
@@ -13,9 +16,9 @@ def escaped(text: str) -> str:
 
 def quoted(text: str) -> str:
     """A DuckDB text literal, inside a template."""
-    return "'" + escaped(text.replace("'", "''")) + "'"
+    return escaped("'" + text.replace("'", "''") + "'")
 
 
 def quoted_name(text: str) -> str:
     """A quoted name in DuckDB, inside a template."""
-    return '"' + escaped(text.replace('"', '""')) + '"'
+    return escaped(duckdb_name(text))

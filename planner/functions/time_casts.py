@@ -1,14 +1,14 @@
-"""Casts from and to dates, timestamps and intervals, as DuckDB SQL.
+"""Spell casts from and to dates, timestamps and intervals for DuckDB.
 
-In: two types, and whether NULL takes the place of an error. Out: a template over `{0}`, or None
-where the cast is not proven. What is outside of what is proven raises, and Spark runs the stage.
+A cast that is not proven has no spelling. Values outside the proven range raise, and Spark runs the
+stage.
 """
 
 from __future__ import annotations
 
-from planner.functions import spell_times as spell
-from planner.functions.templates import quoted
-from planner.types import DataType, interval_fields
+from stagecoach.planner.functions import spell_times as spell
+from stagecoach.planner.functions.templates import quoted
+from stagecoach.planner.types import DataType, interval_fields
 
 _BLANK = r"[\x00-\x20\x7f]*"
 _CLOCK = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9](?::[0-5]?[0-9](?:\.[0-9]{1,6})?)?"

@@ -1,18 +1,17 @@
-"""Stage graphs → lineage: of each stage over its inputs, and of the result over base tables.
+"""Compute the lineage of a stage graph: of each stage, and of the result over base tables.
 
-In: a `StageGraph`, from the planner or from a compiled plan. Out: a `QueryLineage`. A query that
-is one Spark stage has no operators; what its SQL says is analysed where our planner can build it,
-else its lineage is unknown and holds every column of its tables.
+A query that runs as one Spark stage has no operators. Its SQL is analysed if our planner can build
+it; otherwise its lineage is unknown and contains every column of its tables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from planner.catalog import MappingCatalog, TableInfo
-from planner.deep_stack import on_deep_stack, run_deep
-from planner.errors import SqlError
-from planner.lineage.model import (
+from stagecoach.planner.catalog import MappingCatalog, TableInfo
+from stagecoach.planner.errors import SqlError
+from stagecoach.planner.limits.deep_stack import on_deep_stack, run_deep
+from stagecoach.planner.lineage.model import (
     ColumnLineage,
     Decider,
     Lineage,
@@ -21,8 +20,8 @@ from planner.lineage.model import (
     StageColumn,
     TableColumn,
 )
-from planner.lineage.operators import trace
-from planner.stages import Stage, StageGraph
+from stagecoach.planner.lineage.operators import trace
+from stagecoach.planner.plan.stages import Stage, StageGraph
 
 
 @on_deep_stack
@@ -102,8 +101,8 @@ def _deciders(deciders: Iterable[Decider], before: Sequence[Lineage]) -> frozens
 def _of_text(graph: StageGraph, stage: Stage) -> Lineage:
     """The lineage of a stage that hands the whole query to Spark."""
     # The parser is heavy to import, and few graphs have such a stage.
-    from planner.build import build_logical
-    from planner.parse import parse_query
+    from stagecoach.planner.analysis.queries import build_logical
+    from stagecoach.planner.syntax.parse import parse_query
 
     catalog = MappingCatalog([TableInfo(name, columns) for name, columns in graph.tables])
     types = {parameter.name: parameter.dtype for parameter in graph.parameters}

@@ -1,4 +1,4 @@
-"""What lineage says: values, without any logic of plans."""
+"""The values that describe lineage, free of any plan logic."""
 
 from __future__ import annotations
 

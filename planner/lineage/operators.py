@@ -1,26 +1,16 @@
-"""Operators → lineage: in, a logical or physical plan; out, where its columns come from.
+"""Trace columns through the operators of a logical or physical plan.
 
-Column numbers are unique in a plan, so one table of what is known of each number serves all
-operators, inputs first. Whatever decides on rows anywhere in the plan decides on those of its
-output, so this is one set.
+Column numbers are unique in a plan, so one table of known columns serves all operators, inputs
+first. A column that decides on rows anywhere in the plan decides on the rows of its output, so
+those columns form one set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from planner.errors import InternalPlanError
-from planner.expressions import (
-    AggregateCall,
-    Column,
-    ColumnRef,
-    Exists,
-    Expression,
-    Lambda,
-    SubqueryExpression,
-    WindowCall,
-)
-from planner.lineage.model import (
+from stagecoach.planner.errors import InternalPlanError
+from stagecoach.planner.lineage.model import (
     ColumnLineage,
     Decider,
     Lineage,
@@ -29,8 +19,24 @@ from planner.lineage.model import (
     StageColumn,
     TableColumn,
 )
-from planner.logical import Join, Limit, LogicalPlan, OneRow, Scan, SharedScan, Union
-from planner.operators import (
+from stagecoach.planner.plan.expressions import (
+    AggregateCall,
+    Column,
+    ColumnRef,
+    Expression,
+    Lambda,
+    WindowCall,
+)
+from stagecoach.planner.plan.logical import (
+    Join,
+    Limit,
+    LogicalPlan,
+    OneRow,
+    Scan,
+    SharedScan,
+    Union,
+)
+from stagecoach.planner.plan.operators import (
     NamedExpression,
     WithBounds,
     WithGenerator,
@@ -43,7 +49,7 @@ from planner.operators import (
     WithTasks,
     WithWindowCalls,
 )
-from planner.physical import (
+from stagecoach.planner.plan.physical import (
     AggregateExec,
     BloomBuildExec,
     BloomProbeExec,
@@ -57,8 +63,9 @@ from planner.physical import (
     StageInputExec,
     UnionExec,
 )
-from planner.shared import SharedPlan
-from planner.tree import walk
+from stagecoach.planner.plan.shared import SharedPlan
+from stagecoach.planner.plan.subqueries import Exists, SubqueryExpression
+from stagecoach.planner.tree import walk
 
 Plan = LogicalPlan | PhysicalPlan
 _Known = tuple[frozenset[Source], frozenset[Decider]]
@@ -94,7 +101,7 @@ class _Tracer:
         self.rows: set[Decider] = set()
         self.shared: dict[str, Mapping[str, Column]] = {}
         self._columns: dict[int, _Known] = {}
-        self._outputs: dict[int, list[_Known]] = {}
+        self._outputs: dict[Plan, list[_Known]] = {}
 
     def known(self, column: Column) -> _Known:
         """Where a column comes from."""
@@ -103,11 +110,11 @@ class _Tracer:
     def visit(self, plan: Plan) -> None:
         """Note the columns of a plan, inputs first."""
         # Inputs of a union may have the numbers of each other, if they are the same exchange.
-        kept = {id(c) for n in walk(plan) if isinstance(n, UnionExec | Union) for c in n.children}
+        kept = {c for n in walk(plan) if isinstance(n, UnionExec | Union) for c in n.children}
         for node in _inputs_first(plan):
             self._operator(node)
-            if id(node) in kept:
-                self._outputs[id(node)] = [self.known(column) for column in node.columns]
+            if node in kept:
+                self._outputs[node] = [self.known(column) for column in node.columns]
 
     def _operator(self, node: Plan) -> None:
         match node:
@@ -141,7 +148,7 @@ class _Tracer:
                 for column, call in node.calls:
                     self._columns[column.id] = self._window(call)
             case UnionExec() | Union():
-                inputs = [self._outputs[id(child)] for child in node.inputs]
+                inputs = [self._outputs[child] for child in node.inputs]
                 for column, parts in zip(node.outputs, zip(*inputs, strict=True), strict=True):
                     self._columns[column.id] = _merged(parts)
             case WithGenerator():

@@ -1,35 +1,35 @@
-"""Logical optimiser: an ordered list of rules, one a file.
+"""The logical optimiser: an ordered list of rules, one per file.
 
-In: a logical plan. Out: an equal one that costs less. No rule names an algorithm, an exchange or an
-engine; after each the plan is valid and computes the same rows.
+After each rule the plan is valid and computes the same rows. No rule chooses an algorithm, an
+exchange or an engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.deadline import check_deadline
-from planner.logical import LogicalPlan
-from planner.optimizer.collapse_projects import collapse_projects
-from planner.optimizer.context import RuleContext as RuleContext
-from planner.optimizer.convert_outer_joins import convert_outer_joins
-from planner.optimizer.derive_predicates import derive_predicates
-from planner.optimizer.eliminate_distinct import eliminate_distinct
-from planner.optimizer.eliminate_joins import eliminate_joins
-from planner.optimizer.eliminate_sorts import eliminate_sorts
-from planner.optimizer.factor_disjunctions import factor_disjunctions
-from planner.optimizer.fold_constants import fold_constants
-from planner.optimizer.narrow_decimals import narrow_decimals
-from planner.optimizer.prune_columns import prune_columns
-from planner.optimizer.prune_empty import prune_empty
-from planner.optimizer.prune_scans import prune_scans
-from planner.optimizer.push_down_aggregates import push_down_aggregates
-from planner.optimizer.push_down_filters import push_down_filters
-from planner.optimizer.push_down_limits import push_down_limits
-from planner.optimizer.push_down_semi_joins import push_down_semi_joins
-from planner.optimizer.reduce_aggregates import reduce_aggregates
-from planner.optimizer.reorder_joins import reorder_joins
-from planner.optimizer.unnest_subqueries import unnest_subqueries
+from stagecoach.planner.limits.deadline import check_deadline
+from stagecoach.planner.optimizer.collapse_projects import collapse_projects
+from stagecoach.planner.optimizer.context import RuleContext as RuleContext
+from stagecoach.planner.optimizer.convert_outer_joins import convert_outer_joins
+from stagecoach.planner.optimizer.derive_predicates import derive_predicates
+from stagecoach.planner.optimizer.eliminate_distinct import eliminate_distinct
+from stagecoach.planner.optimizer.eliminate_joins import eliminate_joins
+from stagecoach.planner.optimizer.eliminate_sorts import eliminate_sorts
+from stagecoach.planner.optimizer.factor_disjunctions import factor_disjunctions
+from stagecoach.planner.optimizer.fold_constants import fold_constants
+from stagecoach.planner.optimizer.narrow_decimals import narrow_decimals
+from stagecoach.planner.optimizer.prune_columns import prune_columns
+from stagecoach.planner.optimizer.prune_empty import prune_empty
+from stagecoach.planner.optimizer.prune_scans import prune_scans
+from stagecoach.planner.optimizer.push_down_aggregates import push_down_aggregates
+from stagecoach.planner.optimizer.push_down_filters import push_down_filters
+from stagecoach.planner.optimizer.push_down_limits import push_down_limits
+from stagecoach.planner.optimizer.push_down_semi_joins import push_down_semi_joins
+from stagecoach.planner.optimizer.reduce_aggregates import reduce_aggregates
+from stagecoach.planner.optimizer.reorder_joins import reorder_joins
+from stagecoach.planner.optimizer.unnest_subqueries import unnest_subqueries
+from stagecoach.planner.plan.logical import LogicalPlan
 
 Rule = Callable[[LogicalPlan, RuleContext], LogicalPlan]
 

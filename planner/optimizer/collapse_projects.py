@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from planner.expressions import ColumnRef, Literal, substitute
-from planner.logical import LogicalPlan, Project
-from planner.optimizer.context import RuleContext
-from planner.tree import transform_up, walk
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.expressions import ColumnRef, Literal, substitute
+from stagecoach.planner.plan.logical import LogicalPlan, Project
+from stagecoach.planner.tree import transform_up, walk
 
 
 def collapse_projects(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:

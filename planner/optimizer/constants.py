@@ -1,6 +1,6 @@
-"""Constants that compare in Python as they compare in the engines.
+"""Compare constants in Python where that gives the engines' result.
 
-In: literals. Out: ordered values, or None where that is not certain.
+Literals whose order is not certain have no comparable value.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
-from planner.expressions import Expression, Literal
-from planner.moments import wall_clock, wall_clock_text
+from stagecoach.planner.plan.expressions import Expression, Literal
+from stagecoach.planner.text.moments import wall_clock, wall_clock_text
 
 Ordered = Decimal | str
 

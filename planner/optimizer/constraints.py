@@ -1,15 +1,14 @@
 """Predicates that hold for every row of a plan, over its output columns.
 
-In: a plan. Out: conjuncts that its filters and joins have made true. A plan that is not known here
-has none.
+They come from the filters and joins of the plan. Operators that are not known here have none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.expressions import ColumnRef, Expression, conjuncts, substitute
-from planner.logical import (
+from stagecoach.planner.plan.expressions import ColumnRef, Expression, conjuncts, substitute
+from stagecoach.planner.plan.logical import (
     Aggregate,
     Filter,
     Join,
@@ -25,15 +24,14 @@ class Constraints:
     """Finds the predicates of plans; remembers those of each operator."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[LogicalPlan, tuple[Expression, ...]]] = {}
+        self._known: dict[LogicalPlan, tuple[Expression, ...]] = {}
 
     def of(self, plan: LogicalPlan) -> tuple[Expression, ...]:
         """The conjuncts, each once."""
-        known = self._known.get(id(plan))
+        known = self._known.get(plan)
         if known is None:
-            known = plan, tuple(dict.fromkeys(self._found(plan)))
-            self._known[id(plan)] = known
-        return known[1]
+            known = self._known[plan] = tuple(dict.fromkeys(self._found(plan)))
+        return known
 
     def _found(self, plan: LogicalPlan) -> Iterable[Expression]:
         match plan:

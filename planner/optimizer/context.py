@@ -1,18 +1,16 @@
-"""What every rule is handed besides the plan.
-
-In: options, statistics, the highest column number in use. Out: fresh columns, estimates.
-"""
+"""What every rule gets besides the plan: options, estimates and fresh columns."""
 
 from __future__ import annotations
 
 import itertools
 
-from planner.estimates import Estimator
-from planner.expressions import Column
-from planner.logical import LogicalPlan
-from planner.options import PlannerOptions
-from planner.tree import walk
-from planner.types import DataType
+from stagecoach.planner.estimates import Estimator
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.expressions import Column
+from stagecoach.planner.plan.logical import LogicalPlan
+from stagecoach.planner.plan.subqueries import SubqueryExpression
+from stagecoach.planner.tree import walk
+from stagecoach.planner.types import DataType
 
 
 class RuleContext:
@@ -36,8 +34,6 @@ class RuleContext:
 
 def first_free_id(*plans: LogicalPlan) -> int:
     """A number above those of all columns of the plans, subqueries included."""
-    from planner.expressions import SubqueryExpression
-
     highest = -1
     stack = list(plans)
     while stack:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.expressions import Call, Cast, ColumnRef, Expression, conjuncts
-from planner.logical import Filter, Join, LogicalPlan
-from planner.optimizer.context import RuleContext
-from planner.tree import transform_up
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.expressions import Call, Cast, ColumnRef, Expression, conjuncts
+from stagecoach.planner.plan.logical import Filter, Join, LogicalPlan
+from stagecoach.planner.tree import transform_up
 
 _STRICT = frozenset(
     (

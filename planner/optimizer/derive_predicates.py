@@ -1,18 +1,18 @@
-"""Rule: what a predicate says of a join key holds for the other side's key too."""
+"""Rule: apply predicates on a join key to the other side's key too."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.expressions import Expression, conjuncts, substitute
-from planner.logical import Join, LogicalPlan
-from planner.optimizer.constraints import Constraints
-from planner.optimizer.context import RuleContext
-from planner.optimizer.join_groups import EqualColumns
-from planner.optimizer.proofs import is_total
-from planner.optimizer.push_down_filters import push_down_filters
-from planner.optimizer.rewriting import filtered
-from planner.tree import transform_up
+from stagecoach.planner.optimizer.constraints import Constraints
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.join_groups import EqualColumns
+from stagecoach.planner.optimizer.proofs import is_total
+from stagecoach.planner.optimizer.push_down_filters import push_down_filters
+from stagecoach.planner.plan.expressions import Expression, conjuncts, substitute
+from stagecoach.planner.plan.logical import Join, LogicalPlan
+from stagecoach.planner.plan.rewriting import filtered
+from stagecoach.planner.tree import transform_up
 
 
 def derive_predicates(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:

@@ -1,12 +1,12 @@
-"""Rule: rows that differ already are not made distinct."""
+"""Rule: drop DISTINCT where rows already differ."""
 
 from __future__ import annotations
 
-from planner.expressions import ColumnRef
-from planner.logical import Aggregate, LogicalPlan, Project
-from planner.optimizer.context import RuleContext
-from planner.optimizer.proofs import is_unique
-from planner.tree import transform_up
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.proofs import is_unique
+from stagecoach.planner.plan.expressions import ColumnRef
+from stagecoach.planner.plan.logical import Aggregate, LogicalPlan, Project
+from stagecoach.planner.tree import transform_up
 
 
 def eliminate_distinct(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:

@@ -1,8 +1,10 @@
-"""Rule: a join that neither adds nor drops a row nor gives a column is none."""
+"""Rule: drop joins that add no row, drop no row and provide no column."""
 
 from __future__ import annotations
 
-from planner.logical import (
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.proofs import ignores_duplicates, is_unique, joined_columns
+from stagecoach.planner.plan.logical import (
     Aggregate,
     Filter,
     Join,
@@ -11,8 +13,6 @@ from planner.logical import (
     Project,
     Sort,
 )
-from planner.optimizer.context import RuleContext
-from planner.optimizer.proofs import ignores_duplicates, is_unique, joined_columns
 
 
 def eliminate_joins(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:

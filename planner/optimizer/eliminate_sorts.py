@@ -1,9 +1,10 @@
-"""Rule: no order is made that nothing looks at, or that is there already."""
+"""Rule: drop sorts whose order nothing uses, or that the input already has."""
 
 from __future__ import annotations
 
-from planner.expressions import AggregateCall, ColumnRef, SortKey
-from planner.logical import (
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.expressions import AggregateCall, ColumnRef, SortKey
+from stagecoach.planner.plan.logical import (
     Aggregate,
     Expand,
     Filter,
@@ -15,7 +16,6 @@ from planner.logical import (
     Sort,
     Union,
 )
-from planner.optimizer.context import RuleContext
 
 # Aggregates that are the same in any order of the rows; of floats, sums and averages are not.
 _ORDERLESS = frozenset(

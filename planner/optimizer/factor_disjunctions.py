@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from planner.expressions import Call, Expression, conjoin, conjuncts
-from planner.functions import make_call
-from planner.logical import LogicalPlan
-from planner.optimizer.context import RuleContext
-from planner.optimizer.rewriting import map_expressions
-from planner.tree import transform_up
+from stagecoach.planner.functions import make_call
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.expressions import Call, Expression, conjoin, conjuncts
+from stagecoach.planner.plan.logical import LogicalPlan
+from stagecoach.planner.plan.rewriting import map_expressions
+from stagecoach.planner.tree import transform_up
 
 
 def factor_disjunctions(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal, localcontext
 
-from planner.coercion import cast_literal
-from planner.expressions import FALSE, TRUE, Call, Cast, Expression, Literal
-from planner.logical import LogicalPlan
-from planner.moments import plus_months
-from planner.optimizer.constants import COMPARE, compared, is_null, ordered
-from planner.optimizer.context import RuleContext
-from planner.optimizer.rewriting import map_expressions, map_plans
-from planner.tree import transform_up
-from planner.types import DATE, MAX_PRECISION
+from stagecoach.planner.optimizer.constants import COMPARE, compared, is_null, ordered
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.coercion import cast_literal
+from stagecoach.planner.plan.expressions import FALSE, TRUE, Call, Cast, Expression, Literal
+from stagecoach.planner.plan.logical import LogicalPlan
+from stagecoach.planner.plan.rewriting import map_expressions, map_plans
+from stagecoach.planner.text.moments import plus_months
+from stagecoach.planner.tree import transform_up
+from stagecoach.planner.types import DATE, MAX_PRECISION
 
 _STRICT = (*COMPARE, "not", "add", "subtract", "multiply")
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}

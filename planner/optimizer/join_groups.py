@@ -1,15 +1,15 @@
-"""Groups of inner joins: relations in any order, under predicates.
+"""Flatten groups of inner joins into relations and predicates.
 
-In: a plan. Out: the relations of its topmost group of inner joins, their predicates, and which
-columns these make equal.
+Also finds which columns the predicates make equal. The relations of a group may be joined in any
+order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.expressions import Call, ColumnRef, Expression, conjuncts
-from planner.logical import Filter, Join, LogicalPlan
+from stagecoach.planner.plan.expressions import Call, ColumnRef, Expression, conjuncts
+from stagecoach.planner.plan.logical import Filter, Join, LogicalPlan
 
 
 def is_inner(plan: LogicalPlan) -> bool:

@@ -1,11 +1,11 @@
-"""The cheapest tree of inner joins over some relations.
+"""Find the cheapest tree of inner joins over some relations.
 
-In: relations and the conjuncts over them. Out: one plan. Up to `MAX_PAIRS` pairs of connected
-subgraphs all bushy trees without cross products are looked at, by dynamic programming (DPccp:
-Moerkotte and Neumann, VLDB 2006); beyond, pairs are joined greedily (GOO: Fegaras, DEXA 1998).
+Up to `MAX_PAIRS` pairs of connected subgraphs, dynamic programming examines all bushy trees without
+cross products (DPccp: Moerkotte and Neumann, VLDB 2006). Beyond that, pairs are joined greedily
+(GOO: Fegaras, DEXA 1998).
 
-The cost of a tree is what its joins read (twice for the side that is hashed) and give, in bytes;
-a join without an equality looks at every pair of rows.
+The cost of a tree is the bytes that its joins read (twice for the hashed side) and produce. A join
+without an equality looks at every pair of rows.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import combinations, count
 
-from planner.deadline import check_deadline
-from planner.estimates import Estimate, joined, joined_rows
-from planner.expressions import TRUE, Call, ColumnRef, Expression, conjoin
-from planner.functions import make_call
-from planner.logical import Filter, Join, LogicalPlan
-from planner.optimizer.context import RuleContext
-from planner.optimizer.join_groups import EqualColumns, column_pair
+from stagecoach.planner.estimates import Estimate, joined, joined_rows
+from stagecoach.planner.functions import make_call
+from stagecoach.planner.limits.deadline import check_deadline
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.join_groups import EqualColumns, column_pair
+from stagecoach.planner.plan.expressions import TRUE, Call, ColumnRef, Expression, conjoin
+from stagecoach.planner.plan.logical import Filter, Join, LogicalPlan
 
 MAX_PAIRS = 12_000  # nine relations all connected to each other have 9,330, a star of ten 2,304
 _EQUALITIES = ("eq", "eq_null_safe")

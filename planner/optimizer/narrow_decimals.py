@@ -6,13 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.estimates import ColumnEstimate
-from planner.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal, call
-from planner.logical import Aggregate, LogicalPlan, Project
-from planner.optimizer.context import RuleContext
-from planner.optimizer.rewriting import map_expressions
-from planner.tree import transform_up
-from planner.types import decimal
+from stagecoach.planner.estimates import ColumnEstimate
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    Literal,
+    call,
+)
+from stagecoach.planner.plan.logical import Aggregate, LogicalPlan, Project
+from stagecoach.planner.plan.rewriting import map_expressions
+from stagecoach.planner.tree import transform_up
+from stagecoach.planner.types import decimal
 
 _LIMIT = 10**18
 _MARGIN = 1.01  # statistics of decimals are kept as doubles

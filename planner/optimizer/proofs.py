@@ -1,12 +1,12 @@
-"""What rules may rely on: facts that the plan itself proves, never statistics.
+"""Facts that a plan proves by itself, without statistics: totality, uniqueness, repeatability.
 
-In: expressions and plans. Out: yes or no; "no" where it is not certain, so an operator or function
-that is not known here only costs an optimisation.
+Every answer is "no" where it is not certain, so an unknown operator or function only costs an
+optimisation.
 """
 
 from __future__ import annotations
 
-from planner.expressions import (
+from stagecoach.planner.plan.expressions import (
     AggregateCall,
     Call,
     Cast,
@@ -16,7 +16,7 @@ from planner.expressions import (
     Parameter,
     conjuncts,
 )
-from planner.logical import (
+from stagecoach.planner.plan.logical import (
     Aggregate,
     Filter,
     Join,
@@ -27,8 +27,8 @@ from planner.logical import (
     Scan,
     Sort,
 )
-from planner.tree import walk
-from planner.types import DataType
+from stagecoach.planner.tree import walk
+from stagecoach.planner.types import DataType
 
 _SMALL_INTEGERS = ("tinyint", "smallint", "int")
 _INTEGERS = (*_SMALL_INTEGERS, "bigint")

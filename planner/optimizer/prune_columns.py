@@ -1,12 +1,13 @@
-"""Rule: no operator carries a column that nothing above reads."""
+"""Rule: drop columns that nothing above reads."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.estimates import default_width
-from planner.expressions import Column
-from planner.logical import (
+from stagecoach.planner.estimates import default_width
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.expressions import Column
+from stagecoach.planner.plan.logical import (
     Aggregate,
     Expand,
     Filter,
@@ -24,7 +25,6 @@ from planner.logical import (
     Values,
     Window,
 )
-from planner.optimizer.context import RuleContext
 
 
 def prune_columns(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:

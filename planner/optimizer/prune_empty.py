@@ -1,11 +1,21 @@
-"""Rule: what cannot have a row is not computed."""
+"""Rule: do not compute what cannot have a row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.expressions import FALSE, Call, ColumnRef, Expression, Literal, conjuncts
-from planner.logical import (
+from stagecoach.planner.optimizer.constants import COMPARE, Ordered, compared, ordered
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.comparisons import MIRRORED
+from stagecoach.planner.plan.expressions import (
+    FALSE,
+    Call,
+    ColumnRef,
+    Expression,
+    Literal,
+    conjuncts,
+)
+from stagecoach.planner.plan.logical import (
     Aggregate,
     Filter,
     Join,
@@ -16,11 +26,7 @@ from planner.logical import (
     Sort,
     Union,
 )
-from planner.optimizer.constants import COMPARE, Ordered, compared, ordered
-from planner.optimizer.context import RuleContext
-from planner.tree import transform_up
-
-_MIRRORED = {"eq": "eq", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+from stagecoach.planner.tree import transform_up
 
 
 def prune_empty(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
@@ -147,12 +153,8 @@ def _contradicts(parts: Iterable[Expression]) -> bool:
 
 def _mirrored(part: Expression) -> Expression:
     """`5 < x` as `x > 5`."""
-    if (
-        isinstance(part, Call)
-        and part.function in _MIRRORED
-        and isinstance(part.args[1], ColumnRef)
-    ):
-        return Call(part.dtype, _MIRRORED[part.function], part.args[::-1])
+    if isinstance(part, Call) and part.function in MIRRORED and isinstance(part.args[1], ColumnRef):
+        return Call(part.dtype, MIRRORED[part.function], part.args[::-1])
     return part
 
 
@@ -172,7 +174,7 @@ class _Bounds:
             self._null = null
             return contradiction
         values = [value for arg in part.args[1:] if (value := ordered(arg)) is not None]
-        if part.function not in (*_MIRRORED, "in") or len(values) < len(part.args) - 1:
+        if part.function not in (*MIRRORED, "in") or len(values) < len(part.args) - 1:
             return False
         if self._null:
             return True

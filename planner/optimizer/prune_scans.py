@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.logical import LogicalPlan
-from planner.optimizer.context import RuleContext
-from planner.optimizer.prune_columns import prune
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.prune_columns import prune
+from stagecoach.planner.plan.logical import LogicalPlan
 
 
 def prune_scans(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:

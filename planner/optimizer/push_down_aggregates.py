@@ -1,4 +1,4 @@
-"""Rule: rows that a join is about to move or multiply are aggregated before it.
+"""Rule: aggregate rows before a join moves or multiplies them.
 
 Source: Yan and Larson, "Eager Aggregation and Lazy Aggregation", VLDB 1995 (eager group-by and
 eager count).
@@ -10,9 +10,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from planner.aggregates import AGGREGATES, splits
-from planner.estimates import Estimate, match_shares
-from planner.expressions import (
+from stagecoach.planner.aggregates import AGGREGATES, splits
+from stagecoach.planner.estimates import Estimate, match_shares
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.convert_outer_joins import null_rejected
+from stagecoach.planner.optimizer.proofs import is_total, is_unique, joined_columns
+from stagecoach.planner.plan.expressions import (
     AggregateCall,
     Call,
     Column,
@@ -23,7 +26,7 @@ from planner.expressions import (
     conjuncts,
     substitute,
 )
-from planner.logical import (
+from stagecoach.planner.plan.logical import (
     Aggregate,
     Filter,
     Join,
@@ -32,11 +35,8 @@ from planner.logical import (
     Project,
     Scan,
 )
-from planner.optimizer.context import RuleContext
-from planner.optimizer.convert_outer_joins import null_rejected
-from planner.optimizer.proofs import is_total, is_unique, joined_columns
-from planner.tree import transform_up, walk
-from planner.types import BIGINT
+from stagecoach.planner.tree import transform_up, walk
+from stagecoach.planner.types import BIGINT
 
 MAX_SHARE = 0.25  # of the rows that may be left for the join, lest the detour costs more
 MIN_ROWS = 100_000  # fewer rows are joined as they are

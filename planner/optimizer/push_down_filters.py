@@ -1,12 +1,20 @@
-"""Rule: filters move towards the tables."""
+"""Rule: move filters towards the tables."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.expressions import Call, ColumnRef, Expression, conjoin, conjuncts, substitute
-from planner.functions import make_call
-from planner.logical import (
+from stagecoach.planner.functions import make_call
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.expressions import (
+    Call,
+    ColumnRef,
+    Expression,
+    conjoin,
+    conjuncts,
+    substitute,
+)
+from stagecoach.planner.plan.logical import (
     Aggregate,
     Filter,
     Generate,
@@ -18,8 +26,7 @@ from planner.logical import (
     Union,
     Window,
 )
-from planner.optimizer.context import RuleContext
-from planner.optimizer.rewriting import filtered
+from stagecoach.planner.plan.rewriting import filtered
 
 
 def push_down_filters(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:

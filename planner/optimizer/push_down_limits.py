@@ -1,12 +1,12 @@
-"""Rule: limits move below what keeps the number of rows."""
+"""Rule: move limits below operators that keep the number of rows."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.logical import Limit, LogicalPlan, Project, Union
-from planner.optimizer.context import RuleContext
-from planner.tree import transform_down
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.logical import Limit, LogicalPlan, Project, Union
+from stagecoach.planner.tree import transform_down
 
 
 def push_down_limits(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:

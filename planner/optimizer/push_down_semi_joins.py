@@ -1,12 +1,12 @@
-"""Rule: selective semi joins move to the relation that they restrict."""
+"""Rule: move selective semi joins to the relation that they restrict."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.logical import Filter, Join, LogicalPlan
-from planner.optimizer.context import RuleContext
-from planner.tree import transform_down
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.logical import Filter, Join, LogicalPlan
+from stagecoach.planner.tree import transform_down
 
 
 def push_down_semi_joins(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:

@@ -1,18 +1,18 @@
-"""Rule: an aggregate computes only the groups that a join looks for."""
+"""Rule: compute only the groups of an aggregate that a join looks for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from planner.estimates import Estimate, default_width, match_shares
-from planner.expressions import ColumnRef, Expression, conjoin
-from planner.functions import make_call
-from planner.logical import Aggregate, Filter, Join, LogicalPlan, Project, Scan
-from planner.optimizer.context import RuleContext
-from planner.optimizer.join_groups import EqualColumns, column_pair, flatten, is_inner
-from planner.optimizer.proofs import is_repeatable, is_total
-from planner.optimizer.renumber import renumber
-from planner.tree import transform_down, walk
+from stagecoach.planner.estimates import Estimate, default_width, match_shares
+from stagecoach.planner.functions import make_call
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.join_groups import EqualColumns, column_pair, flatten, is_inner
+from stagecoach.planner.optimizer.proofs import is_repeatable, is_total
+from stagecoach.planner.optimizer.renumber import renumber
+from stagecoach.planner.plan.expressions import ColumnRef, Expression, conjoin
+from stagecoach.planner.plan.logical import Aggregate, Filter, Join, LogicalPlan, Project, Scan
+from stagecoach.planner.tree import transform_down, walk
 
 MAX_SHARE = 0.5  # of the aggregate's input that may remain, for the reduction to pay
 _MAX_COST = 0.5  # rows that the other side scans, as a share of what the aggregate's input scans
@@ -49,7 +49,7 @@ def _holds_aggregate(plan: LogicalPlan) -> bool:
 def _inner(node: Join, context: RuleContext) -> LogicalPlan:
     relations, predicates = flatten(node)
     equal = EqualColumns(predicates)
-    reduced: dict[int, LogicalPlan] = {}
+    reduced: dict[LogicalPlan, LogicalPlan] = {}
     for relation in relations:
         target = _target(relation)
         if target is None:
@@ -61,7 +61,7 @@ def _inner(node: Join, context: RuleContext) -> LogicalPlan:
         ]
         new = _reduced(relation, target, options, context)
         if new is not None:
-            reduced[id(relation)] = new
+            reduced[relation] = new
     return _replaced(node, reduced) if reduced else node
 
 
@@ -79,10 +79,10 @@ def _outer(node: Join, context: RuleContext) -> LogicalPlan:
     return node
 
 
-def _replaced(plan: LogicalPlan, new: dict[int, LogicalPlan]) -> LogicalPlan:
+def _replaced(plan: LogicalPlan, new: dict[LogicalPlan, LogicalPlan]) -> LogicalPlan:
     """The group with some of its relations replaced."""
-    if id(plan) in new:
-        return new[id(plan)]
+    if plan in new:
+        return new[plan]
     if is_inner(plan) or (isinstance(plan, Filter) and is_inner(plan.child)):
         return plan.with_children(tuple(_replaced(c, new) for c in plan.children))
     return plan

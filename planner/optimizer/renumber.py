@@ -1,15 +1,12 @@
-"""A copy of a plan under new column numbers, for a plan that is used twice.
-
-In: a plan without correlation. Out: an equal plan that shares no column number with it.
-"""
+"""Copy a plan under new column numbers, so that it can be used twice."""
 
 from __future__ import annotations
 
-from planner.expressions import Column, Expression, substitute
-from planner.logical import LogicalPlan
-from planner.optimizer.context import RuleContext
-from planner.optimizer.rewriting import map_expressions
-from planner.tree import transform_up
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.expressions import Column, Expression, substitute
+from stagecoach.planner.plan.logical import LogicalPlan
+from stagecoach.planner.plan.rewriting import map_expressions
+from stagecoach.planner.tree import transform_up
 
 
 def renumber(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:

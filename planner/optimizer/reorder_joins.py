@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planner.logical import Join, LogicalPlan
-from planner.optimizer.context import RuleContext
-from planner.optimizer.join_groups import flatten
-from planner.optimizer.join_order import best_order
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.join_groups import flatten
+from stagecoach.planner.optimizer.join_order import best_order
+from stagecoach.planner.plan.logical import Join, LogicalPlan
 
 
 def reorder_joins(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:

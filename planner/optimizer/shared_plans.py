@@ -1,7 +1,6 @@
-"""A query with shared subplans: all rules for each plan, then columns that nothing reads go.
+"""Optimise a query together with its shared subplans.
 
-In: a plan and the shared subplans that it scans. Out: the same, optimised. Subplans that nothing
-reads any more are left out.
+Each plan is optimised by itself. Then columns and subplans that nothing reads any more are dropped.
 """
 
 from __future__ import annotations
@@ -9,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.catalog import TableInfo
-from planner.logical import LogicalPlan, SharedScan
-from planner.optimizer import optimize
-from planner.optimizer.context import RuleContext
-from planner.optimizer.prune_columns import prune
-from planner.shared import SharedPlan
-from planner.tree import walk
+from stagecoach.planner.catalog import ColumnStats, TableInfo, TableStats
+from stagecoach.planner.estimates import Estimate
+from stagecoach.planner.optimizer import optimize
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.prune_columns import prune
+from stagecoach.planner.plan.logical import LogicalPlan, SharedScan
+from stagecoach.planner.plan.shared import SharedPlan
+from stagecoach.planner.tree import walk
+from stagecoach.planner.types import Field
+
+_MOST = 10**15  # rows or bytes: joins of joins of joins have estimates that no number holds
 
 
 def optimize_shared(
@@ -35,7 +38,7 @@ def optimize_shared(
     optimized: list[SharedPlan] = []
     for part in shared:
         part = replace(part, plan=optimize(part.plan, context))
-        tables[part.name] = part.as_table(context.estimator.estimate(part.plan))
+        tables[part.name] = _as_table(part, context.estimator.estimate(part.plan))
         optimized.append(part)
     plan = optimize(plan, context)
     read = _Reads()
@@ -50,6 +53,23 @@ def optimize_shared(
         read.note(part.plan)
         kept.append(part)
     return plan, tuple(reversed(kept))
+
+
+def _as_table(part: SharedPlan, estimate: Estimate) -> TableInfo:
+    """The table that the optimiser takes a shared subplan for, from the estimate of its plan."""
+    rows = _bounded(estimate.rows)
+    stats: dict[str, ColumnStats] = {}
+    for name, column in part.columns.items():
+        if (known := estimate.columns.get(column.id)) is not None:
+            distinct = min(_bounded(known.distinct), rows)
+            stats[name] = ColumnStats(distinct_count=distinct, avg_bytes=known.width)
+    fields = tuple(Field(name, column.dtype) for name, column in part.columns.items())
+    size = TableStats(rows, _bounded(estimate.num_bytes), columns=stats)
+    return TableInfo(part.name, fields, size)
+
+
+def _bounded(number: float) -> int:
+    return round(min(max(number, 1.0), _MOST))
 
 
 class _Reads:

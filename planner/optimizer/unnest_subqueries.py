@@ -1,32 +1,38 @@
-"""Rule: subqueries and lateral joins become joins."""
+"""Rule: turn subqueries and lateral joins into plain joins."""
 
 from __future__ import annotations
 
-from planner.errors import UnsupportedSqlError
-from planner.expressions import (
+from stagecoach.planner.errors import UnsupportedSqlError
+from stagecoach.planner.functions import make_call
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.renumber import renumber
+from stagecoach.planner.optimizer.unnesting.domain import Domain
+from stagecoach.planner.optimizer.unnesting.lateral import is_lateral, unnest_lateral
+from stagecoach.planner.optimizer.unnesting.negations import push_negations
+from stagecoach.planner.optimizer.unnesting.one_row import hoist, one_row
+from stagecoach.planner.optimizer.unnesting.pull_up import pull_up
+from stagecoach.planner.optimizer.unnesting.push_down import push_down
+from stagecoach.planner.optimizer.unnesting.values import Values, bare, compatible, equalities
+from stagecoach.planner.plan.expressions import (
     FALSE,
     Call,
-    Exists,
     Expression,
-    InSubquery,
-    SubqueryExpression,
     conjoin,
     conjuncts,
     contains,
 )
-from planner.functions import make_call
-from planner.logical import Filter, Join, JoinKind, Limit, LogicalPlan, Project, Union
-from planner.optimizer.context import RuleContext
-from planner.optimizer.renumber import renumber
-from planner.optimizer.rewriting import filtered, with_columns
-from planner.optimizer.unnesting.domain import Domain
-from planner.optimizer.unnesting.lateral import is_lateral, unnest_lateral
-from planner.optimizer.unnesting.negations import push_negations
-from planner.optimizer.unnesting.one_row import hoist, one_row
-from planner.optimizer.unnesting.pull_up import pull_up
-from planner.optimizer.unnesting.push_down import push_down
-from planner.optimizer.unnesting.values import Values, bare, compatible, equalities
-from planner.tree import transform_up
+from stagecoach.planner.plan.logical import (
+    Filter,
+    Join,
+    JoinKind,
+    Limit,
+    LogicalPlan,
+    Project,
+    Union,
+)
+from stagecoach.planner.plan.rewriting import filtered, with_columns
+from stagecoach.planner.plan.subqueries import Exists, InSubquery, SubqueryExpression
+from stagecoach.planner.tree import transform_up
 
 
 def unnest_subqueries(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
@@ -230,7 +236,7 @@ def _below_projects(
     inner: LogicalPlan, on: list[Expression]
 ) -> tuple[LogicalPlan, list[Expression]]:
     """The plan below the projections of a subquery, and conditions over its columns."""
-    from planner.expressions import substitute
+    from stagecoach.planner.plan.expressions import substitute
 
     while isinstance(inner, Project):
         mapping = {c.id: e for c, e in inner.items}

@@ -1,1 +1,1 @@
-"""Spark's lexical rules: which text may reach Spark, and how it is spelled when it does."""
+"""Read Spark's SQL: tokens, parser, positions for errors, and statements around a query."""

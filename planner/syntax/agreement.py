@@ -1,7 +1,7 @@
-"""Whether sqlglot has read a text as Spark reads it.
+"""Check that sqlglot read a text as Spark reads it.
 
-The plan is made of sqlglot's tokens. Where these do not cover exactly the tokens that Spark's lexer
-sees, sqlglot has taken for a comment or a quoted text what Spark runs, or the other way round.
+The plan is made from sqlglot's tokens. If they do not cover exactly the tokens of Spark's lexer,
+sqlglot has taken something for a comment or a quoted text that Spark would run, or the reverse.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from planner.errors import ParseError
-from planner.syntax.text import CutText
-from planner.syntax.tokens import SqlToken, placed_error
+from stagecoach.planner.errors import ParseError
+from stagecoach.planner.syntax.text import CutText
+from stagecoach.planner.syntax.tokens import SqlToken, placed_error
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from planner.syntax.tokens import HIDDEN, SqlToken, placed_error
+from stagecoach.planner.syntax.tokens import HIDDEN, SqlToken, placed_error
 
 BY_COLUMNS = ("REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE")
 """Hints that take a number of tasks, columns, or both."""

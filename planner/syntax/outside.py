@@ -1,6 +1,6 @@
 """Forms of Spark's SQL that run a program or a method, found by their tokens alone.
 
-The tree that sqlglot makes is searched for the same things (`planner.parse`). This look at the
+The tree that sqlglot makes is searched for the same things (`syntax.parse`). This look at the
 tokens does not depend on how a parser reads them.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from planner.errors import ForbiddenSqlError
-from planner.syntax.tokens import SqlToken, placed_error
+from stagecoach.planner.errors import ForbiddenSqlError
+from stagecoach.planner.syntax.tokens import SqlToken, placed_error
 
 FORBIDDEN_FUNCTIONS = frozenset(
     (

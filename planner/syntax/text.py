@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.syntax.hints import check_hint, known_hints
-from planner.syntax.outside import refuse_outside_tokens
-from planner.syntax.tokens import HIDDEN, SqlToken, placed_error, tokenize
+from stagecoach.planner.syntax.hints import check_hint, known_hints
+from stagecoach.planner.syntax.outside import refuse_outside_tokens
+from stagecoach.planner.syntax.tokens import HIDDEN, SqlToken, placed_error, tokenize
 
 VARIABLE_MARK = "${"
 """How a reference to a variable of Spark, its configuration or its environment begins."""
@@ -63,7 +63,9 @@ def _spelled(sql: str, *, sent: bool) -> CutText:
             pieces.append(_blank(text))
             continue
         if token.kind == "hint_end":
-            raise placed_error("syntax error: no comment or hint ends here", sql, token.start)
+            raise placed_error(
+                "syntax error: there is no comment or hint to close here", sql, token.start
+            )
         if token.kind == "hint_start":
             if before.upper() not in ("SELECT", "*/"):
                 message = "syntax error: a hint belongs right behind SELECT"
@@ -83,7 +85,7 @@ def _hint_end(sql: str, tokens: Sequence[SqlToken], position: int) -> int:
     for index in range(position, len(tokens)):
         if tokens[index].kind == "hint_end":
             return index
-    message = "syntax error: what begins here has no closing */"
+    message = "syntax error: the comment or hint that begins here has no closing */"
     raise placed_error(message, sql, tokens[position - 1].start)
 
 
@@ -110,7 +112,7 @@ def _blank(text: str) -> str:
 class SparkText:
     """A SQL text in the only form in which Spark gets one.
 
-    `planner.parse.spark_text` makes one of a user's text, which it reads as a query first. What the
+    `syntax.parse.spark_text` makes one of a user's text, which it reads as a query first. What the
     planner has written is made into one here.
 
     Attributes:

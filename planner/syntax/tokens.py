@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Literal as OneOf
 from typing import NamedTuple
 
-from planner.errors import ParseError
+from stagecoach.planner.errors import ParseError
 
 TokenKind = OneOf[
     "space",

@@ -1,4 +1,4 @@
-"""`stagecoach check`: in, query files; out, every mistake in them, and an exit code for CI.
+"""`stagecoach check`: reports every mistake in query files, with an exit code for CI.
 
 Nothing is run and Spark is not started: files are read, and queries are planned over footers.
 """
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.options import ProjectRequest, project_options
-from stagecoach.reporting import EXIT_FAILED
-from stagecoach.terminal import configure_logging
+from stagecoach.arguments.options import ProjectRequest, project_options
+from stagecoach.terminal.errors import EXIT_FAILED
+from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:
-    from assets.front_matter import Problem
-    from planner.catalog import Catalog
-    from planner.options import PlannerOptions
+    from stagecoach.assets.project.front_matter import Problem
+    from stagecoach.planner.catalog import Catalog
+    from stagecoach.planner.options import PlannerOptions
 
 
 @click.command()
@@ -32,11 +32,9 @@ if TYPE_CHECKING:
 @click.option(
     "--no-tables",
     is_flag=True,
-    help="Look at no table: only names, front matter, syntax and parameters, where no data is.",
+    help="Check only names, front matter, syntax and parameters, without looking at tables.",
 )
-@click.option(
-    "--schema", is_flag=True, help="Print the JSON Schema of front matter, and check nothing."
-)
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of front matter and exit.")
 @project_options
 def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: bool) -> None:
     """Check queries without running them: front matter, names, SQL, parameters, columns.
@@ -46,11 +44,11 @@ def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: 
     which compiled plans were made for far more or less data than there is.
     """
     if schema:
-        from assets.front_matter import schema_text
+        from stagecoach.assets.project.front_matter import schema_text
 
         click.echo(schema_text(), nl=False)
         return
-    from assets.checking import UNREADABLE
+    from stagecoach.assets.plans.query_problems import UNREADABLE
 
     configure_logging(debug=request.debug)
     session = request.session()
@@ -80,8 +78,8 @@ def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: 
 
 
 def _plan_notes(chosen: Sequence[Path], plans: Path, catalog: Catalog) -> list[tuple[Path, str]]:
-    from assets.project import read_queries
-    from assets.project_check import plan_notes
+    from stagecoach.assets.plans.project_problems import plan_notes
+    from stagecoach.assets.project.queries import read_queries
 
     return list(plan_notes(read_queries(chosen)[0], plans, catalog))
 
@@ -105,9 +103,9 @@ def check_files(
         plans: Folder of compiled plans, which must still fit the tables that they read; or None.
         with_tables: Whether to look at the tables, so that the SQL can be planned.
     """
-    from assets.checking import sorted_problems, syntax_problems
-    from assets.project import name_clashes, read_queries
-    from assets.project_check import ProjectFiles, check_project
+    from stagecoach.assets.plans.project_problems import ProjectFiles, check_project
+    from stagecoach.assets.plans.query_problems import sorted_problems, syntax_problems
+    from stagecoach.assets.project.queries import name_clashes, read_queries
 
     queries, broken, problems = read_queries(files)
     problems += name_clashes([*queries, *broken], catalog.table_names())

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.options import catalog_option, debug_option, text_or_json_option
-from stagecoach.progress import format_bytes
-from stagecoach.terminal import configure_logging
+from stagecoach.arguments.options import catalog_option, debug_option, text_or_json_option
+from stagecoach.terminal.progress import format_bytes
+from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:
-    from infra.chunks.compaction import TableShape
-    from planner.chunks.chunk import Chunk, DedupTable
+    from stagecoach.infra.formats.deduplicated.compaction import TableShape
+    from stagecoach.planner.formats.deduplicated.chunk import Chunk, DedupTable
 
 
 @click.command()
@@ -28,10 +28,10 @@ def create(table: str, columns: str | None, like: str | None, catalog: str, debu
     The catalog file names it, with `kind: deduplicated`, its location and its primary key. The
     first append creates a table as well, with the columns of what is appended.
     """
-    from infra.chunks.schema import file_fields
-    from infra.chunks.sources import open_source
-    from planner.types import NULL
-    from stagecoach.appending import open_chunk_table, parse_columns
+    from stagecoach.api.appending import open_chunk_table, parse_columns
+    from stagecoach.infra.formats.deduplicated.schema import file_fields
+    from stagecoach.infra.formats.deduplicated.sources import open_source
+    from stagecoach.planner.types import NULL
 
     configure_logging(debug=debug)
     if (columns is None) == (like is None):
@@ -55,12 +55,12 @@ def create(table: str, columns: str | None, like: str | None, catalog: str, debu
     "--format",
     "file_format",
     type=click.Choice(["parquet", "arrow", "csv", "tsv", "ndjson"]),
-    help="Format of the files, where their names do not tell.",
+    help="Format of the files, if their names do not show it.",
 )
 @click.option(
     "--allow-missing-keys",
     is_flag=True,
-    help="Take columns of the key that the files do not have for NULL.",
+    help="Treat key columns that are missing from the files as NULL.",
 )
 @catalog_option
 @debug_option
@@ -77,7 +77,7 @@ def append(
 
     Parquet, Arrow IPC, CSV with a header, or NDJSON. New columns are added to the table.
     """
-    from stagecoach.appending import append as append_rows
+    from stagecoach.api.appending import append as append_rows
 
     configure_logging(debug=debug)
     done = append_rows(
@@ -104,7 +104,7 @@ def append(
     type=click.IntRange(min=1),
     default=1 << 20,
     show_default=True,
-    help="Rows up to which chunks are made.",
+    help="Maximum rows of a chunk.",
 )
 @catalog_option
 @debug_option
@@ -113,12 +113,13 @@ def compact(names: tuple[str, ...], target_rows: int, catalog: str, debug: bool)
 
     Without names, all deduplicated tables of the catalog. Safe beside readers and writers.
     """
-    from infra.chunks.compaction import compact as compact_table
-    from stagecoach.appending import open_catalog
+    from stagecoach.api.appending import open_catalog
+    from stagecoach.infra.formats.deduplicated.compaction import compact as compact_table
+    from stagecoach.infra.publishing.deduplicated_tables import chunk_table, chunk_tables
 
     configure_logging(debug=debug)
     source, _ = open_catalog(catalog)
-    tables = [source.chunk_table(name) for name in names] or source.chunk_tables()
+    tables = [chunk_table(source, name) for name in names] or chunk_tables(source)
     if not tables:
         click.echo("the catalog has no deduplicated tables")
     for table in tables:
@@ -142,9 +143,13 @@ def compact(names: tuple[str, ...], target_rows: int, catalog: str, debug: bool)
 @debug_option
 def chunks(table: str, output_format: str, catalog: str, debug: bool) -> None:
     """Show the chunks of a deduplicated table in groups of those that may share keys."""
-    from infra.chunks.grouping import needs_dedup, overlap_groups, overlap_share
-    from infra.chunks.view import dedup_table, table_chunks
-    from stagecoach.appending import open_chunk_table
+    from stagecoach.api.appending import open_chunk_table
+    from stagecoach.infra.formats.deduplicated.grouping import (
+        needs_dedup,
+        overlap_groups,
+        overlap_share,
+    )
+    from stagecoach.infra.formats.deduplicated.view import dedup_table, table_chunks
 
     configure_logging(debug=debug)
     found, _ = open_chunk_table(table, catalog)
@@ -199,7 +204,7 @@ def _times(table: DedupTable, chunk: Chunk) -> tuple[str, str] | None:
     """First and last time as people read them."""
     import pyarrow as pa
 
-    from planner.types import to_arrow
+    from stagecoach.planner.types import to_arrow
 
     kinds = {field.name: field.dtype for field in table.columns}
     if chunk.time_range is None or table.time_column is None:

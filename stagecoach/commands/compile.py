@@ -1,4 +1,4 @@
-"""`stagecoach compile`: in, SQL files; out, a stage graph file for each, or a check of those."""
+"""`stagecoach compile`: writes the plan of each query to a file, or checks such files."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.options import ProjectRequest, project_options
-from stagecoach.project_files import ChosenFiles
-from stagecoach.reporting import (
+from stagecoach.arguments.options import ProjectRequest, project_options
+from stagecoach.arguments.project_files import ChosenFiles
+from stagecoach.arguments.sources import query_name
+from stagecoach.terminal.errors import (
     EXIT_FAILED,
     EXIT_USAGE,
     Source,
-    describe_error,
-    exit_code,
-    traceback_text,
+    report_error,
 )
-from stagecoach.sources import query_name
-from stagecoach.terminal import configure_logging
+from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:
-    from assets.plan_files import CompiledPlan, Finding
-    from planner.catalog import Catalog
-    from planner.options import PlannerOptions
+    from stagecoach.assets.plans.files import CompiledPlan
+    from stagecoach.assets.plans.staleness import Finding
+    from stagecoach.planner.catalog import Catalog
+    from stagecoach.planner.options import PlannerOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +66,14 @@ class _Found:
 @click.option(
     "--check",
     is_flag=True,
-    help="Write nothing; exit with 1 and list the plans that are missing or stale, and why.",
+    help="Write nothing; list missing and stale plans with the reasons and exit with 1.",
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="With --check: a plan that the statistics of today would change is stale, too.",
+    help="With --check: also treat a plan as stale if today's statistics would change it.",
 )
-@click.option("--force", is_flag=True, help="Write every plan, even one that has not changed.")
+@click.option("--force", is_flag=True, help="Write every plan, even if it has not changed.")
 @project_options
 def compile_(
     request: ProjectRequest, output_dir: Path | None, check: bool, strict: bool, force: bool
@@ -156,7 +155,7 @@ def _check(job: _Job, strict: bool) -> int:
 
 def _orphans(job: _Job, known: Collection[Path]) -> list[Path]:
     """Plan files without a query, where all queries of a project are looked at."""
-    from assets.plan_files import SUFFIX
+    from stagecoach.assets.plans.files import SUFFIX
 
     return sorted(path for path in job.plans.glob(f"*{SUFFIX}") if path not in known)
 
@@ -167,9 +166,10 @@ def _plans(job: _Job, codes: list[int]) -> Iterator[_Found]:
     Those of other queries of the project are made, too, where their tables are read. Whatever has
     mistakes is reported, and its exit code added to `codes`; the other queries go on.
     """
-    from assets.compiling import compile_project
-    from assets.plan_files import check_plan, plan_file
-    from assets.project import read_queries
+    from stagecoach.assets.plans.compiled import compile_project
+    from stagecoach.assets.plans.files import plan_file
+    from stagecoach.assets.plans.staleness import check_plan
+    from stagecoach.assets.project.queries import read_queries
 
     queries, broken, problems = read_queries(job.files.files)
     chosen = {str(path) for path in job.files.chosen}
@@ -179,7 +179,7 @@ def _plans(job: _Job, codes: list[int]) -> Iterator[_Found]:
     for made in compile_project(queries, broken, chosen, job.catalog, job.options):
         source = Source(name=made.query.source, sql=made.query.sql)
         if made.error is not None:
-            codes.append(_report(made.error, source, job.debug))
+            codes.append(report_error(made.error, source, debug=job.debug))
             continue
         for query, plan in made.plans:
             target = plan_file(job.plans, query)
@@ -189,10 +189,3 @@ def _plans(job: _Job, codes: list[int]) -> Iterator[_Found]:
 
 def _note(reasons: Sequence[str]) -> str:
     return f" ({'; '.join(reasons)})" if reasons else ""
-
-
-def _report(error: Exception, source: Source, debug: bool) -> int:
-    if debug:
-        click.echo(traceback_text(), err=True)
-    click.echo(describe_error(error, source), err=True)
-    return exit_code(error)

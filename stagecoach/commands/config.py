@@ -1,23 +1,27 @@
-"""`stagecoach config`: the value of every setting and planner option, and where it came from."""
+"""`stagecoach config`: shows effective settings and their source."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.options import debug_option, read_settings, storage_option, text_or_json_option
-from stagecoach.storage_root import DEFAULT_STORAGE, with_storage
-from stagecoach.terminal import configure_logging
+from stagecoach.api.storage_root import with_storage
+from stagecoach.arguments.options import (
+    debug_option,
+    read_settings,
+    storage_option,
+    text_or_json_option,
+)
+from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from infra.effective_settings import EffectiveSetting
+    from stagecoach.infra.config.effective import EffectiveSetting
 
 _OTHER_VARIABLES = (
     "STAGECOACH_CATALOG",
@@ -26,41 +30,6 @@ _OTHER_VARIABLES = (
     "STAGECOACH_UI_ALLOW_ORIGIN",
     "STAGECOACH_UI_TOKEN",
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Shown:
-    """A setting or a planner option.
-
-    Args:
-        name: Its name; of an option as `--set` takes it.
-        value: Its value as plain data, without secrets.
-        source: Where it came from.
-        resolved: What a default means on this machine; None where it means what it says.
-    """
-
-    name: str
-    value: Any
-    source: str
-    resolved: str | None = None
-
-    @property
-    def text(self) -> str:
-        """The value for people."""
-        from infra.described import bytes_text
-
-        if self.name.endswith("_bytes") and isinstance(self.value, int):
-            text = bytes_text(self.value)
-        elif isinstance(self.value, dict):
-            text = json.dumps(self.value) if self.value else "-"
-        else:
-            text = "-" if self.value in (None, "") else str(self.value)
-        return text if self.resolved is None else f"{text} ({self.resolved})"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        found = {"name": self.name, "value": self.value, "source": self.source}
-        return found if self.resolved is None else {**found, "resolved": self.resolved}
 
 
 @click.command()
@@ -76,10 +45,9 @@ class _Shown:
     "assignments",
     metavar="KEY=VALUE",
     multiple=True,
-    help="As other commands take it: planner.NAME, engine.NAME or a Spark setting spark.…; "
-    "may be repeated.",
+    help="Set an option: planner.NAME, engine.NAME or a Spark setting spark.…; may be repeated.",
 )
-@click.option("--verbose", "-v", is_flag=True, help="Say what each setting means, too.")
+@click.option("--verbose", "-v", is_flag=True, help="Also explain each setting.")
 @text_or_json_option
 @debug_option
 def config(
@@ -90,19 +58,18 @@ def config(
     output_format: str,
     debug: bool,
 ) -> None:
-    """Show the value of every setting and planner option, and where it came from.
+    """Show effective settings and planner options with their source.
 
-    What is nearer wins: --set, then STAGECOACH_NAME (of an option STAGECOACH_PLANNER__NAME) in the
-    environment, then the settings file. Secrets are masked.
+    --set takes precedence over the environment (STAGECOACH_NAME, or STAGECOACH_PLANNER__NAME for an
+    option), which takes precedence over the settings file. Secrets are masked.
     """
-    from infra.effective_settings import effective_options, effective_settings
-    from infra.settings import load_configuration, setting_names
+    from stagecoach.infra.config.effective import effective_options, effective_settings
+    from stagecoach.infra.config.settings import load_configuration, setting_names
 
     configure_logging(debug=debug)
     given = read_settings(assignments)
     found = load_configuration(path, overrides=with_storage(given.values(), storage))
-    settings = [_shown(setting) for setting in effective_settings(found)]
-    options = [_shown(option) for option in effective_options(found)]
+    settings, options = effective_settings(found), effective_options(found)
     if output_format == "json":
         shown = {"settings": settings, "options": options}
         described = {kind: [item.to_json() for item in items] for kind, items in shown.items()}
@@ -113,16 +80,7 @@ def config(
         click.echo(f"warning: {warning}", err=True)
 
 
-def _shown(setting: EffectiveSetting) -> _Shown:
-    return _Shown(
-        name=setting.name,
-        value=setting.shown,
-        source=setting.source,
-        resolved=_resolved(setting),
-    )
-
-
-def _print_text(shown: Sequence[_Shown], *, verbose: bool) -> None:
+def _print_text(shown: Sequence[EffectiveSetting], *, verbose: bool) -> None:
     meanings = _meanings()
     width = max(len(item.name) for item in shown)
     value_width = min(40, max(len(item.text) for item in shown))
@@ -133,10 +91,10 @@ def _print_text(shown: Sequence[_Shown], *, verbose: bool) -> None:
 
 
 def _meanings() -> dict[str, str]:
-    from infra.described import described_fields
-    from infra.settings import EngineSettings
-    from infra.storage.object_store import StorageOptions
-    from planner.options import PREFIX, PlannerOptions
+    from stagecoach.infra.config.described import described_fields
+    from stagecoach.infra.config.settings import EngineSettings
+    from stagecoach.infra.storage.object_store import StorageOptions
+    from stagecoach.planner.options import PREFIX, PlannerOptions
 
     models = (("", EngineSettings), ("storage_options.", StorageOptions), (PREFIX, PlannerOptions))
     return {
@@ -146,24 +104,9 @@ def _meanings() -> dict[str, str]:
     }
 
 
-def _resolved(setting: EffectiveSetting) -> str | None:
-    """What a default means on this machine."""
-    from infra.described import bytes_text
-    from infra.settings import EngineSettings
-
-    if setting.name == "memory_bytes" and not setting.value:
-        megabytes = EngineSettings().task_memory_bytes >> 20
-        return bytes_text(megabytes << 20)
-    if setting.name == "spill_dir" and not setting.value:
-        return EngineSettings().spill_folder
-    if setting.name == "storage_root" and setting.value == DEFAULT_STORAGE:
-        return os.path.abspath(DEFAULT_STORAGE)
-    return None
-
-
 def _warnings(names: Sequence[str]) -> Iterator[str]:
     """Variables of the environment that are not read though they look like settings."""
-    from infra.settings import OLD_VARIABLES, variable_of
+    from stagecoach.infra.config.settings import OLD_VARIABLES, variable_of
 
     for name, old in OLD_VARIABLES.items():
         if os.environ.get(old) and os.environ.get(variable_of(name)):
@@ -174,4 +117,4 @@ def _warnings(names: Sequence[str]) -> Iterator[str]:
         if not variable.startswith("STAGECOACH_"):
             continue
         if close := difflib.get_close_matches(variable, known, n=1, cutoff=0.85):
-            yield f"{variable} is no setting; do you mean {close[0]}?"
+            yield f"{variable} is not a setting; did you mean {close[0]}?"

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.options import Settings, debug_option, open_session, storage_option
-from stagecoach.progress import format_bytes, make_progress
-from stagecoach.session import DEFAULT_CATALOG
-from stagecoach.terminal import configure_logging, discard_log, divert_noise
+import stagecoach
+from stagecoach import tpch
+from stagecoach.arguments.options import Settings, debug_option, open_session, storage_option
+from stagecoach.terminal.progress import format_bytes, make_progress
+from stagecoach.terminal.streams import configure_logging, discard_log, divert_noise
 
 if TYPE_CHECKING:
-    from stagecoach.result import Result
+    from stagecoach.api.result import Result
 
 QUERY = "q03"
 SCALE_FACTOR = 0.1
-DATA_FOLDER = Path("data/tpch")
-_OWN_CATALOG = Path(".stagecoach/demo/catalog.yaml")
 # As over large tables: nothing is small enough to be sent to every task.
 _OPTIONS: dict[str, object] = {
     "broadcast_bytes": 0,
@@ -30,7 +29,7 @@ _OPTIONS: dict[str, object] = {
 
 @click.command()
 @storage_option
-@click.option("--fresh", is_flag=True, help="Run every stage even where its output is there.")
+@click.option("--fresh", is_flag=True, help="Run every stage, even if its output exists.")
 @debug_option
 def demo(storage: str | None, fresh: bool, debug: bool) -> None:
     """Run TPC-H query 3 on generated data: plan, progress, rows, shuffle files.
@@ -42,8 +41,10 @@ def demo(storage: str | None, fresh: bool, debug: bool) -> None:
     _prepare_data()
     if not debug:
         divert_noise()
-    with open_session(str(_catalog()), storage, Settings(dict(_OPTIONS), {})) as session:
-        from planner.explain.display import render_graph
+    with open_session(
+        str(tpch.example_catalog()), storage, Settings(dict(_OPTIONS), {})
+    ) as session:
+        from stagecoach.planner.explain.display import render_graph
 
         _heading(f"The query ({QUERY})")
         click.echo(sql.rstrip())
@@ -68,33 +69,20 @@ def demo(storage: str | None, fresh: bool, debug: bool) -> None:
 
 
 def _query_text() -> str:
-    import pipelines
-
-    return (Path(pipelines.__path__[0]) / "queries" / f"{QUERY}.sql").read_text(encoding="utf-8")
+    return (Path(stagecoach.__path__[0]) / "example" / "queries" / f"{QUERY}.sql").read_text(
+        encoding="utf-8"
+    )
 
 
 def _prepare_data() -> None:
-    from stagecoach import tpch
-
-    if tpch.has_tables(DATA_FOLDER):
-        click.echo(f"TPC-H data: {DATA_FOLDER} (there already)")
+    if tpch.has_tables(tpch.DATA_FOLDER):
+        click.echo(f"TPC-H data: {tpch.DATA_FOLDER} (already there)")
         return
-    click.echo(f"Generating TPC-H data at scale factor {SCALE_FACTOR} in {DATA_FOLDER} …")
+    click.echo(f"Generating TPC-H data at scale factor {SCALE_FACTOR} in {tpch.DATA_FOLDER} …")
     started = time.perf_counter()
-    tpch.generate(DATA_FOLDER, SCALE_FACTOR)
-    size = sum(path.stat().st_size for path in DATA_FOLDER.rglob("*.parquet"))
+    tpch.generate(tpch.DATA_FOLDER, SCALE_FACTOR)
+    size = sum(path.stat().st_size for path in tpch.DATA_FOLDER.rglob("*.parquet"))
     click.echo(f"{format_bytes(size)} in {time.perf_counter() - started:.1f} s")
-
-
-def _catalog() -> Path:
-    """The project's catalog where there is one, else one of our own."""
-    from stagecoach import tpch
-
-    project = Path(DEFAULT_CATALOG)
-    if project.exists():
-        return project
-    tpch.write_catalog(_OWN_CATALOG, DATA_FOLDER)
-    return _OWN_CATALOG
 
 
 def _heading(text: str) -> None:
@@ -104,7 +92,7 @@ def _heading(text: str) -> None:
 
 
 def _rows(result: Result) -> None:
-    from stagecoach.output import render_rows
+    from stagecoach.terminal.output import render_rows
 
     lines = render_rows(result.schema, result.batches(), "table", num_rows=result.num_rows)
     for line in lines:
@@ -113,7 +101,7 @@ def _rows(result: Result) -> None:
 
 def _files(result: Result, stage_id: int) -> None:
     """The map files, the index and the manifest of a stage."""
-    from infra.storage import layout
+    from stagecoach.infra.storage import layout
 
     stage = result.graph.stages[stage_id]
     manifest = result.manifest(stage_id)
@@ -139,9 +127,7 @@ def _summary(result: Result, seconds: float) -> str:
     reused = sum(1 for stage in result.stages if stage.reused)
     count = len(result.stages)
     if reused == count:
-        return (
-            f"Every stage was reused ({count} of {count}); nothing was computed. {seconds:.2f} s."
-        )
+        return f"All {count} stages were reused; nothing was computed. {seconds:.2f} s."
     if reused:
         return f"{count} stages in {seconds:.2f} s, {reused} of them reused."
     return f"{count} stages in {seconds:.2f} s. Run it again: every stage will be reused."

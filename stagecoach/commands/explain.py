@@ -1,4 +1,4 @@
-"""`stagecoach explain`: one SQL file in, its plan on standard output.
+"""`stagecoach explain`: prints the plan of a SQL file.
 
 Nothing is run, but with `--analyze`: then the query is, and its run is shown beside its plan.
 """
@@ -6,32 +6,23 @@ Nothing is run, but with `--analyze`: then the query is, and its run is shown be
 from __future__ import annotations
 
 import time
-import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from stagecoach.interrupts import was_interrupted
-from stagecoach.options import (
-    catalog_option,
-    debug_option,
-    open_session,
-    planning_options,
-    read_settings,
-    spark_options,
-    storage_option,
-)
-from stagecoach.progress import make_progress
-from stagecoach.reporting import describe_error, exit_code
-from stagecoach.sources import query_name, read_source
-from stagecoach.terminal import configure_logging, discard_log, divert_noise
+from stagecoach.arguments.options import SessionRequest, session_options
+from stagecoach.arguments.sources import query_name, read_source
+from stagecoach.terminal.errors import report_error
+from stagecoach.terminal.interrupts import was_interrupted
+from stagecoach.terminal.progress import make_progress
+from stagecoach.terminal.streams import discard_log, divert_noise
 
 if TYPE_CHECKING:
-    from planner.options import PlanPhase
-    from stagecoach.analysis import Analysis
-    from stagecoach.session import Session
+    from stagecoach.api.analysis import Analysis
+    from stagecoach.api.session import Session
+    from stagecoach.planner.options import PlanPhase
 
 _ANALYZE_FORMATS = ("text", "json", "yaml")
 
@@ -41,28 +32,22 @@ class _Request:
     """What to show, and how."""
 
     name: str
-    params: dict[str, str]
+    given: SessionRequest
     plan: PlanPhase | Literal["all"]
     output_format: str
     details: bool
-    lineage: bool
     html: Path | None
     fresh: bool
-    quiet: bool
-    debug: bool
 
 
 @click.command()
 @click.argument("file", metavar="FILE.sql", type=click.Path())
-@catalog_option
-@storage_option
-@planning_options
 @click.option(
     "--plan",
     type=click.Choice(["logical", "optimized", "physical", "stages", "all"]),
     default="stages",
     show_default=True,
-    help="How far to plan; all shows every phase.",
+    help="The phase to show; all shows every phase.",
 )
 @click.option(
     "--format",
@@ -70,7 +55,7 @@ class _Request:
     type=click.Choice(["text", "json", "yaml", "mermaid", "dot"]),
     default="text",
     show_default=True,
-    help="How the plan is shown; a diagram is of one phase.",
+    help="Output format; a diagram shows a single phase.",
 )
 @click.option(
     "--details",
@@ -86,7 +71,7 @@ class _Request:
 @click.option(
     "--analyze",
     is_flag=True,
-    help="Run the query and show what it took beside what was estimated.",
+    help="Run the query and compare estimates with actual numbers.",
 )
 @click.option(
     "--html",
@@ -97,19 +82,13 @@ class _Request:
 @click.option(
     "--fresh",
     is_flag=True,
-    help="With --analyze: run every stage even where its output is there.",
+    help="With --analyze: run every stage, even if its output exists.",
 )
-@spark_options
-@click.option("--quiet", "-q", is_flag=True, help="With --analyze: no progress.")
-@debug_option
+@session_options("With --analyze: do not show progress.")
 def explain(
+    given: SessionRequest,
+    *,
     file: str,
-    catalog: str,
-    storage: str | None,
-    params: tuple[str, ...],
-    engine: str | None,
-    time_zone: str | None,
-    assignments: tuple[str, ...],
     plan: PlanPhase | Literal["all"],
     output_format: str,
     details: bool,
@@ -117,46 +96,31 @@ def explain(
     analyze: bool,
     html: Path | None,
     fresh: bool,
-    master: str | None,
-    remote: str | None,
-    quiet: bool,
-    debug: bool,
 ) -> None:
     """Show the plan of a SQL file: why each exchange is there, what runs each stage and why."""
-    from stagecoach.parameters import parse_assignments
-
     _check_options(analyze, html, fresh, plan, output_format)
     _check_lineage(lineage, analyze, plan, output_format)
-    configure_logging(debug=debug)
     source = read_source(file)
-    settings = read_settings(
-        assignments, engine=engine, time_zone=time_zone, master=master, remote=remote
-    )
     request = _Request(
         name=query_name(file),
-        params=parse_assignments(params),
+        given=given,
         plan=plan,
         output_format=output_format,
         details=details,
-        lineage=lineage,
         html=html,
         fresh=fresh,
-        quiet=quiet,
-        debug=debug,
     )
-    if analyze and not debug:
+    if analyze and not given.debug:
         divert_noise()
-    with open_session(catalog, storage, settings) as session:
+    with given.open() as session:
         try:
             show = _analyze if analyze else _lineage if lineage else _explain
             text = show(session, source.sql, request)
         except Exception as error:
             if was_interrupted():
                 raise KeyboardInterrupt from error
-            if debug:
-                click.echo(traceback.format_exc().rstrip(), err=True)
-            click.echo(describe_error(error, source), err=True)
-            raise click.exceptions.Exit(exit_code(error)) from error
+            code = report_error(error, source, debug=given.debug)
+            raise click.exceptions.Exit(code) from error
     click.echo(text.rstrip("\n"))
     if analyze:
         discard_log()
@@ -188,7 +152,7 @@ def _check_lineage(lineage: bool, analyze: bool, plan: str, output_format: str) 
 def _explain(session: Session, sql: str, request: _Request) -> str:
     return session.explain(
         sql,
-        request.params,
+        request.given.params,
         plan=request.plan,
         format=request.output_format,
         details=request.details,
@@ -197,26 +161,22 @@ def _explain(session: Session, sql: str, request: _Request) -> str:
 
 
 def _lineage(session: Session, sql: str, request: _Request) -> str:
-    from planner.explain.lineage import render_lineage
-    from planner.explain.statement import split_explain
+    from stagecoach.api.explaining import without_explain
+    from stagecoach.planner.explain.lineage import render_lineage
 
-    if (statement := split_explain(sql)) is not None:
-        sql = statement.sql
-    graph = session.plan(sql, request.params, name=request.name).graph
+    graph = session.plan(without_explain(sql), request.given.params, name=request.name).graph
     return render_lineage(graph, request.output_format, details=request.details)
 
 
 def _analyze(session: Session, sql: str, request: _Request) -> str:
-    from planner.explain.statement import split_explain
-    from stagecoach.analysis import analysis_json, analysis_text, analysis_yaml
+    from stagecoach.api.analysis import analysis_json, analysis_text, analysis_yaml
+    from stagecoach.api.explaining import without_explain
 
-    if (statement := split_explain(sql)) is not None:
-        sql = statement.sql
-    planned = session.plan(sql, request.params, name=request.name)
+    planned = session.plan(without_explain(sql), request.given.params, name=request.name)
     session.check_storage()
-    with make_progress(planned.graph, quiet=request.quiet) as progress:
+    with make_progress(planned.graph, quiet=request.given.quiet) as progress:
         analysis = session.analyze_run(
-            planned, fresh=request.fresh, progress=progress, debug=request.debug
+            planned, fresh=request.fresh, progress=progress, debug=request.given.debug
         )
     if request.html is not None:
         _write_page(analysis, request.html)
@@ -225,7 +185,7 @@ def _analyze(session: Session, sql: str, request: _Request) -> str:
 
 
 def _write_page(analysis: Analysis, path: Path) -> None:
-    from stagecoach.analysis import analysis_page
+    from stagecoach.api.analysis import analysis_page
 
     written_at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(analysis.started_at))
     path.parent.mkdir(parents=True, exist_ok=True)

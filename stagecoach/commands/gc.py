@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import datetime
-import os
 from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.options import debug_option, storage_option
-from stagecoach.progress import format_bytes
-from stagecoach.session import DEFAULT_CATALOG
-from stagecoach.terminal import configure_logging
+from stagecoach.api.session import DEFAULT_CATALOG
+from stagecoach.arguments.options import debug_option, storage_option
+from stagecoach.terminal.progress import format_bytes
+from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from infra.chunks.table import ChunkTable
-    from infra.upkeep.gc import GcReport
+    from stagecoach.infra.upkeep.gc import GcReport
 
 
 class AgeType(click.ParamType[datetime.timedelta]):
@@ -31,8 +29,8 @@ class AgeType(click.ParamType[datetime.timedelta]):
         """The age that a text tells; click shows what is wrong with it."""
         if isinstance(value, datetime.timedelta):
             return value
-        from infra.errors import ConfigError
-        from infra.upkeep.ages import parse_age
+        from stagecoach.infra.errors import ConfigError
+        from stagecoach.infra.upkeep.ages import parse_age
 
         try:
             return parse_age(str(value))
@@ -48,15 +46,17 @@ class AgeType(click.ParamType[datetime.timedelta]):
     default="7d",
     show_default=True,
     metavar="AGE",
-    help="Remove only what is older: a number and s, m, h, d or w.",
+    help="Remove only what is older than this: a number with s, m, h, d or w.",
 )
 @click.option(
     "--run",
     "run_id",
     metavar="ID",
-    help="Remove only what this run has left and no other run needs, whatever its age.",
+    help="Remove only what this run has left behind and no other run needs, regardless of age.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would be removed without removing anything."
+)
 @click.option(
     "--catalog",
     metavar="CATALOG.yaml",
@@ -76,10 +76,11 @@ def gc(
 
     Nothing is removed that a run of the last AGE, a run in progress or a published result needs.
     """
-    from infra.chunks.expiry import collect_chunk_garbage
-    from infra.upkeep.gc import collect_garbage
-    from infra.upkeep.one_run import collect_run
-    from stagecoach.storage_root import open_storage
+    from stagecoach.api.appending import stored_chunk_tables
+    from stagecoach.api.storage_root import open_storage
+    from stagecoach.infra.formats.deduplicated.expiry import collect_chunk_garbage
+    from stagecoach.infra.upkeep.gc import collect_garbage
+    from stagecoach.infra.upkeep.one_run import collect_run
 
     configure_logging(debug=debug)
     store = open_storage(storage)
@@ -89,16 +90,15 @@ def gc(
         for line in _lines(collect_run(store, run_id, dry_run=dry_run)):
             click.echo(f"{verb} {line}")
         return
-    tables = _chunk_tables(catalog)
+    tables = stored_chunk_tables(catalog)
     report = collect_garbage(store, older_than=older_than, dry_run=dry_run)
     for line in _lines(report):
         click.echo(f"{verb} {line}")
     for chunks in collect_chunk_garbage(store, tables, older_than=older_than, dry_run=dry_run):
         click.echo(
             f"{verb} {format_bytes(chunks.num_bytes)} of table {chunks.table.name}: "
-            f"{len(chunks.replaced)} replaced chunks, {len(chunks.orphans)} files that were never "
-            f"committed, {len(chunks.records)} old versions, {len(chunks.uploads)} uploads that "
-            "were never ended"
+            f"{len(chunks.replaced)} replaced chunks, {len(chunks.orphans)} uncommitted files, "
+            f"{len(chunks.records)} old versions, {len(chunks.uploads)} unfinished uploads"
         )
 
 
@@ -108,7 +108,9 @@ def _refuse_with_run() -> None:
     for name in ("older_than", "catalog"):
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"--run removes one run, whatever its age; leave {option} out")
+            raise click.UsageError(
+                f"--run removes one run regardless of its age; leave {option} out"
+            )
 
 
 def _lines(report: GcReport) -> Iterator[str]:
@@ -132,20 +134,11 @@ def _lines(report: GcReport) -> Iterator[str]:
             yield f"{len(plans)} {what} that no recent run used: {size}"
     if report.orphans:
         size = format_bytes(report.orphan_bytes)
-        yield f"{len(report.orphans)} files that were never committed: {size}"
+        yield f"{len(report.orphans)} uncommitted files: {size}"
     if report.uploads:
-        yield f"the parts of {len(report.uploads)} uploads that were never ended"
+        yield f"the parts of {len(report.uploads)} unfinished uploads"
     yield (
         f"{format_bytes(report.num_bytes)} in {report.num_objects} files; "
         f"{report.num_kept} shuffles kept ({format_bytes(report.kept_bytes)}), "
         f"{report.num_kept_runs} runs"
     )
-
-
-def _chunk_tables(catalog: str | None) -> list[ChunkTable]:
-    from stagecoach.appending import open_catalog
-
-    if catalog is None and not os.path.exists(DEFAULT_CATALOG):
-        return []
-    found, _ = open_catalog(catalog or DEFAULT_CATALOG)
-    return found.chunk_tables()

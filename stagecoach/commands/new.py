@@ -1,4 +1,4 @@
-"""`stagecoach new`: in, the name of a query; out, its file, which explains all that it can say."""
+"""`stagecoach new`: writes a query file that explains everything front matter can say."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.options import catalog_option, debug_option
-from stagecoach.project_files import DEFAULT_QUERIES
-from stagecoach.query_template import KINDS
+from stagecoach.arguments.options import catalog_option, debug_option
+from stagecoach.arguments.project_files import DEFAULT_QUERIES
+from stagecoach.commands.query_template import KINDS
 
 if TYPE_CHECKING:
-    from stagecoach.query_template import Kind
+    from stagecoach.commands.query_template import Kind
 
 
 @click.command()
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 @click.option("--weekly", "kind", flag_value="weekly", help="A partition for each week.")
 @click.option("--monthly", "kind", flag_value="monthly", help="A partition for each month.")
 @click.option("--static", "kind", flag_value="static", help="A partition for each key of a list.")
-@click.option("--table", metavar="TABLE", help="Read this table of the catalog, all its columns.")
+@click.option("--table", metavar="TABLE", help="Read all columns of this table of the catalog.")
 @click.option(
     "--folder",
     metavar="FOLDER",
     default=DEFAULT_QUERIES,
     show_default=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the file goes.",
+    help="Folder for the file.",
 )
 @catalog_option
 @debug_option
@@ -40,8 +40,8 @@ def new(
 
     It is a query that runs as it stands. A file that is there already is left as it is.
     """
-    from assets.names import name_problem
-    from stagecoach.query_template import Template
+    from stagecoach.assets.project.names import name_problem
+    from stagecoach.commands.query_template import Template
 
     name = name.removesuffix(".sql")
     if problem := name_problem(name):
@@ -50,8 +50,8 @@ def new(
     _refuse_taken(name, path, folder, catalog)
     info = None
     if table is not None:
-        from infra.catalog.catalog import load_catalog
-        from infra.settings import load_settings
+        from stagecoach.infra.catalog.catalog import load_catalog
+        from stagecoach.infra.config.settings import load_settings
 
         source = load_catalog(catalog, load_settings().storage_options)
         info = source.table(source.source(table).name)
@@ -74,7 +74,7 @@ def _refuse_taken(name: str, path: Path, folder: Path, catalog: str) -> None:
         if other.stem.lower() == name.lower():
             raise click.UsageError(_taken(name, other))
     if Path(catalog).is_file():
-        from infra.catalog.catalog import load_catalog
+        from stagecoach.infra.catalog.catalog import load_catalog
 
         for table in load_catalog(catalog).table_names():
             if table.lower() == name.lower():
@@ -84,4 +84,4 @@ def _refuse_taken(name: str, path: Path, folder: Path, catalog: str) -> None:
 
 
 def _taken(name: str, path: Path) -> str:
-    return f"{path} is there already, and stays as it is; choose another name than '{name}'"
+    return f"{path} already exists and is not changed; choose another name than '{name}'"

@@ -1,9 +1,8 @@
-"""`stagecoach query`: SQL files in; rows on standard output, or one Parquet file each."""
+"""`stagecoach query`: runs SQL files and prints their rows, or writes them to Parquet files."""
 
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,39 +10,29 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.interrupts import was_interrupted
-from stagecoach.options import (
-    catalog_option,
-    debug_option,
-    open_session,
-    planning_options,
-    read_settings,
-    spark_options,
-    storage_option,
-)
-from stagecoach.output import FORMATS, Format
-from stagecoach.progress import make_progress
-from stagecoach.reporting import EXIT_FAILED, Source, describe_error, exit_code
-from stagecoach.sources import check_names, query_name, read_source
-from stagecoach.terminal import configure_logging, discard_log, divert_noise, log_path
+from stagecoach.arguments.options import SessionRequest, session_options
+from stagecoach.arguments.sources import check_names, query_name, read_source
+from stagecoach.terminal.errors import EXIT_FAILED, Source, report_error
+from stagecoach.terminal.interrupts import was_interrupted
+from stagecoach.terminal.output import FORMATS, Format
+from stagecoach.terminal.progress import make_progress
+from stagecoach.terminal.streams import discard_log, divert_noise, log_path
 
 if TYPE_CHECKING:
-    from stagecoach.result import Result
-    from stagecoach.session import PlannedRun, Session
+    from stagecoach.api.result import Result
+    from stagecoach.api.session import PlannedRun, Session
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Request:
     """How each file is run and where its rows go."""
 
-    params: dict[str, str]
+    given: SessionRequest
     output: Path | None
     output_dir: Path | None
     output_format: Format
     limit: int | None
     fresh: bool
-    quiet: bool
-    debug: bool
 
     def target(self, path: str) -> Path | None:
         """The Parquet file of a query; None where its rows are printed."""
@@ -62,9 +51,6 @@ class _Request:
     type=click.Path(),
     help="Run a plan that `stagecoach compile` wrote, instead of SQL; may be repeated.",
 )
-@catalog_option
-@storage_option
-@planning_options
 @click.option(
     "--output",
     metavar="OUT.parquet",
@@ -83,68 +69,50 @@ class _Request:
     type=click.Choice(FORMATS),
     default="table",
     show_default=True,
-    help="How rows are printed; json is one object a line.",
+    help="Output format of rows; json prints one object per line.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
     help="Print at most this many rows.  [default: 100 of a table, else all]",
 )
-@click.option("--fresh", is_flag=True, help="Run every stage even where its output is there.")
-@spark_options
-@click.option("--quiet", "-q", is_flag=True, help="No progress.")
-@debug_option
+@click.option("--fresh", is_flag=True, help="Run every stage, even if its output exists.")
+@session_options("Do not show progress.")
 def query(
+    given: SessionRequest,
+    *,
     files: tuple[str, ...],
     plans: tuple[str, ...],
-    catalog: str,
-    storage: str | None,
-    params: tuple[str, ...],
-    engine: str | None,
-    time_zone: str | None,
-    assignments: tuple[str, ...],
     output: Path | None,
     output_dir: Path | None,
     output_format: Format,
     limit: int | None,
     fresh: bool,
-    master: str | None,
-    remote: str | None,
-    quiet: bool,
-    debug: bool,
 ) -> None:
     """Run SQL files, stage by stage, through Dagster and Spark.
 
     Several files run one after the other over one Spark session; one that fails is reported and
     does not stop the others. FILE may be - for standard input.
     """
-    from stagecoach.parameters import parse_assignments
-
     if not files and not plans:
         raise click.UsageError("Missing argument 'FILE.sql…'; a compiled plan is given with --plan")
     if files and plans:
         raise click.UsageError("name SQL files, or compiled plans with --plan; not both")
     _check_outputs(files or plans, output, output_dir)
-    configure_logging(debug=debug)
     sources = {path: read_source(path) for path in files}
     request = _Request(
-        params=parse_assignments(params),
+        given=given,
         output=output,
         output_dir=output_dir,
         output_format=output_format,
         limit=limit,
         fresh=fresh,
-        quiet=quiet,
-        debug=debug,
-    )
-    settings = read_settings(
-        assignments, engine=engine, time_zone=time_zone, master=master, remote=remote
     )
     if files:
-        _check_parameters(request.params, list(sources.values()))
-    if not debug:
+        _check_parameters(given.params, list(sources.values()))
+    if not given.debug:
         divert_noise()
-    with open_session(catalog, storage, settings) as session:
+    with given.open() as session:
         codes = {
             path: _run_file(session, path, sources.get(path), request) for path in files or plans
         }
@@ -169,9 +137,9 @@ def _check_outputs(files: Sequence[str], output: Path | None, output_dir: Path |
 
 def _check_parameters(given: dict[str, str], sources: Sequence[Source]) -> None:
     """Refuse a parameter that none of the files has."""
-    from assets.front_matter import FrontMatterError, parse_front_matter
-    from stagecoach.parameters import check_known
-    from stagecoach.query_parameters import used_parameters
+    from stagecoach.api.parameters import check_known
+    from stagecoach.api.query_parameters import used_parameters
+    from stagecoach.assets.project.front_matter import FrontMatterError, parse_front_matter
 
     known: set[str] = set()
     for source in sources if given else ():
@@ -197,24 +165,21 @@ def _run_file(session: Session, path: str, source: Source | None, request: _Requ
     except Exception as error:  # reported; the other files go on
         if was_interrupted():
             raise KeyboardInterrupt from error
-        if request.debug:
-            click.echo(traceback.format_exc().rstrip(), err=True)
-        click.echo(describe_error(error, source), err=True)
-        return exit_code(error)
+        return report_error(error, source, debug=request.given.debug)
     return 0
 
 
 def _run(session: Session, path: str, source: Source | None, request: _Request) -> Result:
-    from stagecoach.query_parameters import used_parameters
+    from stagecoach.api.query_parameters import used_parameters
 
     if source is None:
-        return _run_planned(session, session.load(path, request.params), request)
+        return _run_planned(session, session.load(path, request.given.params), request)
     used = used_parameters(source.sql)
     # A parameter of another file is none of this one's; unknown ones were refused before.
     mine = (
-        request.params
+        request.given.params
         if used is None
-        else {name: value for name, value in request.params.items() if name in used}
+        else {name: value for name, value in request.given.params.items() if name in used}
     )
     if (explained := session.explained(source.sql, mine, name=query_name(path))) is not None:
         return explained
@@ -224,13 +189,15 @@ def _run(session: Session, path: str, source: Source | None, request: _Request) 
 
 def _run_planned(session: Session, planned: PlannedRun, request: _Request) -> Result:
     session.check_storage()
-    with make_progress(planned.graph, quiet=request.quiet) as progress:
-        return session.run(planned, fresh=request.fresh, progress=progress, debug=request.debug)
+    with make_progress(planned.graph, quiet=request.given.quiet) as progress:
+        return session.run(
+            planned, fresh=request.fresh, progress=progress, debug=request.given.debug
+        )
 
 
 def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
-    from stagecoach.explaining import PlanResult
-    from stagecoach.output import render_rows, write_parquet
+    from stagecoach.api.explaining import PlanResult
+    from stagecoach.terminal.output import render_rows, write_parquet
 
     target = request.target(path)
     if isinstance(result, PlanResult) and target is None and request.output_format == "table":
@@ -241,7 +208,7 @@ def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
     if target is not None:
         write_parquet(target, result.schema, result.batches())
         place = f" → {target}"
-    if not request.quiet:
+    if not request.given.quiet:
         reused = sum(1 for stage in result.stages if stage.reused)
         count = len(result.stages)
         again = f", {reused} reused" if reused else ""

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stagecoach.arguments.options import debug_option, storage_option, text_or_json_option
 from stagecoach.commands.verify import verify
-from stagecoach.options import debug_option, storage_option, text_or_json_option
-from stagecoach.progress import format_bytes
-from stagecoach.terminal import configure_logging
+from stagecoach.terminal.progress import format_bytes
+from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from infra.upkeep.usage import StorageUsage, Usage
+    from stagecoach.infra.upkeep.usage import StorageUsage, Usage
 
 
 @click.group(invoke_without_command=True)
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 @debug_option
 @click.pass_context
 def storage(context: click.Context, storage: str | None, output_format: str, debug: bool) -> None:
-    """Show what is kept: shuffles by query and stage, published tables, runs, plans.
+    """Show what is stored: shuffles by query and stage, published tables, runs, plans.
 
     `stagecoach gc --dry-run` says what of it nothing needs any more, and `stagecoach storage
     verify` whether all of it is what was written.
     """
     if context.invoked_subcommand is not None:
         return
-    from infra.upkeep.usage import storage_usage
-    from stagecoach.storage_root import open_storage
+    from stagecoach.api.storage_root import open_storage
+    from stagecoach.infra.upkeep.usage import storage_usage
 
     configure_logging(debug=debug)
     found = storage_usage(open_storage(storage))

@@ -1,4 +1,4 @@
-"""`stagecoach tables`: a catalog and a storage root in; their tables on standard output.
+"""`stagecoach tables`: lists the tables of a catalog and those in the storage.
 
 `stagecoach tables [TABLE]…` is short for `stagecoach tables show`. The commands for deduplicated
 tables are in `stagecoach.commands.chunk_tables`.
@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.commands.chunk_tables import append, chunks, compact, create
-from stagecoach.options import (
+from stagecoach.arguments.options import (
     catalog_option,
     debug_option,
     open_session,
@@ -22,13 +21,14 @@ from stagecoach.options import (
     storage_option,
     text_or_json_option,
 )
-from stagecoach.progress import format_bytes
-from stagecoach.terminal import configure_logging
+from stagecoach.commands.chunk_tables import append, chunks, compact, create
+from stagecoach.terminal.progress import format_bytes
+from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:
-    from infra.tables.version import TableVersion
-    from planner.catalog import TableInfo
-    from stagecoach.session import Session
+    from stagecoach.api.session import Session
+    from stagecoach.infra.formats.published.version import TableVersion
+    from stagecoach.planner.catalog import TableInfo
 
 _LINE_WIDTH = 94
 
@@ -85,7 +85,7 @@ def show(
 
     Without names, all tables of the catalog and all that are published in the storage.
     """
-    from planner.errors import StagecoachError
+    from stagecoach.planner.errors import StagecoachError
 
     configure_logging(debug=debug)
     session = open_session(catalog, storage, read_settings(()))
@@ -118,11 +118,11 @@ def show(
 @storage_option
 @debug_option
 def clear(name: str, yes: bool, catalog: str, storage: str | None, debug: bool) -> None:
-    """Let a published table begin anew, with whatever columns its query publishes next.
+    """Clear a published table; its query may publish other columns next.
 
-    Its rows and columns are gone for readers; kept versions stay until gc removes them.
+    Readers no longer see its rows and columns; kept versions stay until gc removes them.
     """
-    from infra.tables.log import clear_table, read_current
+    from stagecoach.infra.formats.published.log import clear_table, read_current
 
     configure_logging(debug=debug)
     session = open_session(catalog, storage, read_settings(()))
@@ -136,8 +136,8 @@ def clear(name: str, yes: bool, catalog: str, storage: str | None, debug: bool) 
 
 
 def _look_at(session: Session, name: str, is_published: bool) -> _Shown:
-    from infra.tables.log import read_current
-    from planner.errors import CatalogError, StagecoachError
+    from stagecoach.infra.formats.published.log import read_current
+    from stagecoach.planner.errors import CatalogError, StagecoachError
 
     location = session.catalog.source(name).location
     try:
@@ -183,7 +183,7 @@ def _version_json(version: TableVersion) -> dict[str, object]:
 
 
 def _print_text(found: Sequence[_Shown]) -> None:
-    from stagecoach.output import printable
+    from stagecoach.terminal.output import printable
 
     if not found:
         click.echo("the catalog has no tables; add one under 'tables:'")
@@ -220,7 +220,7 @@ def _version_text(version: TableVersion) -> str:
 
 def _show_versions(session: Session, names: Sequence[str], output_format: str) -> None:
     """The versions that are kept, newest first."""
-    from infra.tables.log import read_version, version_numbers
+    from stagecoach.infra.formats.published.log import read_version, version_numbers
 
     found = {
         name: [read_version(session.store, name, n) for n in numbers]
@@ -244,7 +244,7 @@ def _show_versions(session: Session, names: Sequence[str], output_format: str) -
 
 def _published(session: Session, names: Sequence[str]) -> list[str]:
     """Names of published tables as they are in the storage."""
-    from planner.errors import CatalogError
+    from stagecoach.planner.errors import CatalogError
 
     published = {name.lower(): name for name in session.catalog.published_names()}
     if unknown := [name for name in names if name.lower() not in published]:

@@ -20,17 +20,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from infra.storage import secrets
-from stagecoach import metrics_server, pages_server, run_host
-from stagecoach.options import debug_option, storage_option
-from stagecoach.storage_root import storage_root
-from stagecoach.terminal import logs_are_json
+from stagecoach.api.storage_root import storage_root
+from stagecoach.arguments.options import debug_option, storage_option
+from stagecoach.host import metrics_server, pages_server, run_host
+from stagecoach.infra.host.extras import require_extra
+from stagecoach.infra.storage import secrets
+from stagecoach.terminal.streams import logs_are_json
 from stagecoach.web.policy import EVERY_ADDRESS, WebPolicy, is_loopback, make_policy
 
 if TYPE_CHECKING:
-    from infra.spark.connect_server import WarmServer
+    from stagecoach.infra.spark.connect_server import WarmServer
 
 DAGSTER_HOME = Path(".stagecoach/dagster")
+EXAMPLE = "stagecoach.example.definitions"
 _TOKEN_VARIABLE = "STAGECOACH_UI_TOKEN"
 # A server that somebody names should be there by now.
 _REMOTE_SECONDS = 5.0
@@ -63,7 +65,7 @@ run_launcher:
     metavar="NAME",
     default=None,
     help="Python module with the Dagster definitions.  "
-    "[default: workspace.yaml where there is one, else pipelines.definitions]",
+    "[default: workspace.yaml where there is one, else the example project]",
 )
 @click.option(
     "--warm/--no-warm",
@@ -74,7 +76,7 @@ run_launcher:
     "--remote",
     metavar="URL",
     default=None,
-    help="Spark Connect server for all runs, sc://host:port, instead of a warm one of its own.",
+    help="Spark Connect server for all runs, sc://host:port, instead of its own warm Spark.",
 )
 @click.option(
     "--metrics-port",
@@ -100,8 +102,8 @@ run_launcher:
     metavar="NAME",
     multiple=True,
     envvar="STAGECOACH_UI_ALLOW_HOST",
-    help="Name under which browsers reach the UI, besides localhost and --host; may be repeated. "
-    "Requests for other names are refused. '*' accepts any, and needs a token.",
+    help="Host name under which browsers reach the UI, besides localhost and --host; may be "
+    "repeated. Requests for other names are refused. '*' accepts any, and needs a token.",
 )
 @click.option(
     "--allow-origin",
@@ -141,15 +143,18 @@ def ui(
     Keeps its state in $DAGSTER_HOME, by default .stagecoach/dagster. Ctrl-C ends it, and the Spark
     that it has started.
     """
+    require_extra("ui", "dagster_webserver", "the web UI")
+    if metrics_port is not None:
+        require_extra("metrics", "prometheus_client", "--metrics-port")
     policy = _read_policy(host, hosts, origins, token)
     _check_port(host, port)
     if metrics_port is not None:
         if metrics_port == port:
-            raise click.UsageError("--metrics-port is that of the UI; choose another one")
+            raise click.UsageError("--metrics-port is the port of the UI; choose another one")
         _check_port(host, metrics_port, option="--metrics-port")
     if pages_port is not None:
         if pages_port in (port, metrics_port):
-            raise click.UsageError("--pages-port is that of another server; choose another one")
+            raise click.UsageError("--pages-port is the port of another server; choose another one")
         _check_port(host, pages_port, option="--pages-port")
     home = prepare_home()
     root = storage_root(storage)
@@ -174,6 +179,7 @@ def ui(
         # The storage of the command line, so that each reuses what the other has computed.
         "STAGECOACH_STORAGE_ROOT": root,
         **({"STAGECOACH_REMOTE": remote} if remote else {}),
+        **({} if module or Path("workspace.yaml").exists() else _example_environment()),
         **(server.environment if server else {}),
         **metrics,
         **pages,
@@ -185,6 +191,14 @@ def ui(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # The policy is for the webserver alone: it may hold a token, which runs need not have.
     os.execve(command[0], command, {**environment, **policy.to_environment()})
+
+
+def _example_environment() -> dict[str, str]:
+    """Where the packaged example finds its tables: in the current folder, as `demo` makes them."""
+    from stagecoach import tpch
+
+    catalog = os.environ.get("STAGECOACH_CATALOG") or str(tpch.example_catalog().absolute())
+    return {"STAGECOACH_CATALOG": catalog}
 
 
 def start_spark(
@@ -201,8 +215,8 @@ def start_spark(
     Returns:
         How runs reach it; None where they are not to use one, or have another already.
     """
-    from infra.settings import load_settings
-    from infra.spark.connect_server import await_server, launch
+    from stagecoach.infra.config.settings import load_settings
+    from stagecoach.infra.spark.connect_server import await_server, launch
 
     settings = load_settings(overrides={"storage_root": storage})
     if remote:
@@ -230,7 +244,7 @@ def dagster_command(host: str, port: int, module: str | None, *, debug: bool) ->
     if module is None and Path("workspace.yaml").exists():
         command += ["--workspace", "workspace.yaml"]
     else:
-        command += ["--module-name", module or "pipelines.definitions"]
+        command += ["--module-name", module or EXAMPLE]
     return [*command, "--log-level", "debug" if debug else "warning"]
 
 
@@ -246,7 +260,7 @@ def _read_policy(
         secrets.register(token)
     elif not is_loopback(host):
         click.echo(
-            f"note: whoever reaches {host} can read everything and run code; set "
+            f"note: anyone who can reach {host} can read everything and run code; set "
             f"{_TOKEN_VARIABLE}, or put a proxy with a login before it",
             err=True,
         )
@@ -283,6 +297,7 @@ def _check_port(host: str, port: int, option: str = "--port") -> None:
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 raise click.UsageError(
-                    f"port {port} is taken; end what uses it, or choose another with {option}"
+                    f"port {port} is in use; stop the program that uses it, "
+                    f"or choose another with {option}"
                 ) from error
             raise click.UsageError(f"cannot listen on {host}: {error.strerror}") from error

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.options import debug_option, storage_option
-from stagecoach.progress import format_bytes
-from stagecoach.session import DEFAULT_CATALOG
-from stagecoach.terminal import configure_logging
+from stagecoach.api.session import DEFAULT_CATALOG
+from stagecoach.arguments.options import debug_option, storage_option
+from stagecoach.terminal.progress import format_bytes
+from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from infra.chunks.table import ChunkTable
-    from infra.storage.object_store import ObjectStore
-    from infra.upkeep.verify.adopt import Adopted
-    from infra.upkeep.verify.findings import StoredDamage
-    from infra.upkeep.verify.verification import VerifyProgress, VerifyReport
+    from stagecoach.infra.formats.deduplicated.table import ChunkTable
+    from stagecoach.infra.storage.object_store import ObjectStore
+    from stagecoach.infra.upkeep.verify.adopt import Adopted
+    from stagecoach.infra.upkeep.verify.findings import StoredDamage
+    from stagecoach.infra.upkeep.verify.verification import VerifyProgress, VerifyReport
 
 
 @click.command()
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="First give checksums to files of tables that have none.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Show what was found as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print findings as JSON.")
 @debug_option
 @click.pass_context
 def verify(
@@ -50,7 +49,7 @@ def verify(
     as_json: bool,
     debug: bool,
 ) -> None:
-    """Check that everything in storage is what was written, by its checksums.
+    """Check everything in the storage against its checksums.
 
     Tables with all their versions, outputs of stages, runs, and plans. The exit code is 1 if
     anything is damaged. Safe beside runs and gc; nothing is changed without --adopt.
@@ -59,14 +58,15 @@ def verify(
     decoded completely, and get checksums in one more version of the table. Its rows stay what they
     are, and nothing is run again because of it.
     """
-    from infra.upkeep.verify.verification import verify_storage
-    from stagecoach.storage_root import open_storage
+    from stagecoach.api.appending import stored_chunk_tables
+    from stagecoach.api.storage_root import open_storage
+    from stagecoach.infra.upkeep.verify.verification import verify_storage
 
     configure_logging(debug=debug)
     if storage is None and context.parent is not None:
         storage = context.parent.params.get("storage")  # `storage --storage URL verify`
     store = open_storage(storage)
-    tables = _chunk_tables(catalog)
+    tables = stored_chunk_tables(catalog)
     adopted = _adopt(store, tables, table) if adopt else []
     with _bar() as progress:
         report = verify_storage(store, tables, table=table, progress=progress)
@@ -81,7 +81,7 @@ def verify(
 
 
 def _adopt(store: ObjectStore, tables: Sequence[ChunkTable], table: str | None) -> list[Adopted]:
-    from infra.upkeep.verify.adopt import adopt_checksums
+    from stagecoach.infra.upkeep.verify.adopt import adopt_checksums
 
     return adopt_checksums(store, tables, table=table)
 
@@ -104,9 +104,9 @@ def _lines(
         yield f"  {damage.place}: {damage.problem}" if damage.place else f"  {damage.problem}"
         yield f"  {damage.remedy}"
     if report.foreign:
-        yield f"not checked, of another version of Stagecoach: {_counts(report.foreign)}"
+        yield f"not checked, written by another version of Stagecoach: {_counts(report.foreign)}"
     if report.unchecked:
-        yield f"without checksums, so not all damage is found: {_counts(report.unchecked)}"
+        yield f"without checksums, so damage may go unnoticed: {_counts(report.unchecked)}"
     if report.unchecked_tables:
         found = sorted(report.unchecked_tables.items())
         tables = ", ".join(f"{count:,} of table '{name}'" for name, count in found)
@@ -116,7 +116,7 @@ def _lines(
         )
     yield (
         f"checked {report.num_objects:,} objects, {format_bytes(report.num_bytes)}: "
-        + (f"{len(damages)} damaged" if damages else "all are as they were written")
+        + (f"{len(damages)} damaged" if damages else "no damage found")
     )
 
 
@@ -151,15 +151,6 @@ def _damage_json(damage: StoredDamage) -> dict[str, object]:
         "problem": damage.problem,
         "remedy": damage.remedy,
     }
-
-
-def _chunk_tables(catalog: str | None) -> list[ChunkTable]:
-    from stagecoach.appending import open_catalog
-
-    if catalog is None and not os.path.exists(DEFAULT_CATALOG):
-        return []
-    found, _ = open_catalog(catalog or DEFAULT_CATALOG)
-    return found.chunk_tables()
 
 
 @contextmanager

@@ -22,8 +22,8 @@ from subprocess import Popen
 from types import ModuleType
 from typing import Any
 
-from infra.storage import secrets
-from planner.errors import StagecoachError
+from stagecoach.infra.storage import secrets
+from stagecoach.planner.errors import StagecoachError
 from stagecoach.web.guard import Guard
 from stagecoach.web.policy import WebPolicy, take_policy
 

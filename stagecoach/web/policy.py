@@ -16,7 +16,7 @@ from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from planner.errors import StagecoachError
+from stagecoach.planner.errors import StagecoachError
 from stagecoach.web.token import SharedToken
 
 POLICY_VARIABLE = "STAGECOACH_WEB_POLICY"

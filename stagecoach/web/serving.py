@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import socket
 import threading
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -59,10 +58,5 @@ class BackgroundServer:
     def __enter__(self) -> BackgroundServer:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

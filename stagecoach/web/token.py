@@ -11,7 +11,7 @@ import hashlib
 import hmac
 from dataclasses import dataclass, field
 
-from planner.errors import StagecoachError
+from stagecoach.planner.errors import StagecoachError
 
 MIN_LENGTH = 16
 """A shorter token could be guessed: the servers do not count failed attempts."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from planner.types import from_arrow
+from stagecoach.planner.types import from_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.settings import EngineSettings
+from stagecoach.infra.config.settings import EngineSettings
 from tests.acceptance.comparison import Oracle
 from tests.acceptance.running_ui import RunningUi, running_ui
 from tests.acceptance.runs import Runner, store_settings

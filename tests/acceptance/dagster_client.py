@@ -1,4 +1,4 @@
-"""Dagster's GraphQL as its UI uses it: in, what to launch; out, how runs, backfills and ticks ended."""
+"""Dagster's GraphQL as its UI uses it: launch runs, backfills and ticks, and see how they ended."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-COMMAND = (sys.executable, "-m", "stagecoach.cli")
+COMMAND = (sys.executable, "-m", "stagecoach.commands.main")
 ROOT = Path(__file__).parents[2]
 FORCED = {"force_distribution": "true", "broadcast_bytes": "0", "num_partitions": "3"}
 

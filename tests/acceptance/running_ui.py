@@ -1,4 +1,4 @@
-"""One `stagecoach ui` for all tests that need one: in, a folder; out, its GraphQL and warm Spark.
+"""One `stagecoach ui`, with its GraphQL and warm Spark, for all tests that need one.
 
 Two code locations in one Dagster: the project of `warehouse.py` and, where there is a browser to
 look at it, that of the tutorial. What takes a daemon's interval or many runs begins at once, and is
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infra.spark.connect_conf import TOKEN_VARIABLE
-from infra.spark.connect_server import await_server
-from infra.storage.local_store import LocalStore
+from stagecoach.infra.spark.connect_conf import TOKEN_VARIABLE
+from stagecoach.infra.spark.connect_server import await_server
+from stagecoach.infra.storage.local_store import LocalStore
 from tests.acceptance import warehouse
 from tests.acceptance.dagster_client import DagsterClient
 from tests.acceptance.processes import (

@@ -1,4 +1,4 @@
-"""Running queries below Dagster: in, SQL and options; out, the result and what its stages did.
+"""Run queries below Dagster; return the result and what its stages did.
 
 `Runner` calls `run_stage` as the assets do. With `in_process` the tasks of DuckDB stages run in this
 process, one after another, from the same plain data that Spark would carry: everything but the Spark
@@ -18,16 +18,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infra.catalog.catalog import FileCatalog
-from infra.runtime import execution
-from infra.runtime.stage import StageContext, StageResult, read_result, run_stage
-from infra.runtime.task import run_task
-from infra.runtime.task_spec import TaskReport, TaskSpec
-from infra.settings import EngineSettings
-from planner.expressions import Literal
-from planner.options import PlannerOptions
-from planner.planning import plan_query
-from planner.stages import ParameterSpec, StageGraph
+from stagecoach.infra.catalog.catalog import FileCatalog
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.runtime.stages import attempt as execution
+from stagecoach.infra.runtime.stages.run_stage import (
+    Run,
+    StageResult,
+    read_result,
+    run_stage,
+)
+from stagecoach.infra.worker.reports import TaskReport
+from stagecoach.infra.worker.spec import TaskSpec
+from stagecoach.infra.worker.task import run_task
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.expressions import Literal
+from stagecoach.planner.plan.stages import ParameterSpec, StageGraph
+from stagecoach.planner.planning import plan_query
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,7 +108,7 @@ class Runner:
         specs = tuple(ParameterSpec(n, v.dtype) for n, v in values.items())
         graph = plan_query(sql, self.catalog, options, name=name, parameters=specs)
         run_id = uuid.uuid4().hex
-        context = StageContext(
+        context = Run(
             graph=graph,
             run_id=run_id,
             root_run_id=run_id,

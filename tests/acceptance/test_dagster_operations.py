@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from infra.storage.local_store import LocalStore
-from infra.tables.log import read_current
-from infra.upkeep.gc import collect_garbage
+from stagecoach.infra.formats.published.log import read_current
+from stagecoach.infra.storage.local_store import LocalStore
+from stagecoach.infra.upkeep.gc import collect_garbage
 from tests.acceptance.comparison import rows_of
 from tests.acceptance.dagster_client import DagsterClient, Key, Run
 from tests.acceptance.running_ui import RunningUi, plain_spark

@@ -22,21 +22,21 @@ from dagster._grpc.client import DagsterGrpcClient
 from dagster._grpc.types import ListRepositoriesResponse
 from dagster_shared.serdes import deserialize_value
 
-import infra
-from assets.engine import StageRequest
-from assets.executor import execute_in_process
-from assets.metadata import StageMetadata
-from assets.resources import StageEngine
-from infra.catalog.catalog import load_catalog
-from infra.shuffle.commit import load_manifest
-from infra.shuffle.reader import read_table
-from infra.spark.connect_server import await_server
-from infra.storage.stores import open_store
-from infra.upkeep.gc import collect_garbage
-from infra.upkeep.run_needs import LIVE_RUN
-from planner import plan_query
-from planner.errors import AnalysisError
-from planner.serde import dump_graph
+import stagecoach
+from stagecoach.assets.execution.engine import StageRequest
+from stagecoach.assets.execution.executor import execute_in_process
+from stagecoach.assets.execution.resources import StageEngine
+from stagecoach.assets.report.metadata import StageMetadata
+from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.shuffle.commit import load_manifest
+from stagecoach.infra.shuffle.reader import read_table
+from stagecoach.infra.spark.connect_server import await_server
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.infra.upkeep.gc import collect_garbage
+from stagecoach.infra.upkeep.run_needs import LIVE_RUN
+from stagecoach.planner import plan_query
+from stagecoach.planner.errors import AnalysisError
+from stagecoach.planner.plan.serde import dump_graph
 from tests.acceptance.running_ui import REMOTE_VARIABLE, RunningUi
 from tests.assets.warm_location import (
     BY_SHOP_SQL,
@@ -57,7 +57,7 @@ pytestmark = [
 ]
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-ROOT = Path(infra.__path__[0]).parent
+ROOT = Path(stagecoach.__path__[0]).parent
 Rows = list[tuple[int, str, int]]
 
 

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-from infra.settings import EngineSettings
-from infra.storage.stores import open_store
-from planner.options import PlannerOptions
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.planner.options import PlannerOptions
 from tests.acceptance.comparison import Oracle, assert_same
 from tests.acceptance.processes import (
     FORCED,

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from infra.catalog.catalog import load_catalog
-from infra.engines.errors import QueryFailedError
-from infra.engines.spark import SPARK_ERRORS
-from infra.settings import EngineSettings
-from planner.errors import UnsupportedSqlError
-from planner.expressions import Literal
-from planner.options import PlannerOptions
-from planner.types import DATE, INT, STRING, parse_type
+from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.engines.spark.errors import SPARK_ERRORS
+from stagecoach.infra.errors import QueryFailedError
+from stagecoach.planner.errors import UnsupportedSqlError
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.expressions import Literal
+from stagecoach.planner.types import DATE, INT, STRING, parse_type
 from tests.acceptance.comparison import Answer, Oracle, assert_same, spark_answer, to_arrow
 from tests.acceptance.processes import FORCED as FORCED_TEXT
 from tests.acceptance.processes import planner_arguments, run_command
@@ -181,7 +181,7 @@ def test_what_cannot_be_staged_has_sparks_answer(case: str, runner: Runner, orac
 
 
 def test_only_these_are_one_spark_stage(runner: Runner) -> None:
-    from planner.planning import plan_query
+    from stagecoach.planner.planning import plan_query
 
     graphs = {name: plan_query(sql, runner.catalog, FORCED) for name, (sql, _) in FORMS.items()}
     whole = {n for n, g in graphs.items() if g.fallback_reason and len(g.stages) == 1}

@@ -11,7 +11,7 @@ from benchmarks.faults.__main__ import QUICK
 from benchmarks.faults.campaign import Campaign, run_campaign, small_disk
 from benchmarks.faults.trial import BAD, COLUMNS, Tally, until_met
 from benchmarks.rclone import RcloneServer
-from infra.process_folders import ProcessFolder
+from stagecoach.infra.host.process_folders import ProcessFolder
 
 pytestmark = [pytest.mark.slow, pytest.mark.s3, pytest.mark.timeout(600)]
 

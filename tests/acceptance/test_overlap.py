@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from assets.engine import StageRequest
-from assets.metadata import StageMetadata
-from assets.resources import StageEngine
-from assets.run import run_graph
-from infra.settings import EngineSettings
-from infra.storage.layout import run_prefix
-from infra.storage.object_store import ObjectStore
-from planner.options import PlannerOptions
-from planner.planning import plan_query
-from planner.stages import StageGraph
+from stagecoach.assets.execution.engine import StageRequest
+from stagecoach.assets.execution.resources import StageEngine
+from stagecoach.assets.in_process.run import run_graph
+from stagecoach.assets.report.metadata import StageMetadata
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.storage.layout import run_prefix
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.planner.planning import plan_query
 from tests.tpch import Tpch, query_text
 
 pytestmark = [pytest.mark.spark]

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stagecoach
-from infra.settings import EngineSettings
-from infra.storage.layout import manifest, shuffle_prefix
-from infra.storage.stores import open_store
-from planner.options import PlannerOptions
-from planner.planning import plan_query
-from stagecoach.session import Result
+from stagecoach.api.session import Result
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.storage.layout import manifest, shuffle_prefix
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.planning import plan_query
 from tests.acceptance.comparison import Oracle, assert_same
 from tests.acceptance.processes import (
     COMMAND,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.storage.stores import open_store
+from stagecoach.infra.storage.stores import open_store
 from tests.acceptance.processes import COMMAND, FORCED, environment, planner_arguments
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.s3_server import s3_server as s3_server
@@ -42,7 +42,7 @@ BAD = "SELECT n_name, sum(1 / (n_regionkey - n_regionkey)) AS s FROM nation GROU
 
 
 DEFINITIONS = """
-from assets import build_definitions
+from stagecoach.assets import build_definitions
 
 defs = build_definitions(queries="queries", catalog="catalog.yaml", storage={root!r}, plans="plans")
 """

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from planner.explain.display import render_graph
-from planner.options import PlannerOptions
-from planner.planning import plan_query
-from planner.stages import StageGraph
+from stagecoach.planner.explain.display import render_graph
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.planner.planning import plan_query
 from tests.acceptance.comparison import Oracle, assert_same
 from tests.acceptance.runs import Runner
 from tests.tpch import NAMES, Tpch, query_text, some

@@ -115,8 +115,8 @@ MODULE = """from pathlib import Path
 
 import dagster as dg
 
-from assets import build_definitions
-from planner.options import PlannerOptions
+from stagecoach.assets import build_definitions
+from stagecoach.planner.options import PlannerOptions
 
 HERE = Path(__file__).parent
 

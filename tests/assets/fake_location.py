@@ -11,13 +11,14 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.engine import StageRequest
-from assets.factory import ENGINE_RESOURCE, build_assets, build_job
-from assets.metadata import StageMetadata
-from assets.project import Query
-from assets.specs import PlannedQuery, build_stage_specs, build_table_specs, read_tables
-from assets.translator import StageTranslator
-from planner.errors import AnalysisError
+from stagecoach.assets.definitions.factory import ENGINE_RESOURCE, build_assets, build_job
+from stagecoach.assets.definitions.specs import build_stage_specs, build_table_specs, read_tables
+from stagecoach.assets.definitions.translator import StageTranslator
+from stagecoach.assets.execution.engine import StageRequest
+from stagecoach.assets.plans.planned import PlannedQuery
+from stagecoach.assets.project.queries import Query
+from stagecoach.assets.report.metadata import StageMetadata
+from stagecoach.planner.errors import AnalysisError
 from tests.assets.fakes import make_graph
 from tests.waiting import wait_for
 

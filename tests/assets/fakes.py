@@ -4,13 +4,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from assets.engine import StageRequest
-from assets.metadata import StageMetadata
-from planner.catalog import MappingCatalog, TableInfo, TableStats
-from planner.expressions import TRUE, Column
-from planner.physical import FilterExec, PhysicalPlan, ScanExec, StageInputExec, UnionExec
-from planner.stages import Branch, Stage, StageGraph, StageOutput
-from planner.types import BIGINT, Field
+from stagecoach.assets.execution.engine import StageRequest
+from stagecoach.assets.report.metadata import StageMetadata
+from stagecoach.planner.catalog import MappingCatalog, TableInfo, TableStats
+from stagecoach.planner.plan.expressions import TRUE, Column
+from stagecoach.planner.plan.physical import (
+    FilterExec,
+    PhysicalPlan,
+    ScanExec,
+    StageInputExec,
+    UnionExec,
+)
+from stagecoach.planner.plan.stages import Branch, Stage, StageGraph, StageOutput
+from stagecoach.planner.types import BIGINT, Field
 
 SCHEMA = (Field("k", BIGINT), Field("v", BIGINT))
 COLUMNS = (Column(1, "k", BIGINT), Column(2, "v", BIGINT))

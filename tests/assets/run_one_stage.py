@@ -6,11 +6,11 @@ Arguments: the graph as JSON, the number of the stage, the run, the storage root
 import sys
 from pathlib import Path
 
-from infra.catalog.catalog import load_catalog
-from infra.runtime.stage import StageContext, run_stage
-from infra.settings import load_settings
-from infra.spark.session import stop_sessions
-from planner.serde import load_graph
+from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.config.settings import load_settings
+from stagecoach.infra.runtime.stages.run_stage import Run, run_stage
+from stagecoach.infra.spark.session import stop_sessions
+from stagecoach.planner.plan.serde import load_graph
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     graph = load_graph(Path(graph_file).read_text())
     result = run_stage(
         int(stage_id),
-        StageContext(
+        Run(
             graph=graph,
             run_id=run_id,
             root_run_id=run_id,

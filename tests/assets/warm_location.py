@@ -10,11 +10,11 @@ from unittest import mock
 
 import dagster as dg
 
-from assets.definitions import build_definitions
-from assets.engine import StageRequest
-from assets.metadata import StageMetadata
-from assets.resources import StageEngine
-from planner.options import PlannerOptions
+from stagecoach.assets.definitions.location import build_definitions
+from stagecoach.assets.execution.engine import StageRequest
+from stagecoach.assets.execution.resources import StageEngine
+from stagecoach.assets.report.metadata import StageMetadata
+from stagecoach.planner.options import PlannerOptions
 from tests.waiting import wait_for
 
 # A shuffle for each side of the join: two leaves that may overlap.

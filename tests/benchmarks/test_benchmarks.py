@@ -17,10 +17,10 @@ from benchmarks.overhead import chain
 from benchmarks.report import geometric_mean, ratios, render, to_json
 from benchmarks.runtime_filters import shuffled
 from benchmarks.timing import Breakdown, StageClock
-from planner.catalog import MappingCatalog, TableInfo
-from planner.options import PlannerOptions
-from planner.planning import plan_query
-from planner.types import BIGINT, Field
+from stagecoach.planner.catalog import MappingCatalog, TableInfo
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.planning import plan_query
+from stagecoach.planner.types import BIGINT, Field
 from tests.planner.tpch import FORCED, tpch_graph
 
 SQL = "SELECT k, v FROM t ORDER BY v DESC LIMIT 3"

@@ -1,4 +1,4 @@
-"""Files of queries: in, a file name; out, its queries by family.
+"""Files of queries, read by family.
 
 A file has one query a line; a line `-- name` begins a family.
 """

@@ -1,6 +1,6 @@
 """The query corpus: one `.sql` file a thing to test, in folders by subject.
 
-In: `corpus/<subject>/<name>.sql`. Out: `CorpusQuery` values. The first comment line says what the
+Files are `corpus/<subject>/<name>.sql`. The first comment line says what the
 file tests; `-- rounded: 1, 2` names columns of floats whose last digits depend on the order of the
 rows; `-- on: spark` or `-- on: some` says that the whole query, or some of its stages, run on Spark,
 be it that DuckDB raises for the values of the tables and Spark runs the stage again.

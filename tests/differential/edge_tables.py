@@ -1,4 +1,4 @@
-"""Tables of edge values as Parquet files: in, a folder; out, the tables that both engines read.
+"""Tables of edge values as Parquet files, which both engines read.
 
 Written by pyarrow with 64-bit microsecond timestamps, never by Spark, so that neither engine has a
 say in what the values are. All random choices have fixed seeds.
@@ -19,8 +19,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
-from planner.types import Field, from_arrow
+from stagecoach.planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
+from stagecoach.planner.types import Field, from_arrow
 
 UTC = dt.UTC
 BITS = {"ti": 8, "si": 16, "i": 32, "j": 32, "l": 64, "m": 64}

@@ -1,6 +1,6 @@
 """A second edge table `e`: texts that look like numbers, dates, URLs and formats, and odd bytes.
 
-In: a folder. Out: the table, as `edge_tables` gives its own. All random choices have fixed seeds.
+All random choices have fixed seeds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Statistics that make rules fire: in, schemas of tables; out, a catalog that says what it likes.
+"""Statistics that make rules fire: a catalog with invented numbers over real schemas.
 
 Statistics never decide whether a plan is right, so a test may tell any.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
-from planner.types import Field, from_arrow
+from stagecoach.planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
+from stagecoach.planner.types import Field, from_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Stage graphs without a cluster: in, a graph and Parquet tables; out, the result as Arrow.
+"""Run stage graphs over Parquet tables in this process, without a cluster.
 
 Every stage runs task by task in this process, DuckDB stages on the real worker code with the real
 partitioner, Spark stages as Spark SQL over the same inputs. Also here: the exact comparison of two
@@ -18,16 +18,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from infra.engines.duckdb import DuckDbSettings, run_fragment
-from infra.engines.inputs import ArrowInput, EngineInput, FileRows, LeafColumn, ParquetInput
-from infra.runtime.fixed_times import with_fixed_times
-from infra.runtime.task import output_schema
-from infra.shuffle.partitioner import partition_ids
-from planner.expressions import Literal
-from planner.physical import ScanExec, StageInputExec
-from planner.sql.fragment import render_fragment
-from planner.stages import Branch, Stage, StageGraph
-from planner.types import (
+from stagecoach.infra.engines.duckdb.engine import DuckDbEngine
+from stagecoach.infra.engines.protocol import Fragment, Resources
+from stagecoach.infra.pruning.fixed_times import with_fixed_times
+from stagecoach.infra.reading.inputs import (
+    ArrowInput,
+    FileRows,
+    LeafColumn,
+    ParquetInput,
+    PlainInput,
+)
+from stagecoach.infra.shuffle.partitioner import partition_ids
+from stagecoach.infra.worker.task import output_schema
+from stagecoach.planner.plan.expressions import Literal
+from stagecoach.planner.plan.physical import ScanExec, StageInputExec
+from stagecoach.planner.plan.stages import Branch, Stage, StageGraph
+from stagecoach.planner.render.fragment import render_fragment
+from stagecoach.planner.types import (
     DATE,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -41,9 +48,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def settings_for(tables: EdgeTables, time_zone: str = "UTC") -> DuckDbSettings:
+def settings_for(tables: EdgeTables, time_zone: str = "UTC") -> Resources:
     """Settings of the database that all in-process tasks share."""
-    return DuckDbSettings(
+    return Resources(
         time_zone=time_zone,
         memory_bytes=512 << 20,
         spill_dir=str(tables.folder / "spill"),
@@ -119,7 +126,9 @@ class InProcessRunner:
                     self._input(stage, position, branch, part, done)
                     for position in range(len(stage.leaves))
                 ]
-                with run_fragment(sql, inputs, schema, self._settings) as batches:
+                with DuckDbEngine().run(
+                    Fragment.of(sql, inputs, schema), self._settings
+                ) as batches:
                     yield from batches
 
     def _parts(
@@ -145,7 +154,7 @@ class InProcessRunner:
         branch: Branch | None,
         part: int | None,
         done: dict[int, StageResult],
-    ) -> EngineInput:
+    ) -> PlainInput:
         """What a task of `branch` reads of a leaf; without a branch, all of it."""
         leaf = stage.leaves[position]
         mine = branch is not None and position in branch.leaves
@@ -194,7 +203,7 @@ def _renamed(
         yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
-def register_view(spark: SparkSession, name: str, leaf: EngineInput) -> None:
+def register_view(spark: SparkSession, name: str, leaf: PlainInput) -> None:
     """A temporary view of an input."""
     if isinstance(leaf, ParquetInput) and leaf.files and leaf.columns:
         frame = spark.read.parquet(*(f.uri for f in leaf.files))
@@ -215,7 +224,7 @@ def register_view(spark: SparkSession, name: str, leaf: EngineInput) -> None:
 
 def spark_types(frame: DataFrame) -> tuple[DataType, ...]:
     """Our names of the types of a DataFrame."""
-    from planner.types import parse_type
+    from stagecoach.planner.types import parse_type
 
     return tuple(parse_type(f.dataType.simpleString()) for f in frame.schema.fields)
 

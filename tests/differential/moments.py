@@ -1,4 +1,4 @@
-"""A table of moments around the changes of clocks, as Parquet: in, a folder; out, the table `e`.
+"""The table `e`, as Parquet: moments around the changes of clocks.
 
 Instants and local times lie within hours of the changes of Berlin, New York and Lord Howe Island
 (half an hour), of the end of local mean time, and on the edges of calendars. The other columns have

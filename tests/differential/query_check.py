@@ -10,12 +10,12 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from infra.engines.errors import QueryError
-from planner import StageGraph, plan_query
-from planner.catalog import MappingCatalog
-from planner.errors import SqlError
-from planner.options import PlannerOptions
-from planner.types import Field
+from stagecoach.infra.errors import QueryError
+from stagecoach.planner import StageGraph, plan_query
+from stagecoach.planner.catalog import MappingCatalog
+from stagecoach.planner.errors import SqlError
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.types import Field
 from tests.differential.inprocess import (
     InProcessRunner,
     collect,

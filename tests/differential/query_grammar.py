@@ -1,4 +1,4 @@
-"""A grammar of queries: in, a seed; out, SQL that Spark accepts, of every form that is planned.
+"""A grammar of queries: a seed gives SQL that Spark accepts, of every form that is planned.
 
 Expressions are typed, so that queries are valid; nothing in them overflows, divides by zero or
 depends on the order of rows, so that each has one answer. Sub-queries, derived tables, CTEs, set

@@ -231,7 +231,7 @@ ERRORS: list[tuple[str, int]] = [
 FALLBACKS: list[tuple[str, str]] = [
     ("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r", "recursive"),
     ("SELECT * FROM t TABLESAMPLE (10 PERCENT)", "SAMPLE"),
-    ("SELECT * FROM VALUES (1, 2D), (3, double('NaN')) AS v(n, x) PIVOT (sum(n) FOR x IN (2D AS two, double('NaN') AS nan))", "no number as written"),
+    ("SELECT * FROM VALUES (1, 2D), (3, double('NaN')) AS v(n, x) PIVOT (sum(n) FOR x IN (2D AS two, double('NaN') AS nan))", "not a number as written"),
     ("SELECT * FROM VALUES (1, X'00') AS v(n, x) PIVOT (sum(n) FOR x IN (X'00' AS zero))", "PIVOT by bytes"),
 ]  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Small tables for the relational forms: NULLs, duplicates, no rows, nested columns, odd names.
 
-In: a folder. Out: Parquet files of two parts each (so that a scan has several tasks), never written
-by Spark, and what the planner knows of them.
+They are Parquet files of two parts each, so that a scan has several tasks, never written by Spark;
+the catalog has what the planner knows of them.
 """
 
 from __future__ import annotations

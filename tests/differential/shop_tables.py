@@ -1,4 +1,4 @@
-"""Tables of a shop for queries as people write them: in, a folder; out, Parquet files of two parts.
+"""Tables of a shop for queries as people write them, in Parquet files of two parts.
 
 Customers, orders with lines, products, a log of events, employees, and readings of sensors: with
 NULLs, duplicates and gaps, from a fixed seed.

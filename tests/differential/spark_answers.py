@@ -1,4 +1,4 @@
-"""Spark's answers to many queries: in, queries; out, what plain Spark says, and how ours differ."""
+"""Plain Spark's answers to many queries, and how ours differ from them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from planner.options import PlannerOptions
+from stagecoach.planner.options import PlannerOptions
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.query_check import Expected, ask_spark, differences

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.aggregates import AGGREGATES
+from stagecoach.planner.aggregates import AGGREGATES
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.query_check import ALL_OPTIONS, ask_spark, differences

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.engines.errors import QueryError
-from planner import StageGraph, plan_query
-from planner.errors import SqlError
-from planner.options import PlannerOptions
-from planner.serde import dump_graph, load_graph
-from planner.stages import Stage
+from stagecoach.infra.errors import QueryError
+from stagecoach.planner import StageGraph, plan_query
+from stagecoach.planner.errors import SqlError
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.serde import dump_graph, load_graph
+from stagecoach.planner.plan.stages import Stage
 from tests.differential import corpus_files
 from tests.differential.corpus_files import FALLBACK, NATIVE, PARTLY, CorpusQuery, queries, subjects
 from tests.differential.edge_tables import EdgeTables

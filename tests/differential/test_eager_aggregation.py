@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner import plan_query
-from planner.options import PlannerOptions
+from stagecoach.planner import plan_query
+from stagecoach.planner.options import PlannerOptions
 from tests.differential.corpus_files import queries
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.few_values import few_values

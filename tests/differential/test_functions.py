@@ -20,23 +20,23 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from infra.engines.duckdb import _database, parquet_select
-from infra.engines.inputs import FileRows, LeafColumn, ParquetInput
-from planner import plan_query
-from planner.aggregates import AGGREGATES
-from planner.engines import cast_reason
-from planner.errors import SqlError
-from planner.expressions import Call, Cast
-from planner.functions import REGISTRY
-from planner.functions.spell_numbers import APPROXIMATE
-from planner.functions.tables import generators
-from planner.options import PlannerOptions
-from planner.physical import ProjectionExec, ScanExec
-from planner.sql.fragment import _Renderer, render_fragment
-from planner.sql.types import type_name
-from planner.stages import Stage
-from planner.tree import walk
-from planner.types import DataType, decimal, parse_type, to_arrow
+from stagecoach.infra.engines.duckdb.engine import _database, parquet_select
+from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput
+from stagecoach.planner import plan_query
+from stagecoach.planner.aggregates import AGGREGATES
+from stagecoach.planner.errors import SqlError
+from stagecoach.planner.functions import REGISTRY
+from stagecoach.planner.functions.spell_numbers import APPROXIMATE
+from stagecoach.planner.functions.tables import generators
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.expressions import Call, Cast
+from stagecoach.planner.plan.physical import ProjectionExec, ScanExec
+from stagecoach.planner.plan.stages import Stage
+from stagecoach.planner.render.fragment import _Renderer, render_fragment
+from stagecoach.planner.staging.engines import cast_reason
+from stagecoach.planner.text.type_names import type_name
+from stagecoach.planner.tree import walk
+from stagecoach.planner.types import DataType, decimal, parse_type, to_arrow
 from tests.differential import cases_collections, cases_json
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.function_cases import EITHER, INTERNAL, NATIVE, REFUSED
@@ -175,7 +175,7 @@ class Proof:
         node = case.stage.fragment
         assert isinstance(node, ProjectionExec), node
         renderer = _Renderer("duckdb", {})
-        source = renderer.relation(renderer.plan(node.child, {id(x): i for i, x in enumerate(case.stage.leaves)}))  # fmt: skip
+        source = renderer.relation(renderer.plan(node.child, {x: i for i, x in enumerate(case.stage.leaves)}))  # fmt: skip
         text = renderer.scalar(node.items[1][1])
         return f"CAST({text} AS {type_name(case.dtype, 'duckdb')})", source
 

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from infra.engines.duckdb import DuckDbSettings, run_fragment
-from infra.engines.inputs import FileRows, LeafColumn, ParquetInput
-from infra.engines.parquet import read_parquet_batches
-from planner.types import TIMESTAMP, to_arrow
+from stagecoach.infra.engines.duckdb.engine import DuckDbEngine
+from stagecoach.infra.engines.protocol import Fragment, Resources
+from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput
+from stagecoach.infra.reading.parquet import read_parquet_batches
+from stagecoach.planner.types import TIMESTAMP, to_arrow
 from tests.differential.inprocess import collect
 from tests.differential.moments import write_moments
 
@@ -40,9 +41,11 @@ def test_int96_is_the_same_instant_to_all_readers(
         expected = collect(session.read.parquet(str(path)))["c0"].cast(pa.int64()).to_pylist()
         count = len(expected)
         leaf = ParquetInput((LeafColumn("c0", "ts", TIMESTAMP),), (FileRows(str(path), 0, count, count),))  # fmt: skip
-        settings = DuckDbSettings(time_zone=zone, memory_bytes=1 << 28, spill_dir=str(tmp_path / "spill"), directories=(str(path.parent),))  # fmt: skip
+        settings = Resources(time_zone=zone, memory_bytes=1 << 28, spill_dir=str(tmp_path / "spill"), directories=(str(path.parent),))  # fmt: skip
         schema = pa.schema([("c0", to_arrow(TIMESTAMP))])
-        with run_fragment("SELECT c0 FROM in_0", [leaf], schema, settings) as batches:
+        with DuckDbEngine().run(
+            Fragment.of("SELECT c0 FROM in_0", [leaf], schema), settings
+        ) as batches:
             native = pa.Table.from_batches(batches, schema)["c0"].cast(pa.int64()).to_pylist()
         assert native == expected
         remote = pa.Table.from_batches(read_parquet_batches(leaf), schema)

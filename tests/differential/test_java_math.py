@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from infra.engines.duckdb import DuckDbSettings, _database
-from planner.functions.spell_numbers import APPROXIMATE, FORMULAS
+from stagecoach.infra.engines.duckdb.engine import _database
+from stagecoach.infra.engines.protocol import Resources
+from stagecoach.planner.functions.spell_numbers import APPROXIMATE, FORMULAS
 from tests.differential.inprocess import collect
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def test_functions_of_doubles_equal_sparks(spark: SparkSession, tmp_path: Path) 
     spark.read.parquet(path).createOrReplaceTempView("pairs")
     expected = collect(spark.sql(f"SELECT id, {calls} FROM pairs")).sort_by("c0")
     cursor = _database(
-        DuckDbSettings(
+        Resources(
             time_zone="UTC",
             memory_bytes=1 << 30,
             spill_dir=str(tmp_path / "spill"),

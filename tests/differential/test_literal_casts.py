@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.catalog import MappingCatalog
-from planner.expressions import Expression, Literal
-from planner.options import PlannerOptions
-from planner.physical import ProjectionExec
-from planner.planning import plan_query
+from stagecoach.planner.catalog import MappingCatalog
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.expressions import Expression, Literal
+from stagecoach.planner.plan.physical import ProjectionExec
+from stagecoach.planner.planning import plan_query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from planner.options import PlannerOptions
+from stagecoach.planner.options import PlannerOptions
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.query_check import ask_spark, differences

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.engines.errors import QueryError
-from planner import plan_query
-from planner.catalog import ColumnStats, MappingCatalog, TableStats
-from planner.expressions import Call
-from planner.tree import walk
+from stagecoach.infra.errors import QueryError
+from stagecoach.planner import plan_query
+from stagecoach.planner.catalog import ColumnStats, MappingCatalog, TableStats
+from stagecoach.planner.plan.expressions import Call
+from stagecoach.planner.tree import walk
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner, collect, multiset
 from tests.differential.query_check import ALL_OPTIONS, ask_spark, differences

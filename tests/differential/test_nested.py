@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner import plan_query
-from planner.errors import AnalysisError, SqlError
-from planner.expressions import Call
-from planner.functions import REGISTRY
-from planner.options import PlannerOptions
-from planner.serde import dump_graph, load_graph
-from planner.tree import walk
+from stagecoach.planner import plan_query
+from stagecoach.planner.errors import AnalysisError, SqlError
+from stagecoach.planner.functions import REGISTRY
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.expressions import Call
+from stagecoach.planner.plan.serde import dump_graph, load_graph
+from stagecoach.planner.tree import walk
 from tests.differential import cases_collections, cases_json
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner

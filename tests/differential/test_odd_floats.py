@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from infra.engines.errors import QueryError
-from planner import plan_query
+from stagecoach.infra.errors import QueryError
+from stagecoach.planner import plan_query
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.query_check import SINGLE, ask_spark

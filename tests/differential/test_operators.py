@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner import plan_query
+from stagecoach.planner import plan_query
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.operator_cases import FAMILIES, NOT_STAGED, ON_SPARK

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner import plan_query
-from planner.options import PlannerOptions
+from stagecoach.planner import plan_query
+from stagecoach.planner.options import PlannerOptions
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.query_check import ask_spark, differences

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner import plan_query
-from planner.errors import AnalysisError, SqlError
-from planner.serde import dump_graph, load_graph
+from stagecoach.planner import plan_query
+from stagecoach.planner.errors import AnalysisError, SqlError
+from stagecoach.planner.plan.serde import dump_graph, load_graph
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.query_check import SHUFFLED, SINGLE, ask_spark

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.build import shared_ctes
-from planner.planning import plan_query
+from stagecoach.planner.analysis.queries import shared_ctes
+from stagecoach.planner.planning import plan_query
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.query_check import SHUFFLED, SINGLE

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planner.support import support_of
+from stagecoach.planner.explain.support import support_of
 from tests.differential import (
     cases_collections,
     cases_json,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from planner import plan_query
+from stagecoach.planner import plan_query
 from tests.differential.case_files import read_families
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner, multiset

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner import plan_query
-from planner.functions.spell_times import zone_reason
+from stagecoach.planner import plan_query
+from stagecoach.planner.text.time_zones import zone_reason
 from tests.differential.cases_times import MOMENTS
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner

@@ -271,13 +271,13 @@ SPARK_QUERIES: dict[str, str] = {
 """Spark raises, and so do we."""
 
 ERRORS: dict[str, tuple[str, str]] = {
-    "in WHERE": ("SELECT id FROM x WHERE rank() OVER (ORDER BY v) = 1", "stands in the select list"),
-    "in HAVING": ("SELECT k FROM x GROUP BY k HAVING rank() OVER (ORDER BY k) = 1", "stands in the select list"),
+    "in WHERE": ("SELECT id FROM x WHERE rank() OVER (ORDER BY v) = 1", "is only allowed in the select list"),
+    "in HAVING": ("SELECT k FROM x GROUP BY k HAVING rank() OVER (ORDER BY k) = 1", "is only allowed in the select list"),
     "its alias in HAVING": ("SELECT k, rank() OVER (ORDER BY k) AS r FROM x GROUP BY k HAVING r = 1", "in HAVING"),
-    "in GROUP BY": ("SELECT count(*) FROM x GROUP BY rank() OVER (ORDER BY k)", "stands in the select list"),
+    "in GROUP BY": ("SELECT count(*) FROM x GROUP BY rank() OVER (ORDER BY k)", "is only allowed in the select list"),
     "its position in GROUP BY": ("SELECT rank() OVER (ORDER BY k) AS r FROM x GROUP BY 1", "in GROUP BY"),
-    "in ORDER BY": ("SELECT id FROM x ORDER BY rank() OVER (ORDER BY v)", "stands in the select list"),
-    "in ON": ("SELECT x.id FROM x JOIN y ON rank() OVER (ORDER BY x.v) = y.v", "stands in the select list"),
+    "in ORDER BY": ("SELECT id FROM x ORDER BY rank() OVER (ORDER BY v)", "is only allowed in the select list"),
+    "in ON": ("SELECT x.id FROM x JOIN y ON rank() OVER (ORDER BY x.v) = y.v", "is only allowed in the select list"),
     "in an aggregate": ("SELECT sum(rank() OVER (ORDER BY v)) FROM x", "inside an aggregate"),
     "in FILTER": ("SELECT max(k) FILTER (WHERE rank() OVER (ORDER BY k) = 1) FROM x", "inside an aggregate"),
     "rank without an order": ("SELECT rank() OVER (PARTITION BY k) FROM x", "needs ORDER BY"),
@@ -286,7 +286,7 @@ ERRORS: dict[str, tuple[str, str]] = {
     "nth_value without an order": ("SELECT nth_value(v, 1) OVER () FROM x", "needs ORDER BY"),
     "without OVER": ("SELECT row_number() FROM x", "needs OVER"),
     "distinct": ("SELECT count(DISTINCT v) OVER (PARTITION BY k) FROM x", "DISTINCT is not allowed"),
-    "frame of a rank": ("SELECT rank() OVER (ORDER BY v ROWS 1 PRECEDING) FROM x", "another frame"),
+    "frame of a rank": ("SELECT rank() OVER (ORDER BY v ROWS 1 PRECEDING) FROM x", "has a fixed frame"),
     "frame of lag": ("SELECT lag(v) OVER (ORDER BY v ROWS BETWEEN 1 PRECEDING AND 1 PRECEDING) FROM x", "takes no frame"),
     "filter of a rank": ("SELECT rank() FILTER (WHERE v > 1) OVER (ORDER BY v) FROM x", "does not take FILTER"),
     "nulls of a sum": ("SELECT sum(v) IGNORE NULLS OVER (ORDER BY v) FROM x", "does not take IGNORE NULLS"),

@@ -1,6 +1,6 @@
 """Random deduplicated tables, written by the table's own code, and random queries over them.
 
-In: a seed. Out: a table in a folder, and the text of a query that our planner and Spark both take.
+A seed gives a table in a folder and a query that our planner and Spark both accept.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from infra.catalog.catalog import FileCatalog, load_catalog
-from infra.chunks.compaction import compact
+from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
+from stagecoach.infra.formats.deduplicated.compaction import compact
+from stagecoach.infra.publishing.deduplicated_tables import chunk_table
 
 COLUMNS: dict[str, pa.DataType] = {
     "k": pa.int64(),
@@ -91,7 +92,7 @@ class QueryCase:
         text = f"tables:\n  m:\n    kind: deduplicated\n    location: m\n{lines}"
         (folder / "catalog.yaml").write_text(text)
         catalog = load_catalog(folder / "catalog.yaml")
-        table = catalog.chunk_table("m")
+        table = chunk_table(catalog, "m")
         for number, (rows, sort) in enumerate(zip(self.appends, self.sorted_, strict=True)):
             names = [c for c in COLUMNS if any(c in row for row in rows)]
             schema = pa.schema([(c, COLUMNS[c]) for c in names])

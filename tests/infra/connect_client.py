@@ -22,22 +22,22 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyspark.errors import PySparkException
 
-from infra.engines.spark import run_tasks
-from infra.errors import ConfigError, TaskFailedError
-from infra.runtime.jobs import cancel_stage, job_tag, tagged_job, was_canceled
-from infra.runtime.task_spec import TaskSettings, TaskSpec
-from infra.settings import load_settings
-from infra.shuffle.map_file import OutputPartitioning
-from infra.spark import session as spark_session
-from infra.spark.connect_server import await_server
-from infra.spark.session import (
+from stagecoach.infra.config.settings import load_settings
+from stagecoach.infra.errors import ConfigError, TaskFailedError
+from stagecoach.infra.runtime.stages.dispatch import run_tasks
+from stagecoach.infra.shuffle.map_file import OutputPartitioning
+from stagecoach.infra.spark import session as spark_session
+from stagecoach.infra.spark.connect_server import await_server
+from stagecoach.infra.spark.jobs import cancel_stage, job_tag, tagged_job, was_canceled
+from stagecoach.infra.spark.session import (
     get_session,
     isolated_session,
     stop_sessions,
     task_slots,
 )
-from infra.storage.stores import open_store
-from planner.types import BIGINT
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.infra.worker.spec import TaskSettings, TaskSpec
+from stagecoach.planner.types import BIGINT
 from tests.waiting import wait_for
 
 # Far longer than anybody waits for it here.
@@ -70,7 +70,7 @@ def make_spec(folder: Path, sql: str, run: str) -> TaskSpec:
 
 
 def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import infra.runtime.task as module
+    import stagecoach.infra.worker.task as module
 
     for _ in batches:
         keeps = os.environ.get("MIMALLOC_PURGE_DELAY")

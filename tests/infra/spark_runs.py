@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assets.stage_metadata import decisions
-from infra.catalog.catalog import FileCatalog
-from infra.runtime import execution
-from infra.runtime.stage import StageContext, read_result, run_stage
-from infra.runtime.task import run_task
-from infra.settings import EngineSettings
-from infra.shuffle.manifest import Manifest
-from planner.stages import StageGraph
+from stagecoach.assets.report.stage_metadata import decisions
+from stagecoach.infra.catalog.catalog import FileCatalog
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.runtime.stages import attempt as execution
+from stagecoach.infra.runtime.stages.run_stage import Run, read_result, run_stage
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.worker.task import run_task
+from stagecoach.planner.plan.stages import StageGraph
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,7 @@ def run(
 ) -> tuple[list[str], list[Manifest]]:
     """The rows of a graph and the manifests of its stages, whose decisions must be shown."""
     name = f"run{next(_NUMBERS)}"
-    context = StageContext(
+    context = Run(
         graph=graph,
         run_id=name,
         root_run_id=name,

@@ -6,19 +6,24 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from infra.catalog.catalog import FileCatalog
-from infra.catalog.snapshot import take_snapshot
-from infra.runtime.adaptive.decision import Decision
-from infra.runtime.plan_tasks import build_specs, output_partitioning, task_settings
-from infra.runtime.task import output_schema, run_task
-from infra.runtime.task_spec import TaskReport, TaskSpec
-from infra.settings import EngineSettings
-from infra.shuffle.commit import commit_manifest
-from infra.shuffle.manifest import Manifest
-from infra.storage.object_store import ObjectStore
-from planner.row_states import passed_through
-from planner.sql.fragment import render_fragment
-from planner.stages import Stage, StageGraph
+from stagecoach.infra.catalog.catalog import FileCatalog
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.formats.snapshot import take_snapshot
+from stagecoach.infra.runtime.adaptive.decision import Decision
+from stagecoach.infra.runtime.planning.plan_tasks import (
+    StageReads,
+    build_specs,
+    output_partitioning,
+)
+from stagecoach.infra.shuffle.commit import commit_manifest
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.worker.reports import TaskReport
+from stagecoach.infra.worker.spec import TaskSpec
+from stagecoach.infra.worker.task import output_schema, run_task
+from stagecoach.planner.plan.stages import Stage, StageGraph
+from stagecoach.planner.render.fragment import render_fragment
+from stagecoach.planner.staging.row_states import passed_through
 
 
 @dataclass(frozen=True)
@@ -41,15 +46,11 @@ def run_here(
         types = tuple(f.dtype for f in stage.schema)
         rows = passed_through(stage)
         planned = build_specs(
-            graph,
-            stage,
+            StageReads(graph, stage, snapshot, {i: done[i].manifest for i in stage.inputs}, {}),
+            settings,
+            store,
             sql=render_fragment(stage, "duckdb", {}),
             fingerprint=_fingerprint(stage, settings),
-            snapshot=snapshot,
-            manifests={i: done[i].manifest for i in stage.inputs},
-            parameters={},
-            settings=task_settings(settings, store, snapshot, graph.time_zone),
-            engine_settings=settings,
             parallelism=settings.parallelism,
             row_sql=None if rows is None else render_fragment(rows, "duckdb", {}),
         )

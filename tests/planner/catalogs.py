@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
-from planner.types import Field, parse_type
+from stagecoach.planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
+from stagecoach.planner.types import Field, parse_type
 
 
 def table(

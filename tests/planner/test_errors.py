@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.catalog import MappingCatalog, TableInfo
-from planner.errors import (
+from stagecoach.planner.catalog import MappingCatalog, TableInfo
+from stagecoach.planner.errors import (
     AnalysisError,
     CatalogError,
     ForbiddenSqlError,
@@ -15,11 +15,11 @@ from planner.errors import (
     StagecoachError,
     UnsupportedSqlError,
 )
-from planner.options import PlannerOptions
-from planner.parse import parse_query
-from planner.planning import plan_query
-from planner.stages import ParameterSpec
-from planner.types import INT
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.stages import ParameterSpec
+from stagecoach.planner.planning import plan_query
+from stagecoach.planner.syntax.parse import parse_query
+from stagecoach.planner.types import INT
 from tests.planner.catalogs import SALES
 
 NAMES = {
@@ -28,7 +28,7 @@ NAMES = {
     "SELECT id\nFROM orders\nWHERE  totl > 5": "column 'totl' not found; did you mean 'total'? (available: id, customer, total, status, day) (line 3, column 8)",
     "SELECT k.name FROM customers c": "table or alias 'k.name' not found (available: c)",
     "SELECT x.* FROM orders": "table or alias 'x' not found",
-    "SELECT *": "* without FROM",
+    "SELECT *": "* needs a FROM clause",
     "SELECT id FROM orders o JOIN customers c ON o.customer = c.id": "column 'id' is ambiguous; it could be o.id, c.id (line 1, column 8)",
     "SELECT * FROM custmers": "table 'custmers' is not in the catalog; did you mean 'customers'? (tables: orders, lines, customers, products, odd) (line 1, column 15)",
     "SELECT id FROM orders JOIN customers USING (city)": "column 'city' not found (available: id, customer, total, status, day)",
@@ -38,16 +38,16 @@ NAMES = {
     "SELECT ? FROM orders": "parameter ? number 1 has no value; give it as '1' (given are: :most)",
 }
 GROUPS = {
-    "SELECT id FROM orders WHERE sum(total) > 5": "an aggregate in WHERE; use HAVING",
+    "SELECT id FROM orders WHERE sum(total) > 5": "aggregates are not allowed in WHERE; use HAVING",
     "SELECT id, sum(total) FROM orders": "column 'id' is neither aggregated nor in GROUP BY",
     "SELECT customer, status FROM orders GROUP BY customer": "column 'status' is neither aggregated nor in GROUP BY",
     "SELECT customer FROM orders GROUP BY customer ORDER BY total": "column 'total' is neither aggregated nor in GROUP BY",
     "SELECT name FROM customers HAVING rating > 3": "is neither aggregated nor in GROUP BY",
-    "SELECT customer FROM orders GROUP BY sum(total)": "an aggregate in GROUP BY",
+    "SELECT customer FROM orders GROUP BY sum(total)": "aggregates are not allowed in GROUP BY",
     "SELECT customer FROM orders GROUP BY 3": "GROUP BY position 3 is not in the select list",
     "SELECT customer FROM orders ORDER BY 0": "ORDER BY position 0 is not in the select list",
     "SELECT sum(total) FROM orders GROUP BY 1": "GROUP BY position 1 is an aggregate",
-    "SELECT sum(max(total)) FROM orders": "an aggregate inside the aggregate 'sum' (line 1, column 8)",
+    "SELECT sum(max(total)) FROM orders": "an aggregate cannot be nested inside the aggregate 'sum' (line 1, column 8)",
     "SELECT DISTINCT id FROM orders ORDER BY total": "ORDER BY of a DISTINCT query must use its select items",
 }
 TYPES = {
@@ -69,11 +69,11 @@ TYPES = {
     "SELECT id FROM orders UNION ALL SELECT id, name FROM customers": "UNION of 1 columns with 2 columns",
     "SELECT id FROM orders UNION ALL SELECT day FROM orders": "UNION mixes bigint and date",
     "SELECT id FROM orders WHERE customer IN (SELECT id, name FROM customers)": "IN compares 1 values with 2 columns",
-    "SELECT (SELECT id, name FROM customers) FROM orders": "a scalar subquery has one column, not 2",
+    "SELECT (SELECT id, name FROM customers) FROM orders": "a scalar subquery must have one column, not 2",
 }
 SYNTAX = {
-    "": "there is no statement in the text",
-    "-- only a comment": "there is no statement in the text",
+    "": "the text contains no statement",
+    "-- only a comment": "the text contains no statement",
     "SELECT 1; SELECT 2": "found 2 statements; a query file holds exactly one SELECT",
     "SELEC id FROM orders": "syntax error near 'FROM'",
     "SELECT id FROM": "syntax error near 'FROM'",

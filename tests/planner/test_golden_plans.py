@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.explain.display import render_graph, render_plan
-from planner.logical import LogicalPlan
-from planner.physical import (
+from stagecoach.planner.explain.display import render_graph, render_plan
+from stagecoach.planner.plan.logical import LogicalPlan
+from stagecoach.planner.plan.physical import (
     AggregateExec,
     HashJoinExec,
     PhysicalPlan,
@@ -21,9 +21,9 @@ from planner.physical import (
     SortPreservingMergeExec,
     StageInputExec,
 )
-from planner.planning import plan_query, plan_until
-from planner.stages import Stage
-from planner.tree import walk
+from stagecoach.planner.plan.stages import Stage
+from stagecoach.planner.planning import plan_query, plan_until
+from stagecoach.planner.tree import walk
 from tests.planner.catalogs import WEATHER
 from tests.planner.tpch import DEFAULT, FORCED, NAMES, query_text, sf10_catalog, tpch_graph
 

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.catalog import MappingCatalog
-from planner.encoding import encode
-from planner.errors import GraphFormatError
-from planner.expressions import Literal, LiteralValue
-from planner.options import PlannerOptions
-from planner.planning import plan_query, plan_until
-from planner.serde import decode, dump_graph, load_graph
-from planner.stages import StageGraph
-from planner.types import DOUBLE
+from stagecoach.planner.catalog import MappingCatalog
+from stagecoach.planner.errors import GraphFormatError
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.encoding import encode
+from stagecoach.planner.plan.expressions import Literal, LiteralValue
+from stagecoach.planner.plan.serde import decode, dump_graph, load_graph
+from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.planner.planning import plan_query, plan_until
+from stagecoach.planner.types import DOUBLE
 from tests.planner.catalogs import SALES, table
 from tests.planner.tpch import DEFAULT, FORCED, NAMES, ROOT, query_text, sf10_catalog, tpch_graph
 
@@ -71,7 +71,7 @@ def test_every_literal_survives_being_written(value: LiteralValue) -> None:
         ('{"format_version": 999, "graph": {}}', "format version 999.*compile the query again"),
         ('{"format_version": 1, "graph": {"node": "os.system"}}', "unknown node 'os.system'"),
         ('{"format_version": 1, "graph": {"node": "Stage"}}', "damaged Stage"),
-        ('{"format_version": 1, "graph": {"node": "StageOutput", "kind": "gather"}}', "no stage graph"),
+        ('{"format_version": 1, "graph": {"node": "StageOutput", "kind": "gather"}}', "not contain a stage graph"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_graph_is_refused(text: str, message: str) -> None:

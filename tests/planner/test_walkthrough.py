@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from planner.explain.display import render_graph, render_plan
-from planner.logical import LogicalPlan
-from planner.planning import plan_until
-from planner.stages import Stage
+from stagecoach.planner.explain.display import render_graph, render_plan
+from stagecoach.planner.plan.logical import LogicalPlan
+from stagecoach.planner.plan.stages import Stage
+from stagecoach.planner.planning import plan_until
 from tests.planner.tpch import DEFAULT, FORCED, ROOT, query_text, sf10_catalog, tpch_graph
 
 PAGE = ROOT / "docs" / "learn" / "how-a-query-becomes-stages.md"

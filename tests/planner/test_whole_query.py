@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner import plan_query
-from planner.errors import AnalysisError
+from stagecoach.planner import plan_query
+from stagecoach.planner.errors import AnalysisError
 from tests.planner.catalogs import SALES
 
 

@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
-from planner.options import PlannerOptions
-from planner.planning import plan_query
-from planner.stages import StageGraph
-from planner.types import Field, parse_type
+from stagecoach.planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.planner.planning import plan_query
+from stagecoach.planner.types import Field, parse_type
 
 ROOT = Path(__file__).parents[2]
 QUERIES = ROOT / "pipelines" / "queries"

@@ -15,24 +15,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from infra.catalog.catalog import FileCatalog, load_catalog
-from infra.catalog.snapshot import SnapshotSource, take_snapshot
-from infra.integrity.errors import DamagedFileError
-from infra.runtime.damaged_inputs import located
-from infra.runtime.plan_tasks import build_specs, task_settings
-from infra.runtime.task import output_schema, run_task
-from infra.runtime.task_spec import TaskSpec
-from infra.settings import EngineSettings
-from infra.shuffle.commit import commit_manifest
-from infra.shuffle.map_file import OutputPartitioning
-from infra.shuffle.reader import read_table
-from infra.storage.object_store import ObjectStore
-from infra.tables.catalog import PlannedTable, PublishedCatalog
-from planner.options import PlannerOptions
-from planner.planning import plan_query
-from planner.sql.fragment import render_fragment
-from planner.stages import StageGraph
-from tests.infra.tables.outputs import publish_rows
+from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog
+from stagecoach.infra.formats.snapshot import SnapshotSource, take_snapshot
+from stagecoach.infra.integrity.errors import DamagedFileError
+from stagecoach.infra.publishing.deduplicated_tables import chunk_table
+from stagecoach.infra.runtime.planning.plan_tasks import StageReads, build_specs
+from stagecoach.infra.runtime.stages.damaged_inputs import located
+from stagecoach.infra.shuffle.commit import commit_manifest
+from stagecoach.infra.shuffle.map_file import OutputPartitioning
+from stagecoach.infra.shuffle.reader import read_table
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.worker.spec import TaskSpec
+from stagecoach.infra.worker.task import output_schema, run_task
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.planner.planning import plan_query
+from stagecoach.planner.render.fragment import render_fragment
+from tests.infra.formats.published.outputs import publish_rows
 
 ROWS = 6_000
 SQL = (
@@ -91,15 +92,11 @@ class Rotting:
         (stage,) = graph.stages
         settings = dataclasses.replace(self.settings)
         specs = build_specs(
-            graph,
-            stage,
+            StageReads(graph, stage, snapshot, {}, {}),
+            settings,
+            self.store,
             sql=render_fragment(stage, "duckdb", {}),
             fingerprint=fingerprint,
-            snapshot=snapshot,
-            manifests={},
-            parameters={},
-            settings=task_settings(settings, self.store, snapshot, "UTC"),
-            engine_settings=settings,
             parallelism=1,
         ).specs
         reports = [run_task(TaskSpec.from_dict(spec.to_dict())) for spec in specs]
@@ -170,7 +167,7 @@ def deduplicated(
 ) -> Rotting:
     """A deduplicated table of two chunks that share half of their keys."""
     catalog = load_catalog_text(settings, CHUNK_CATALOG.format(location=location))
-    table = catalog.chunk_table("t")
+    table = chunk_table(catalog, "t")
     table.append([rows()], sort=sort)
     version = table.append([rows(ROWS // 2)], sort=sort).version
 

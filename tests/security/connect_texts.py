@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from infra.engines.spark_query import query_frame
-from infra.settings import EngineSettings
-from infra.spark.guard.plan_guard import check_foreign
-from infra.spark.session import get_session, isolated_session, stop_sessions
-from planner.errors import StagecoachError
-from planner.expressions import Literal
-from planner.syntax.text import SparkText
-from planner.types import STRING
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.engines.spark.query import query_frame
+from stagecoach.infra.spark.guard.plan_guard import check_foreign
+from stagecoach.infra.spark.session import get_session, isolated_session, stop_sessions
+from stagecoach.planner.errors import StagecoachError
+from stagecoach.planner.plan.expressions import Literal
+from stagecoach.planner.syntax.text import SparkText
+from stagecoach.planner.types import STRING
 from tests.security.bypasses import BYPASSES
 from tests.security.test_plan_guard import HARMLESS, NATION
 

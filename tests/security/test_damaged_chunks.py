@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.engines.errors import InputLostError
-from infra.engines.spark import _main_line
-from infra.errors import StorageError
-from infra.integrity.errors import DamagedFileError
-from infra.runtime.read_failures import keep_failure, new_failure_key, take_failure
-from infra.storage.stores import open_store
-from planner.options import PlannerOptions
-from tests.infra.test_chunk_stages import Metrics
+from stagecoach.infra.engines.spark.errors import _main_line
+from stagecoach.infra.errors import InputLostError, StorageError
+from stagecoach.infra.integrity.errors import DamagedFileError
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.infra.worker.read_failures import keep_failure, new_failure_key, take_failure
+from stagecoach.planner.options import PlannerOptions
+from tests.infra.runtime.test_chunk_stages import Metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from infra.settings import EngineSettings
+    from stagecoach.infra.config.settings import EngineSettings
 
 
 def cut(path: Path) -> None:

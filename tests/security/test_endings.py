@@ -19,18 +19,18 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from infra.errors import ConfigError
-from infra.processes import descendants, send_signal
-from infra.runtime.pointers import StagePointer, write_pointer
-from infra.runtime.run_marks import mark_begun, mark_ended
-from infra.spark.code_archive import code_zip
-from infra.spark.jvm import describe_failure
-from infra.storage import layout
-from infra.storage.local_store import LocalStore
-from infra.upkeep.gc import collect_garbage
-from infra.upkeep.one_run import collect_run
-from stagecoach.cli import cli
-from stagecoach.reporting import describe_error
+from stagecoach.commands.main import cli
+from stagecoach.infra.errors import ConfigError
+from stagecoach.infra.host.processes import descendants, send_signal
+from stagecoach.infra.runtime.records.pointers import StagePointer, write_pointer
+from stagecoach.infra.runtime.records.run_marks import mark_begun, mark_ended
+from stagecoach.infra.spark.code_archive import code_zip
+from stagecoach.infra.spark.jvm import describe_failure
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.local_store import LocalStore
+from stagecoach.infra.upkeep.gc import collect_garbage
+from stagecoach.infra.upkeep.one_run import collect_run
+from stagecoach.terminal.errors import describe_error
 from tests.acceptance.processes import environment, kill_group, wait_until
 from tests.stage_outputs import commit_files
 from tests.waiting import wait_for
@@ -41,7 +41,7 @@ CANCELLING = "Cancelling…"
 # A command that starts a child which ignores SIGTERM, tells its number and never ends.
 STUBBORN = """
 import subprocess, sys, time
-from stagecoach.interrupts import handled
+from stagecoach.terminal.interrupts import handled
 
 child = [sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
          "print('ready', flush=True); time.sleep(600)"]
@@ -145,7 +145,7 @@ def test_a_signal_while_modules_are_imported(
 def test_the_python_api_leaves_signals_as_they_are() -> None:
     code = (
         "import signal; before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)];"
-        "import stagecoach, stagecoach.cli;"
+        "import stagecoach, stagecoach.commands.main;"
         "assert before == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)];"
         "assert signal.set_wakeup_fd(-1) == -1"
     )
@@ -303,8 +303,8 @@ def test_a_session_is_usable_after_a_query_was_interrupted(project: Path, tmp_pa
 # Begins a run as the process that hosts it, then waits to be killed.
 HOST = """
 import sys, time
-from infra.runtime.run_marks import mark_begun
-from infra.storage.local_store import LocalStore
+from stagecoach.infra.runtime.records.run_marks import mark_begun
+from stagecoach.infra.storage.local_store import LocalStore
 
 mark_begun(LocalStore(sys.argv[1]), "run", "run", is_hosted=True)
 print("begun", flush=True)
@@ -488,8 +488,8 @@ def test_a_java_that_ends_at_once(
     program.write_text("#!/bin/sh\necho 'Error: no such runtime' >&2\nexit 1\n", encoding="utf-8")
     program.chmod(0o755)
     code = (
-        "from infra.errors import ConfigError\n"
-        "from infra.spark.jvm import start_session\n"
+        "from stagecoach.infra.errors import ConfigError\n"
+        "from stagecoach.infra.spark.jvm import start_session\n"
         "try: start_session({'spark.master': 'local[1]'})\n"
         "except ConfigError as error: print('TOLD', error)\n"
     )

@@ -9,10 +9,10 @@ from sqlglot.tokenizer_core import Token
 
 from benchmarks.lexers.comparison import LexerComparison
 from benchmarks.lexers.texts import random_texts
-from planner.errors import ParseError
-from planner.parse import StagecoachSpark
-from planner.syntax.agreement import check_agreement
-from planner.syntax.text import cut_text
+from stagecoach.planner.errors import ParseError
+from stagecoach.planner.syntax.agreement import check_agreement
+from stagecoach.planner.syntax.parse import StagecoachSpark
+from stagecoach.planner.syntax.text import cut_text
 from tests.security.bypasses import BYPASSES
 
 if TYPE_CHECKING:

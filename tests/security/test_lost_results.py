@@ -12,20 +12,19 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.faults.local_runs import LocalRuns, tasks_here, write_tables
-from infra.catalog.catalog import load_catalog
-from infra.engines.errors import InputLostError
-from infra.errors import ShuffleReadError, StorageError
-from infra.runtime.context import StageContext
-from infra.runtime.stage import run_stage
-from infra.settings import EngineSettings
-from infra.shuffle.commit import load_manifest
-from infra.shuffle.manifest import Manifest
-from infra.storage import layout
-from infra.storage.object_store import StorageOptions
-from planner.options import PlannerOptions
-from stagecoach import head_output
-from stagecoach.head_output import MAX_ROUNDS, HeadOutput, ResultChangedError
-from stagecoach.session import Session
+from stagecoach.api import head_output
+from stagecoach.api.head_output import MAX_ROUNDS, HeadOutput, ResultChangedError
+from stagecoach.api.session import Session
+from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.errors import InputLostError, ShuffleReadError, StorageError
+from stagecoach.infra.runtime.stages.run import Run
+from stagecoach.infra.runtime.stages.run_stage import run_stage
+from stagecoach.infra.shuffle.commit import load_manifest
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.planner.options import PlannerOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +57,7 @@ class Read:
 
     def __init__(self, runs: LocalRuns, sql: str = SCAN) -> None:
         self.graph = runs.plan("scan", sql=sql)
-        self.context: StageContext = runs.context(self.graph)
+        self.context: Run = runs.context(self.graph)
         with tasks_here():
             for stage in self.graph.stages:
                 run_stage(stage.stage_id, self.context)
@@ -177,7 +176,7 @@ def test_rows_in_another_order_are_not_mixed(read: Read, monkeypatch: pytest.Mon
     flip(the_last(read))
     hashes = itertools.count()
     monkeypatch.setattr(Manifest, "content_hash", property(lambda _: f"{next(hashes)}"))
-    with pytest.raises(ResultChangedError, match=r"scan/stage_0 was lost when \d+ rows had been"):
+    with pytest.raises(ResultChangedError, match=r"scan/stage_0 was lost after \d+ rows had been"):
         list(batches)
     # Whoever has seen no row yet gets them all.
     assert read.rows() == read.before

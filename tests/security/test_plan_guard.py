@@ -16,12 +16,12 @@ import pyspark
 import pytest
 from pyspark.errors import PySparkException
 
-from infra.spark.connect_conf import TOKEN_VARIABLE, free_port
-from infra.spark.connect_server import await_server
-from infra.spark.guard.plan_guard import allowed_classes, check_analyzed, check_parsed
-from infra.spark.java import ensure_java
-from infra.spark.session import isolated_session
-from planner.errors import ForbiddenSqlError
+from stagecoach.infra.spark.connect_conf import TOKEN_VARIABLE, free_port
+from stagecoach.infra.spark.connect_server import await_server
+from stagecoach.infra.spark.guard.plan_guard import allowed_classes, check_analyzed, check_parsed
+from stagecoach.infra.spark.java import ensure_java
+from stagecoach.infra.spark.session import isolated_session
+from stagecoach.planner.errors import ForbiddenSqlError
 from tests.acceptance.processes import environment
 from tests.security.bypasses import BYPASSES
 
@@ -154,8 +154,8 @@ def ask(url: str, token: str, mode: str) -> dict[str, str]:
 def test_a_server_of_ours_refuses_by_itself(tmp_path: Path) -> None:
     program = (
         "import json, sys, time\nfrom pathlib import Path\n"
-        "from infra.settings import EngineSettings\n"
-        "from infra.spark.connect_server import launch\n"
+        "from stagecoach.infra.config.settings import EngineSettings\n"
+        "from stagecoach.infra.spark.connect_server import launch\n"
         "server = launch(EngineSettings(master='local[1]'), Path(sys.argv[1]), warm_up=False)\n"
         "print(json.dumps([server.url, server.token]), flush=True)\ntime.sleep(600)\n"
     )

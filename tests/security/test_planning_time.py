@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from benchmarks.hostile_queries import HOSTILE, hostile
-from planner.catalog import Catalog
-from planner.planning import plan_query
-from planner.serde import dump_graph, load_graph
-from planner.sql.fragment import render_fragment
+from stagecoach.planner.catalog import Catalog
+from stagecoach.planner.plan.serde import dump_graph, load_graph
+from stagecoach.planner.planning import plan_query
+from stagecoach.planner.render.fragment import render_fragment
 
 SIZES = {"joins": 40, "doubled": 8, "columns": 100, "list": 300}
 # Of joins, pairs of relations are looked at: four times as many where all may be joined.

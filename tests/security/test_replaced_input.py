@@ -19,27 +19,26 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from infra.catalog.catalog import FileCatalog, load_catalog
-from infra.catalog.file_identity import difference, local_version
-from infra.catalog.files import list_files, read_tail
-from infra.catalog.snapshot import FileIdentity, Snapshot, take_snapshot
-from infra.catalog.statistics import FooterCache, read_footers
-from infra.engines.errors import InputLostError
-from infra.engines.input_files import check_file, opened_unchanged
-from infra.engines.inputs import FileRows, LeafColumn, ParquetInput
-from infra.engines.parquet import read_parquet_batches
-from infra.errors import ConfigError
-from infra.runtime.stage import run_stage
-from infra.runtime.task import run_task
-from infra.runtime.task_spec import ScanInput, TaskSettings, TaskSpec
-from infra.settings import EngineSettings
-from infra.shuffle.map_file import OutputPartitioning
-from infra.shuffle.writer import ShuffleWriter
-from infra.storage.object_store import ObjectChangedError, StorageOptions
-from infra.storage.stores import open_store
-from planner.options import PlannerOptions
-from planner.planning import plan_query
-from planner.types import BIGINT
+from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.errors import ConfigError, InputLostError
+from stagecoach.infra.formats.parquet.statistics import FooterCache, read_footers
+from stagecoach.infra.formats.snapshot import FileIdentity, Snapshot, take_snapshot
+from stagecoach.infra.reading.input_files import check_file, opened_unchanged
+from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput, ScanInput
+from stagecoach.infra.reading.parquet import read_parquet_batches
+from stagecoach.infra.runtime.stages.run_stage import run_stage
+from stagecoach.infra.shuffle.map_file import OutputPartitioning
+from stagecoach.infra.shuffle.writer import ShuffleWriter
+from stagecoach.infra.storage.file_identity import difference, local_version
+from stagecoach.infra.storage.object_store import ObjectChangedError, StorageOptions
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.infra.storage.table_files import list_files, read_tail
+from stagecoach.infra.worker.spec import TaskSettings, TaskSpec
+from stagecoach.infra.worker.task import run_task
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.planning import plan_query
+from stagecoach.planner.types import BIGINT
 from tests.contexts import new_context, run_stages
 from tests.infra.spark_runs import run_tasks_here
 from tests.moto_server import BUCKET, moto_options
@@ -181,7 +180,7 @@ def test_portable_identity_has_times_and_sizes_only(files: Files):
 
 
 def test_the_setting_reaches_the_catalog(monkeypatch: pytest.MonkeyPatch):
-    from infra.settings import load_settings
+    from stagecoach.infra.config.settings import load_settings
 
     assert load_settings().storage_options.file_identity == "strict"
     monkeypatch.setenv("STAGECOACH_STORAGE_OPTIONS", '{"file_identity": "portable"}')
@@ -360,7 +359,7 @@ def test_between_two_runs(project: Project, files: Files, replace: Replace):
 def test_while_spark_reads_it(
     project: Project, files: Files, replace: Replace, monkeypatch: pytest.MonkeyPatch
 ):
-    from infra.runtime import execution
+    from stagecoach.infra.runtime.stages import attempt as execution
 
     graph = plan_query(
         "SELECT sum(x) AS s FROM t",

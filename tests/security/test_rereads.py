@@ -18,19 +18,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from infra.catalog.catalog import load_catalog
-from infra.catalog.snapshot import load_or_take
-from infra.runtime.pointers import StagePointer, read_pointer, write_pointer
-from infra.runtime.result_rows import result_batches
-from infra.shuffle.commit import load_index, load_manifest
-from infra.shuffle.manifest import Manifest, ManifestError
-from infra.shuffle.map_file import OutputPartitioning
-from infra.storage import checked_json, layout, rereads
-from infra.storage.object_store import ObjectMissingError, ObjectStore
-from infra.storage.rereads import TRIES, RecentWrites, reread
-from infra.storage.stores import open_store
-from planner.errors import CatalogError
-from planner.types import BIGINT, Field
+from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.formats.snapshot import load_or_take
+from stagecoach.infra.runtime.records.pointers import StagePointer, read_pointer, write_pointer
+from stagecoach.infra.runtime.stages.result_rows import result_batches
+from stagecoach.infra.shuffle.commit import load_index, load_manifest
+from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
+from stagecoach.infra.shuffle.map_file import OutputPartitioning
+from stagecoach.infra.storage import checked_json, layout, rereads
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.infra.storage.rereads import TRIES, RecentWrites, reread
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.types import BIGINT, Field
 from tests.fault_proxy import Fault, FaultProxy, Kind
 from tests.s3_server import S3Server, s3_server
 from tests.stage_outputs import commit_files, write_map_file

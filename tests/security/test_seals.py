@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from assets.plan_files import parse_plan
 from benchmarks.stored_faults.warehouse import Warehouse, build_warehouse
-from infra.catalog.snapshot import Snapshot
-from infra.chunks.version import ChunkTableVersion
-from infra.runtime.parameters import parse_clock, run_clock
-from infra.runtime.pointers import parse_pointer
-from infra.runtime.schema_check import parse_analysis
-from infra.shuffle.manifest import Manifest, ManifestError, ManifestVersionError
-from infra.storage import checked_json
-from infra.storage.local_store import LocalStore
-from infra.tables.version import TableVersion, TableVersionError
-from infra.tables.version_json import UnknownFormatError, seal
-from planner.errors import CatalogError, GraphFormatError
+from stagecoach.assets.plans.files import parse_plan
+from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion
+from stagecoach.infra.formats.published.version import TableVersion, TableVersionError
+from stagecoach.infra.formats.snapshot import Snapshot
+from stagecoach.infra.formats.version_json import UnknownFormatError, seal
+from stagecoach.infra.runtime.records.parameters import parse_clock, run_clock
+from stagecoach.infra.runtime.records.pointers import parse_pointer
+from stagecoach.infra.runtime.stages.schema_check import parse_analysis
+from stagecoach.infra.shuffle.manifest import Manifest, ManifestError, ManifestVersionError
+from stagecoach.infra.storage import checked_json
+from stagecoach.infra.storage.local_store import LocalStore
+from stagecoach.planner.errors import CatalogError, GraphFormatError
 
 
 @pytest.fixture(scope="module")

@@ -10,14 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 import stagecoach
-from assets import build_definitions
-from infra.catalog.catalog import load_catalog
-from planner.errors import ForbiddenSqlError, ParseError, SqlError, StagecoachError
-from planner.options import PlannerOptions
-from planner.parse import parse_query, spark_text
-from planner.planning import plan_query
-from planner.syntax.text import SparkText
-from stagecoach.cli import cli
+from stagecoach.assets import build_definitions
+from stagecoach.commands.main import cli
+from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.planner.errors import ForbiddenSqlError, ParseError, SqlError, StagecoachError
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.planning import plan_query
+from stagecoach.planner.syntax.parse import parse_query, spark_text
+from stagecoach.planner.syntax.text import SparkText
 from tests.security.bypasses import BYPASSES
 
 
@@ -109,7 +109,7 @@ def test_comments_and_unknown_hints_are_not_sent(sql: str, sent: str) -> None:
     [
         ("SELECT\n  'abc", r"no closing ' \(line 2, column 3\)"),
         ("SELECT 1\n/* /* */", r"no closing \*/ \(line 2, column 1\)"),
-        ("SELECT 1 */ 2", "no comment or hint ends here"),
+        ("SELECT 1 */ 2", "no comment or hint to close here"),
         ("SELECT 1 /*+ BROADCAST(a) */ FROM t", "a hint belongs right behind SELECT"),
         ("SELECT /*+ x('*/') */ 1", "a hint takes names and numbers only"),
         ("SELECT ${x}", r"'\$' is not part of Spark's SQL"),

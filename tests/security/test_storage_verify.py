@@ -11,13 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.stored_faults.warehouse import Warehouse, build_warehouse
-from infra.shuffle.commit import mark_lost
-from infra.tables.log import read_current
-from infra.tables.version import TableVersion
-from infra.upkeep.verify.adopt import adopt_checksums
-from infra.upkeep.verify.verification import VerifyReport, verify_storage
-from planner.errors import CatalogError
-from stagecoach.cli import cli
+from stagecoach.commands.main import cli
+from stagecoach.infra.formats.published.log import read_current
+from stagecoach.infra.formats.published.version import TableVersion
+from stagecoach.infra.shuffle.commit import mark_lost
+from stagecoach.infra.upkeep.verify.adopt import adopt_checksums
+from stagecoach.infra.upkeep.verify.verification import VerifyReport, verify_storage
+from stagecoach.planner.errors import CatalogError
 from tests.s3_server import S3Server
 from tests.s3_server import s3_server as s3_server
 
@@ -142,7 +142,7 @@ def test_what_gc_removes_meanwhile_is_no_damage(
     whole: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A version and its files are removed between the listing and the check of the files."""
-    from infra.upkeep.verify import published
+    from stagecoach.infra.upkeep.verify import published
 
     real = published.check_parquet
     store = whole.store
@@ -190,7 +190,7 @@ def command(whole: Warehouse) -> Command:
 def test_the_command_says_that_all_is_well(command: Command) -> None:
     result = command()
     assert result.exit_code == 0, result.output
-    assert "all are as they were written" in result.output
+    assert "no damage found" in result.output
     before = CliRunner().invoke(cli, ["storage", "--storage", command.store, "verify"])
     assert before.exit_code == 0
     assert CliRunner().invoke(cli, ["storage", "--storage", command.store]).exit_code == 0
@@ -278,7 +278,7 @@ def test_damaged_files_are_not_adopted(older: Warehouse) -> None:
 
 
 def test_a_commit_meanwhile_is_kept(older: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    from infra.upkeep.verify import adopt
+    from stagecoach.infra.upkeep.verify import adopt
 
     real = adopt._read_files
 

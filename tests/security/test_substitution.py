@@ -11,16 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infra.catalog.catalog import load_catalog
-from infra.engines import spark_query
-from infra.engines.spark_query import query_frame
-from infra.settings import EngineSettings
-from infra.spark.session import isolated_session
-from planner.errors import ForbiddenSqlError
-from planner.expressions import Literal
-from planner.options import PlannerOptions
-from planner.syntax.text import SparkText
-from planner.types import STRING
+from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.engines.spark import query as spark_query
+from stagecoach.infra.engines.spark.query import query_frame
+from stagecoach.infra.spark.session import isolated_session
+from stagecoach.planner.errors import ForbiddenSqlError
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.expressions import Literal
+from stagecoach.planner.syntax.text import SparkText
+from stagecoach.planner.types import STRING
 from tests.acceptance.runs import Runner, store_settings
 
 if TYPE_CHECKING:

@@ -28,11 +28,11 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from infra.metrics import MetricsFolder
-from infra.storage.layout import run_page
-from infra.storage.local_store import LocalStore
-from stagecoach.metrics_server import metrics_app
-from stagecoach.pages_server import pages_app
+from stagecoach.host.metrics_server import metrics_app
+from stagecoach.host.pages_server import pages_app
+from stagecoach.infra.storage.layout import run_page
+from stagecoach.infra.storage.local_store import LocalStore
+from stagecoach.infra.telemetry.metrics import MetricsFolder
 from stagecoach.web import dagster_dev
 from stagecoach.web.guard import Guard
 from stagecoach.web.policy import (

@@ -1,4 +1,4 @@
-"""An input that turned out small is read whole by every task: in, sizes, tasks; out, other tasks.
+"""Lets every task read the whole of an input that turned out small.
 
     by partitions   task 3: partitions 6-8 of both inputs, one range in every map file of each
     by map files    task 3: files 2-3 of the large input, whole, and all of the small one
@@ -16,12 +16,10 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from infra.runtime.adaptive.coalesce import cut_evenly
-from infra.runtime.adaptive.decision import Decision
-from infra.runtime.adaptive.empty import name_of
-from infra.runtime.adaptive.requested import requested_tasks
-from infra.runtime.adaptive.skew import makespan
-from infra.runtime.estimator import (
+from stagecoach.infra.runtime.adaptive.coalesce import cut_evenly
+from stagecoach.infra.runtime.adaptive.decision import Decision
+from stagecoach.infra.runtime.adaptive.empty import name_of
+from stagecoach.infra.runtime.adaptive.estimator import (
     FileRange,
     InputSizes,
     LeafSlice,
@@ -29,7 +27,9 @@ from infra.runtime.estimator import (
     PartitionRange,
     TaskAssignment,
 )
-from planner.stages import Branch, Stage
+from stagecoach.infra.runtime.adaptive.requested import requested_tasks
+from stagecoach.infra.runtime.adaptive.skew import makespan
+from stagecoach.planner.plan.stages import Branch, Stage
 
 LOCAL_REQUEST_BYTES = 8 << 10
 """What opening a local file takes, in stored bytes of input that a task reads meanwhile."""

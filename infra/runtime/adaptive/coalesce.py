@@ -1,4 +1,4 @@
-"""Neighbouring partitions in one task: in, bytes of partitions; out, ranges of about equal weight.
+"""Joins neighbouring partitions into ranges of about equal weight, one for each task.
 
 Of 1,024 partitions of a few kB there are as many tasks as their bytes are worth, down to one.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from infra.runtime.adaptive.decision import Decision
+from stagecoach.infra.runtime.adaptive.decision import Decision
 
 
 def cut_evenly(weights: Sequence[int], count: int) -> list[tuple[int, int]]:

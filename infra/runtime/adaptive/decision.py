@@ -1,4 +1,4 @@
-"""A decision in words: in, what was chosen; out, what logs, manifests and reports say of it."""
+"""A decision in words, for logs, manifests and reports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from typing import Literal as OneOf
 
-from infra.settings import AdaptiveKind
+from stagecoach.infra.config.settings import AdaptiveKind
 
 DecisionKind = AdaptiveKind | OneOf["bloom"]
 

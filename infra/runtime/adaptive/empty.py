@@ -1,4 +1,4 @@
-"""What need not be read: in, a fragment and its leaves without a row; out, what else is useless.
+"""Finds what need not be read because another input of the stage has no rows.
 
 t1 ⋈ nothing   ─▶  no row: t1 is not read
 t1 ⟕ nothing   ─▶  t1 is read
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from infra.runtime.adaptive.decision import Decision
-from planner.physical import (
+from stagecoach.infra.runtime.adaptive.decision import Decision
+from stagecoach.planner.plan.physical import (
     AggregateExec,
     ExpandExec,
     FilterExec,
@@ -28,8 +28,8 @@ from planner.physical import (
     UnionExec,
     WindowExec,
 )
-from planner.stages import Stage
-from planner.tree import walk
+from stagecoach.planner.plan.stages import Stage
+from stagecoach.planner.tree import walk
 
 # Which sides of a join must be empty for it to have no row: any of them, or all of them.
 _EMPTY_BY_ANY = {

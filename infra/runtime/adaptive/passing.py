@@ -1,4 +1,4 @@
-"""A partial aggregate that would not reduce its rows: in, a stage and its tasks; out, trials.
+"""Lets tasks try whether a partial aggregate reduces their rows, and pass rows on if not.
 
     GROUP BY of a nearly unique key:  rows ─▶ hash table ─▶ as many groups ─▶ shuffle
     passed on instead:                rows ─▶ states of one row each ─────▶ shuffle
@@ -15,21 +15,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from infra.catalog.snapshot import Snapshot
-from infra.engines.inputs import FileRows
-from infra.engines.trial import expected_share
-from infra.runtime.adaptive.decision import Decision
-from infra.runtime.task_spec import (
-    EXPANSION,
-    InputSpec,
-    ScanInput,
-    ShuffleInput,
-    TaskReport,
-    TaskSpec,
-    Trial,
-)
-from infra.shuffle.manifest import Manifest
-from planner.physical import (
+from stagecoach.infra.formats.snapshot import Snapshot
+from stagecoach.infra.reading.inputs import FileRows, ScanInput
+from stagecoach.infra.runtime.adaptive.decision import Decision
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.worker.reports import TaskReport
+from stagecoach.infra.worker.spec import EXPANSION, InputSpec, ShuffleInput, TaskSpec, Trial
+from stagecoach.infra.worker.trial import expected_share
+from stagecoach.planner.plan.physical import (
     AggregateExec,
     ExpandExec,
     FilterExec,
@@ -39,7 +32,7 @@ from planner.physical import (
     ScanExec,
     StageInputExec,
 )
-from planner.stages import Stage
+from stagecoach.planner.plan.stages import Stage
 
 MIN_ROWS = 2_000_000
 """Rows of a task below which it does not try: there is little to gain."""

@@ -1,4 +1,4 @@
-"""Sorted files are merged by several tasks: in, a fragment, samples of the files; out, key ranges.
+"""Divides sorted files into key ranges, so that several tasks merge them.
 
     stage 0, sorted files        stage 1
     file 0:  1 ……… 40 … 90       task 0: keys below 40 of both files
@@ -17,14 +17,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from infra.runtime.adaptive.coalesce import cut_evenly
-from infra.runtime.adaptive.decision import Decision
-from infra.runtime.adaptive.empty import name_of
-from infra.runtime.estimator import InputSizes, TaskAssignment
-from infra.shuffle.row_order import RowOrder
-from infra.shuffle.sorted_blocks import SampledBlock, SortedBlocks, SortedRange, overlapping
-from planner.expressions import ColumnRef, SortKey
-from planner.physical import (
+from stagecoach.infra.runtime.adaptive.coalesce import cut_evenly
+from stagecoach.infra.runtime.adaptive.decision import Decision
+from stagecoach.infra.runtime.adaptive.empty import name_of
+from stagecoach.infra.runtime.adaptive.estimator import InputSizes, TaskAssignment
+from stagecoach.infra.shuffle.row_order import RowOrder
+from stagecoach.infra.shuffle.sorted_blocks import (
+    SampledBlock,
+    SortedBlocks,
+    SortedRange,
+    overlapping,
+)
+from stagecoach.planner.plan.expressions import ColumnRef, SortKey
+from stagecoach.planner.plan.physical import (
     FilterExec,
     PhysicalPlan,
     ProjectionExec,
@@ -32,7 +37,7 @@ from planner.physical import (
     SortPreservingMergeExec,
     StageInputExec,
 )
-from planner.stages import Stage
+from stagecoach.planner.plan.stages import Stage
 
 Blocks = Callable[[int], SortedBlocks | None]
 """The blocks of the map files of a leaf, where they are known."""

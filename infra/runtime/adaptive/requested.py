@@ -1,11 +1,11 @@
-"""How many tasks a query itself asks for: in, a fragment; out, a number for leaves below a hint."""
+"""How many tasks a query asks for by hints such as `REPARTITION`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.physical import PhysicalPlan, RepartitionExec
-from planner.stages import Branch, Stage
+from stagecoach.planner.plan.physical import PhysicalPlan, RepartitionExec
+from stagecoach.planner.plan.stages import Branch, Stage
 
 
 @dataclass(frozen=True)

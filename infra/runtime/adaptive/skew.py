@@ -1,4 +1,4 @@
-"""A skewed partition is read by several tasks: in, a fragment, bytes of partitions; out, pieces.
+"""Divides a skewed partition into pieces for several tasks.
 
     partition 5:  probe 900 MB, build 20 MB
       task 3: probe files 0-1, build     task 4: probe files 2-3, build     …
@@ -17,10 +17,10 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from infra.runtime.adaptive.coalesce import cut_evenly
-from infra.runtime.adaptive.decision import Decision
-from infra.runtime.adaptive.empty import name_of
-from planner.physical import (
+from stagecoach.infra.runtime.adaptive.coalesce import cut_evenly
+from stagecoach.infra.runtime.adaptive.decision import Decision
+from stagecoach.infra.runtime.adaptive.empty import name_of
+from stagecoach.planner.plan.physical import (
     AggregateExec,
     BloomProbeExec,
     ExpandExec,
@@ -34,7 +34,7 @@ from planner.physical import (
     StageInputExec,
     UnionExec,
 )
-from planner.stages import Stage
+from stagecoach.planner.plan.stages import Stage
 
 MAX_IMBALANCE = 1.25
 """Largest piece over the mean up to which map files are not cut."""

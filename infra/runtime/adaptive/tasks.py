@@ -1,29 +1,21 @@
-"""All decisions about the tasks of a stage: in, the sizes of its inputs; out, tasks and reasons."""
+"""Makes all decisions about the tasks of a stage from the sizes of its inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from infra.runtime.adaptive.broadcast import (
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.runtime.adaptive.broadcast import (
     LOCAL_REQUEST_BYTES,
     REMOTE_REQUEST_BYTES,
     BroadcastRule,
     read_as_broadcast,
 )
-from infra.runtime.adaptive.coalesce import coalesce_decision
-from infra.runtime.adaptive.decision import Decision
-from infra.runtime.adaptive.empty import empty_decision, find_empty
-from infra.runtime.adaptive.ranges import Blocks, divide_merge
-from infra.runtime.adaptive.requested import asks_for_tasks
-from infra.runtime.adaptive.skew import (
-    HotPartition,
-    SkewRule,
-    hot_partitions,
-    skew_decision,
-    splittable_leaves,
-)
-from infra.runtime.estimator import (
+from stagecoach.infra.runtime.adaptive.coalesce import coalesce_decision
+from stagecoach.infra.runtime.adaptive.decision import Decision
+from stagecoach.infra.runtime.adaptive.empty import empty_decision, find_empty
+from stagecoach.infra.runtime.adaptive.estimator import (
     FileRange,
     InputSizes,
     PartitionPiece,
@@ -32,10 +24,18 @@ from infra.runtime.estimator import (
     assign_tasks,
     num_tasks,
 )
-from infra.runtime.task_spec import EXPANSION
-from infra.settings import EngineSettings
-from infra.shuffle.fetch import request_bytes
-from planner.stages import Stage
+from stagecoach.infra.runtime.adaptive.ranges import Blocks, divide_merge
+from stagecoach.infra.runtime.adaptive.requested import asks_for_tasks
+from stagecoach.infra.runtime.adaptive.skew import (
+    HotPartition,
+    SkewRule,
+    hot_partitions,
+    skew_decision,
+    splittable_leaves,
+)
+from stagecoach.infra.shuffle.fetch import request_bytes
+from stagecoach.infra.worker.spec import EXPANSION
+from stagecoach.planner.plan.stages import Stage
 
 FileBytes = Callable[[int, int], Sequence[int]]
 """Stored bytes of a partition in each map file: of a leaf and a partition."""

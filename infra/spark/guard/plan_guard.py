@@ -16,10 +16,10 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from infra.spark.jvm_code import java_object
-from planner.errors import ForbiddenSqlError
-from planner.parse import TABLE_FUNCTIONS
-from planner.syntax.outside import FORBIDDEN_FUNCTIONS
+from stagecoach.infra.spark.guard.jvm_code import java_object
+from stagecoach.planner.errors import ForbiddenSqlError
+from stagecoach.planner.syntax.outside import FORBIDDEN_FUNCTIONS
+from stagecoach.planner.syntax.parse import TABLE_FUNCTIONS
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -11,7 +11,6 @@ that were computed from the table stay valid, because what identifies a file in 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -19,16 +18,16 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from infra.chunks.table import ChunkTable
-from infra.chunks.version import ChunkTableVersion
-from infra.integrity import parquet
-from infra.integrity.parquet import Damage, FooterError
-from infra.storage import layout
-from infra.storage.object_store import ObjectMissingError, ObjectStore
-from infra.tables.log import new_token, table_log
-from infra.tables.version import TableVersion
-from infra.upkeep.verify.findings import StoredDamage
-from infra.upkeep.verify.objects import open_reader, piece_bytes
+from stagecoach.infra.formats.deduplicated.table import ChunkTable, utc_now
+from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion
+from stagecoach.infra.formats.published.log import new_token, table_log
+from stagecoach.infra.formats.published.version import TableVersion
+from stagecoach.infra.integrity import parquet
+from stagecoach.infra.integrity.parquet import Damage, FooterError
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.infra.upkeep.verify.findings import StoredDamage
+from stagecoach.infra.upkeep.verify.objects import open_reader, piece_bytes
 
 _THREADS = 4
 
@@ -127,7 +126,7 @@ def _adopt_published(
             base,
             number=base.number + 1,
             token=token,
-            committed_at=_utc_now(),
+            committed_at=utc_now(),
             mode="adopt",
             run_id="",
             files=tuple(
@@ -258,7 +257,3 @@ def _decoding_damage(store: ObjectStore, file: _File) -> Damage | None:
 def _checked_rows(batch: pa.RecordBatch) -> int:
     batch.validate(full=True)  # texts that are not UTF-8, offsets that lead nowhere
     return int(batch.num_rows)
-
-
-def _utc_now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

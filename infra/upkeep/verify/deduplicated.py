@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from infra.chunks.table import ChunkTable
-from infra.chunks.version import ChunkTableVersion, StoredChunk
-from infra.upkeep.verify.findings import Check, StoredDamage
-from infra.upkeep.verify.objects import check_arrow, check_parquet
-from infra.upkeep.verify.versions import hint_check, stored_versions, version_check
+from stagecoach.infra.formats.deduplicated.table import ChunkTable
+from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion, StoredChunk
+from stagecoach.infra.upkeep.verify.findings import Check, StoredDamage
+from stagecoach.infra.upkeep.verify.objects import check_arrow, check_parquet
+from stagecoach.infra.upkeep.verify.versions import hint_check, stored_versions, version_check
 
 FILES = "chunks of deduplicated tables"
 VERSIONS = "versions of deduplicated tables"

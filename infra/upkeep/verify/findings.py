@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from infra.integrity.parquet import Damage
+from stagecoach.infra.integrity.parquet import Damage
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from infra.integrity import arrow, parquet
-from infra.integrity.local import LocalReader
-from infra.integrity.parquet import LOCAL_PIECE_BYTES, REMOTE_PIECE_BYTES, Damage, Reader
-from infra.storage import checked_json
-from infra.storage.object_store import ObjectMissingError, ObjectStore
-from infra.storage.rereads import reread
-from infra.upkeep.verify.findings import Outcome, StoredDamage
+from stagecoach.infra.integrity import arrow, parquet
+from stagecoach.infra.integrity.local import LocalReader
+from stagecoach.infra.integrity.parquet import LOCAL_PIECE_BYTES, REMOTE_PIECE_BYTES, Damage, Reader
+from stagecoach.infra.storage import checked_json
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.infra.storage.rereads import reread
+from stagecoach.infra.upkeep.verify.findings import Outcome, StoredDamage
 
 
 class ForeignVersionError(Exception):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from infra.storage import layout
-from infra.storage.object_store import ObjectStore
-from infra.tables.log import table_log
-from infra.tables.version import TableFile, TableVersion
-from infra.upkeep.verify.findings import Check, StoredDamage
-from infra.upkeep.verify.objects import check_parquet
-from infra.upkeep.verify.versions import hint_check, stored_versions, version_check
+from stagecoach.infra.formats.published.log import table_log
+from stagecoach.infra.formats.published.version import TableFile, TableVersion
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.upkeep.verify.findings import Check, StoredDamage
+from stagecoach.infra.upkeep.verify.objects import check_parquet
+from stagecoach.infra.upkeep.verify.versions import hint_check, stored_versions, version_check
 
 FILES = "files of published tables"
 VERSIONS = "versions of published tables"

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 
-from infra.catalog.snapshot import READABLE_VERSIONS, Snapshot
-from infra.runtime.parameters import parse_clock
-from infra.runtime.pointers import parse_pointer
-from infra.runtime.run_marks import BEGUN, ENDED
-from infra.runtime.schema_check import parse_analysis
-from infra.storage import checked_json, layout
-from infra.storage.object_store import ObjectStore
-from infra.upkeep.verify.findings import Check, Outcome, StoredDamage
-from infra.upkeep.verify.objects import ForeignVersionError, check_text
-from planner import serde
-from planner.errors import CatalogError, GraphFormatError
+from stagecoach.infra.formats.snapshot import READABLE_VERSIONS, Snapshot
+from stagecoach.infra.runtime.records.parameters import parse_clock
+from stagecoach.infra.runtime.records.pointers import parse_pointer
+from stagecoach.infra.runtime.records.run_marks import BEGUN, ENDED
+from stagecoach.infra.runtime.stages.schema_check import parse_analysis
+from stagecoach.infra.storage import checked_json, layout
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.upkeep.verify.findings import Check, Outcome, StoredDamage
+from stagecoach.infra.upkeep.verify.objects import ForeignVersionError, check_text
+from stagecoach.planner.errors import CatalogError, GraphFormatError
+from stagecoach.planner.plan import serde
 
 SNAPSHOTS = "snapshots of runs"
 POINTERS = "pointers of runs"

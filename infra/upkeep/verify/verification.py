@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
-from infra.chunks.table import ChunkTable
-from infra.errors import StorageError
-from infra.storage import layout
-from infra.storage.object_store import ObjectMissingError, ObjectStore
-from infra.upkeep.verify.deduplicated import deduplicated_checks
-from infra.upkeep.verify.findings import Check, Outcome, StoredDamage
-from infra.upkeep.verify.outputs import output_checks
-from infra.upkeep.verify.published import published_checks
-from infra.upkeep.verify.run_files import analysis_checks, plan_checks, run_checks
-from planner.errors import CatalogError
+from stagecoach.infra.errors import StorageError
+from stagecoach.infra.formats.deduplicated.table import ChunkTable
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.infra.upkeep.verify.deduplicated import deduplicated_checks
+from stagecoach.infra.upkeep.verify.findings import Check, Outcome, StoredDamage
+from stagecoach.infra.upkeep.verify.outputs import output_checks
+from stagecoach.infra.upkeep.verify.published import published_checks
+from stagecoach.infra.upkeep.verify.run_files import analysis_checks, plan_checks, run_checks
+from stagecoach.planner.errors import CatalogError
 
 LOCAL_THREADS = 4
 REMOTE_THREADS = 16

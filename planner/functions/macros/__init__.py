@@ -1,15 +1,14 @@
-"""Functions that are only another way to write an expression, such as `nvl` or `isnull`.
+"""Functions that are shorthand for another expression, such as `nvl` or `isnull`.
 
-In: the name of a Spark function and its arguments. Out: the expression that it stands for. One
-module a group; each has a table `MACROS` by Spark's name.
+There is one module per group; each has a table `MACROS` by Spark's name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.expressions import Expression
-from planner.functions.macros import members, operators, scalars, times
+from stagecoach.planner.functions.macros import members, operators, scalars, times
+from stagecoach.planner.plan.expressions import Expression
 
 Macro = Callable[[tuple[Expression, ...]], Expression]
 

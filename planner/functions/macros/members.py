@@ -1,16 +1,13 @@
-"""Reading a member: `s.f`, `a[0]`, `m['k']`, `array_of_structs.f`.
-
-In: a value and what is read of it. Out: the call that Spark chooses by the value's type.
-"""
+"""Member access: choose the call for `s.f`, `a[0]`, `m['k']` by the type of the value."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import Expression, Literal
-from planner.functions.registry import make_call
-from planner.types import NULL, STRING, DataType, Field
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions.registry import make_call
+from stagecoach.planner.plan.expressions import Expression, Literal
+from stagecoach.planner.types import NULL, STRING, DataType, Field
 
 Args = tuple[Expression, ...]
 
@@ -32,7 +29,9 @@ def get_field(value: Expression, name: str) -> Expression:
         return make_call("map_item", value, Literal(STRING, name))
     if dtype == NULL:
         raise UnsupportedSqlError(f"member '{name}' of an untyped NULL")
-    raise AnalysisError(f"'{name}' is read from a value of type {dtype}, which has no members")
+    raise AnalysisError(
+        f"'{name}' cannot be read from a value of type {dtype}, which has no members"
+    )
 
 
 def get_item(value: Expression, index: Expression) -> Expression:
@@ -53,7 +52,7 @@ def get_item(value: Expression, index: Expression) -> Expression:
         return make_call("map_item", value, index)
     if dtype == NULL:
         raise UnsupportedSqlError("a member of an untyped NULL")
-    raise AnalysisError(f"[…] reads an array, a map or a struct, not {dtype}")
+    raise AnalysisError(f"[…] needs an array, a map or a struct, not {dtype}")
 
 
 def _member(dtype: DataType, name: str) -> Field:

@@ -1,12 +1,12 @@
-"""Other spellings of operators and conditionals."""
+"""Functions that are other spellings of operators and conditionals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.errors import AnalysisError
-from planner.expressions import Expression
-from planner.functions.registry import make_call
+from stagecoach.planner.errors import AnalysisError
+from stagecoach.planner.functions.registry import make_call
+from stagecoach.planner.plan.expressions import Expression
 
 Args = tuple[Expression, ...]
 

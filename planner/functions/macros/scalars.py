@@ -1,15 +1,15 @@
-"""Functions of strings and numbers that are other spellings."""
+"""Functions of strings and numbers that are shorthand for another expression."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-from planner.coercion import require_castable
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import Expression, Literal, cast
-from planner.functions.registry import make_call
-from planner.types import DOUBLE, INT, NULL, STRING, decimal
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions.registry import make_call
+from stagecoach.planner.plan.coercion import require_castable
+from stagecoach.planner.plan.expressions import Expression, Literal, cast
+from stagecoach.planner.types import DOUBLE, INT, NULL, STRING, decimal
 
 Args = tuple[Expression, ...]
 

@@ -1,15 +1,15 @@
-"""Other names and shorter forms of functions of dates and timestamps."""
+"""Functions of dates and timestamps that are shorthand for another expression."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.coercion import as_string, cast_literal, require_castable
-from planner.errors import AnalysisError, UnsupportedSqlError, wrong_count
-from planner.expressions import Cast, Expression, Literal, Parameter
-from planner.functions.registry import make_call
-from planner.functions.tables.times import DEFAULT_PATTERN
-from planner.types import DATE, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError, check_count
+from stagecoach.planner.functions.registry import make_call
+from stagecoach.planner.functions.tables.times import DEFAULT_PATTERN
+from stagecoach.planner.plan.coercion import as_string, cast_literal, require_castable
+from stagecoach.planner.plan.expressions import Cast, Expression, Literal, Parameter
+from stagecoach.planner.types import DATE, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
 
 Args = tuple[Expression, ...]
 NOW = Parameter(TIMESTAMP, "@now")
@@ -17,8 +17,7 @@ TODAY = Parameter(DATE, "@date")
 
 
 def _count(name: str, args: Args, fewest: int, most: int) -> None:
-    if not fewest <= len(args) <= most:
-        raise AnalysisError(f"function '{name}' {wrong_count((fewest, most), len(args))}")
+    check_count(f"function '{name}'", (fewest, most), len(args))
 
 
 def _reading(

@@ -1,23 +1,20 @@
-"""Functions of arrays.
-
-One table of `Function` rows; the rules are in `planner.functions.function`.
-"""
+"""Functions of arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.coercion import cast_literal, unified
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import Call, Expression, Literal
-from planner.functions import nested_rules as rule
-from planner.functions import spell_collections as spell
-from planner.functions.function import Args, Function, listed
-from planner.functions.nested_rules import element
-from planner.functions.rules import first_type, fixed, last_type
-from planner.functions.spell_sequences import refuse_sequence, sequence_of_times
-from planner.functions.tables.structs import duplicate_names
-from planner.types import (
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions import nested_rules as rule
+from stagecoach.planner.functions import spell_collections as spell
+from stagecoach.planner.functions.function import Args, Function, listed
+from stagecoach.planner.functions.nested_rules import element
+from stagecoach.planner.functions.rules import first_type, fixed, last_type
+from stagecoach.planner.functions.spell_sequences import refuse_sequence, sequence_of_times
+from stagecoach.planner.functions.tables.structs import duplicate_names
+from stagecoach.planner.plan.coercion import cast_literal, unified
+from stagecoach.planner.plan.expressions import Call, Expression, Literal
+from stagecoach.planner.types import (
     BIGINT,
     BOOLEAN,
     INT,
@@ -122,7 +119,7 @@ def _sliced(args: Args) -> Args:
 
 
 def _zipped(args: Args) -> Args:
-    """Names, which `planner.scalars.members` puts in, and arrays in turn."""
+    """Names, which `stagecoach.planner.analysis.scalars.members` puts in, and arrays in turn."""
     if not args:
         raise UnsupportedSqlError("arrays_zip of nothing")
     for array in args[1::2]:

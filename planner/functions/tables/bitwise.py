@@ -1,15 +1,12 @@
-"""Functions of bits.
-
-One table of `Function` rows; the rules are in `planner.functions.function`.
-"""
+"""Functions of bits."""
 
 from __future__ import annotations
 
-from planner.errors import AnalysisError
-from planner.functions import rules as rule
-from planner.functions import spell_bits as spell
-from planner.functions.function import Args, Function
-from planner.types import BIGINT, BINARY, BOOLEAN, INT, TINYINT
+from stagecoach.planner.errors import AnalysisError
+from stagecoach.planner.functions import rules as rule
+from stagecoach.planner.functions import spell_bits as spell
+from stagecoach.planner.functions.function import Args, Function
+from stagecoach.planner.types import BIGINT, BINARY, BOOLEAN, INT, TINYINT
 
 
 def _counted(args: Args) -> Args:

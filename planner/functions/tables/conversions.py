@@ -1,19 +1,16 @@
-"""Hashes, URLs, ciphers, and numbers by formats.
-
-One table of `Function` rows; the rules are in `planner.functions.function`.
-"""
+"""Hashes, URLs, ciphers, and numbers by formats."""
 
 from __future__ import annotations
 
-from planner.coercion import as_binary, as_string, cast_literal
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.functions import rules as rule
-from planner.functions import spell_conversions as spell
-from planner.functions.constant_arguments import require_constant
-from planner.functions.function import Args, Function, listed
-from planner.functions.nested_rules import has_kind
-from planner.functions.spell_strings import text_of
-from planner.types import BIGINT, BINARY, INT, STRING, DataType, decimal, decimal_for
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions import rules as rule
+from stagecoach.planner.functions import spell_conversions as spell
+from stagecoach.planner.functions.constant_arguments import require_constant
+from stagecoach.planner.functions.function import Args, Function, listed
+from stagecoach.planner.functions.nested_rules import has_kind
+from stagecoach.planner.functions.spell_strings import text_of
+from stagecoach.planner.plan.coercion import as_binary, as_string, cast_literal
+from stagecoach.planner.types import BIGINT, BINARY, INT, STRING, DataType, decimal, decimal_for
 
 _TEXT = rule.fixed(STRING)
 _BYTES = rule.fixed(BINARY)

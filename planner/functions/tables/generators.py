@@ -1,16 +1,15 @@
 """Generators: functions that make rows, typed as a struct of the columns that they make.
 
-One table of `Function` rows; the rules are in `planner.functions.function`. Only the `Generate`
-operator holds calls of them, and `planner.sql.rows` writes it; the spelling here tells whether
-DuckDB may run one at all.
+Only the `Generate` operator holds calls of them, and `render.rows` writes it. The spelling here says
+whether DuckDB may run one at all.
 """
 
 from __future__ import annotations
 
-from planner.errors import AnalysisError
-from planner.functions.function import Args, Function
-from planner.functions.rules import only_strings, unchanged
-from planner.types import BIGINT, INT, STRING, TINYINT, DataType, Field, struct_of
+from stagecoach.planner.errors import AnalysisError
+from stagecoach.planner.functions.function import Args, Function
+from stagecoach.planner.functions.rules import only_strings, unchanged
+from stagecoach.planner.types import BIGINT, INT, STRING, TINYINT, DataType, Field, struct_of
 
 _POSITION = Field("pos", INT)
 
@@ -44,7 +43,7 @@ def _texts(args: Args) -> DataType:
 
 
 def _never(args: Args) -> Args:
-    raise AnalysisError("stands over GROUPING SETS, ROLLUP or CUBE only")
+    raise AnalysisError("needs GROUPING SETS, ROLLUP or CUBE")
 
 
 FUNCTIONS: tuple[Function, ...] = (

@@ -1,14 +1,11 @@
-"""Functions that only the planner itself puts into plans, typed by it.
-
-One table of `Function` rows; the rules are in `planner.functions.function`.
-"""
+"""Functions that only the planner itself puts into plans, typed by it."""
 
 from __future__ import annotations
 
-from planner.functions import duckdb as duck
-from planner.functions import rules as rule
-from planner.functions.function import Function
-from planner.types import DOUBLE
+from stagecoach.planner.functions import duckdb as duck
+from stagecoach.planner.functions import rules as rule
+from stagecoach.planner.functions.function import Function
+from stagecoach.planner.types import DOUBLE
 
 FUNCTIONS: tuple[Function, ...] = (
     Function("average", (2, 2), rule.unchanged, rule.fixed(DOUBLE), duck.spark_average, duck.average, proof="aggregates"),

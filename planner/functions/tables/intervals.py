@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.coercion import cast_literal
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import Call, Expression, Literal
-from planner.functions import rules as rule
-from planner.functions import spell_times as spell
-from planner.functions.function import Args, Function, listed
-from planner.types import (
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions import rules as rule
+from stagecoach.planner.functions import spell_times as spell
+from stagecoach.planner.functions.function import Args, Function, listed
+from stagecoach.planner.plan.coercion import cast_literal
+from stagecoach.planner.plan.expressions import Call, Expression, Literal
+from stagecoach.planner.types import (
     DATE,
     DAY_TIME_INTERVAL,
     INT,

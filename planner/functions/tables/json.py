@@ -1,24 +1,23 @@
 """Functions of JSON texts.
 
-One table of `Function` rows; the rules are in `planner.functions.function`. Spark reads more than
-JSON (quotes of one kind or the other, text behind the value) and writes numbers anew, so DuckDB
-answers only for texts that are surely read and written alike; the others raise, and the stage runs
-again on Spark.
+Spark reads more than JSON (single or double quotes, text after the value) and rewrites numbers. So
+DuckDB answers only for texts that both engines read and write alike. Other texts raise, and the
+stage runs again on Spark.
 """
 
 from __future__ import annotations
 
 import re
 
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import Call, Literal
-from planner.functions import nested_rules as rule
-from planner.functions.constant_arguments import require_constant
-from planner.functions.function import Args, Function, listed
-from planner.functions.rules import fixed
-from planner.functions.spell_collections import raises
-from planner.functions.templates import quoted
-from planner.types import INT, NULL, STRING, DataType, array_of, parse_type
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions import nested_rules as rule
+from stagecoach.planner.functions.constant_arguments import require_constant
+from stagecoach.planner.functions.function import Args, Function, listed
+from stagecoach.planner.functions.rules import fixed
+from stagecoach.planner.functions.spell_collections import raises
+from stagecoach.planner.functions.templates import quoted
+from stagecoach.planner.plan.expressions import Call, Literal
+from stagecoach.planner.types import INT, NULL, STRING, DataType, array_of, parse_type
 
 _PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,6}\])+")
 _STEP = re.compile(r"\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\]")

@@ -1,21 +1,18 @@
-"""Functions of maps.
-
-One table of `Function` rows; the rules are in `planner.functions.function`.
-"""
+"""Functions of maps."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from planner.coercion import cast_literal, unified
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import Call, Expression, Literal
-from planner.functions import nested_rules as rule
-from planner.functions import spell_collections as spell
-from planner.functions.function import Args, Function, listed
-from planner.functions.rules import first_type, fixed
-from planner.types import BOOLEAN, NULL, STRING, DataType, array_of, common_type, map_of
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions import nested_rules as rule
+from stagecoach.planner.functions import spell_collections as spell
+from stagecoach.planner.functions.function import Args, Function, listed
+from stagecoach.planner.functions.rules import first_type, fixed
+from stagecoach.planner.plan.coercion import cast_literal, unified
+from stagecoach.planner.plan.expressions import Call, Expression, Literal
+from stagecoach.planner.types import BOOLEAN, NULL, STRING, DataType, array_of, common_type, map_of
 
 # Delimiters of STR_TO_MAP are regular expressions to Spark; these mean themselves.
 _PLAIN_DELIMITER = re.compile(r"[\w ,:;=&/%#@!~<>'\"-]", re.ASCII)

@@ -1,15 +1,12 @@
-"""Functions that read a member: of a struct, an array or a map.
-
-One table of `Function` rows; the rules are in `planner.functions.function`.
-"""
+"""Functions that read a member: of a struct, an array or a map."""
 
 from __future__ import annotations
 
-from planner.functions import nested_rules as rule
-from planner.functions import spell_collections as spell
-from planner.functions.function import Function
-from planner.functions.rules import fixed, unchanged
-from planner.types import INT
+from stagecoach.planner.functions import nested_rules as rule
+from stagecoach.planner.functions import spell_collections as spell
+from stagecoach.planner.functions.function import Function
+from stagecoach.planner.functions.rules import fixed, unchanged
+from stagecoach.planner.types import INT
 
 FUNCTIONS: tuple[Function, ...] = (
     Function("get_field", (2, 2), unchanged, rule.field_type, spell.spark_field, spell.get_field, proof="members"),

@@ -1,19 +1,26 @@
-"""Functions of numbers.
-
-One table of `Function` rows; the rules are in `planner.functions.function`.
-"""
+"""Functions of numbers."""
 
 from __future__ import annotations
 
-from planner.coercion import as_bigint, as_double, as_int, as_string, cast_literal
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.functions import duckdb as duck
-from planner.functions import rules as rule
-from planner.functions import spell_bits
-from planner.functions import spell_numbers as spell
-from planner.functions.constant_arguments import require_constant
-from planner.functions.function import Args, Function, listed
-from planner.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, DataType, decimal, decimal_for
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions import duckdb as duck
+from stagecoach.planner.functions import rules as rule
+from stagecoach.planner.functions import spell_bits
+from stagecoach.planner.functions import spell_numbers as spell
+from stagecoach.planner.functions.constant_arguments import require_constant
+from stagecoach.planner.functions.function import Args, Function, listed
+from stagecoach.planner.plan.coercion import as_bigint, as_double, as_int, as_string, cast_literal
+from stagecoach.planner.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    NULL,
+    STRING,
+    DataType,
+    decimal,
+    decimal_for,
+)
 
 
 def _formula(name: str, arity: int = 1, spark: str = "") -> Function:

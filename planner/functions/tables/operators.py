@@ -1,16 +1,13 @@
-"""Operators: arithmetic, comparison, boolean logic, conditionals.
-
-One table of `Function` rows; the rules are in `planner.functions.function`.
-"""
+"""Operators: arithmetic, comparison, boolean logic, conditionals."""
 
 from __future__ import annotations
 
-from planner.expressions import Call
-from planner.functions import duckdb as duck
-from planner.functions import rules as rule
-from planner.functions import spell_numbers as spell
-from planner.functions.function import Function, listed
-from planner.types import BIGINT, BOOLEAN, NULL
+from stagecoach.planner.functions import duckdb as duck
+from stagecoach.planner.functions import rules as rule
+from stagecoach.planner.functions import spell_numbers as spell
+from stagecoach.planner.functions.function import Function, listed
+from stagecoach.planner.plan.expressions import Call
+from stagecoach.planner.types import BIGINT, BOOLEAN, NULL
 
 
 def _infix(name: str, operator: str) -> Function:

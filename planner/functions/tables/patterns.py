@@ -1,18 +1,15 @@
-"""Functions that match texts with patterns.
-
-One table of `Function` rows; the rules are in `planner.functions.function`.
-"""
+"""Functions that match texts with patterns."""
 
 from __future__ import annotations
 
-from planner.coercion import as_int
-from planner.expressions import Literal
-from planner.functions import rules as rule
-from planner.functions import spell_patterns as spell
-from planner.functions import spell_strings as text
-from planner.functions.constant_arguments import require_constant
-from planner.functions.function import Args, Function, listed
-from planner.types import BOOLEAN, INT, STRING, array_of
+from stagecoach.planner.functions import rules as rule
+from stagecoach.planner.functions import spell_patterns as spell
+from stagecoach.planner.functions import spell_strings as text
+from stagecoach.planner.functions.constant_arguments import require_constant
+from stagecoach.planner.functions.function import Args, Function, listed
+from stagecoach.planner.plan.coercion import as_int
+from stagecoach.planner.plan.expressions import Literal
+from stagecoach.planner.types import BOOLEAN, INT, STRING, array_of
 
 
 def _grouped(args: Args) -> Args:

@@ -1,18 +1,15 @@
-"""Functions of strings and binaries.
-
-One table of `Function` rows; the rules are in `planner.functions.function`.
-"""
+"""Functions of strings and binaries."""
 
 from __future__ import annotations
 
-from planner.coercion import as_int, as_string
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import Call, Literal
-from planner.functions import rules as rule
-from planner.functions import spell_strings as spell
-from planner.functions.constant_arguments import require_constant
-from planner.functions.function import Args, Function, listed
-from planner.types import BINARY, BOOLEAN, DOUBLE, INT, NULL, STRING, DataType, array_of
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions import rules as rule
+from stagecoach.planner.functions import spell_strings as spell
+from stagecoach.planner.functions.constant_arguments import require_constant
+from stagecoach.planner.functions.function import Args, Function, listed
+from stagecoach.planner.plan.coercion import as_int, as_string
+from stagecoach.planner.plan.expressions import Call, Literal
+from stagecoach.planner.types import BINARY, BOOLEAN, DOUBLE, INT, NULL, STRING, DataType, array_of
 
 
 def _elt(args: Args) -> Args:

@@ -1,15 +1,12 @@
-"""Functions that make structs.
-
-One table of `Function` rows; the rules are in `planner.functions.function`.
-"""
+"""Functions that make structs."""
 
 from __future__ import annotations
 
-from planner.expressions import Call
-from planner.functions import nested_rules as rule
-from planner.functions import spell_collections as spell
-from planner.functions.function import Function, listed
-from planner.types import DataType
+from stagecoach.planner.functions import nested_rules as rule
+from stagecoach.planner.functions import spell_collections as spell
+from stagecoach.planner.functions.function import Function, listed
+from stagecoach.planner.plan.expressions import Call
+from stagecoach.planner.types import DataType
 
 
 def duplicate_names(dtype: DataType) -> str | None:

@@ -1,15 +1,14 @@
 """Bounds of time windows, which only the planner itself puts into plans.
 
-One table of `Function` rows; the rules are in `planner.functions.function`. Source of the
-arithmetic: Spark's `TimeWindowing`.
+Source of the arithmetic: Spark's `TimeWindowing`.
 """
 
 from __future__ import annotations
 
-from planner.expressions import Call, Literal
-from planner.functions import rules as rule
-from planner.functions import spell_times as spell
-from planner.functions.function import Function
+from stagecoach.planner.functions import rules as rule
+from stagecoach.planner.functions import spell_times as spell
+from stagecoach.planner.functions.function import Function
+from stagecoach.planner.plan.expressions import Call, Literal
 
 
 def _numbers(node: Call) -> tuple[int, int, int]:

@@ -1,21 +1,27 @@
 """Functions of dates and timestamps.
 
-One table of `Function` rows; the rules are in `planner.functions.function`, DuckDB's spellings in
-`planner.functions.spell_times`.
+DuckDB's spellings are in `functions.spell_times`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.coercion import as_bigint, as_date, as_double, as_int, as_string, cast_literal
-from planner.errors import AnalysisError, UnsupportedSqlError
-from planner.expressions import Call, Expression, Literal
-from planner.functions import rules as rule
-from planner.functions import spell_times as spell
-from planner.functions.date_patterns import read, written
-from planner.functions.function import Args, Function, listed
-from planner.types import (
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions import rules as rule
+from stagecoach.planner.functions import spell_times as spell
+from stagecoach.planner.functions.date_patterns import read, written
+from stagecoach.planner.functions.function import Args, Function, listed
+from stagecoach.planner.plan.coercion import (
+    as_bigint,
+    as_date,
+    as_double,
+    as_int,
+    as_string,
+    cast_literal,
+)
+from stagecoach.planner.plan.expressions import Call, Expression, Literal
+from stagecoach.planner.types import (
     BIGINT,
     BOOLEAN,
     DATE,

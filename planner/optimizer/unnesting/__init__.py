@@ -1,4 +1,4 @@
-"""Subqueries and lateral joins as plain joins: what the rule `unnest_subqueries` is made of.
+"""Turn subqueries and lateral joins into plain joins; the parts of the rule `unnest_subqueries`.
 
 The method is that of Neumann and Kemper, "Unnesting arbitrary queries" (BTW 2015):
 

@@ -1,8 +1,7 @@
 """D: the distinct values of the outer columns that a subquery reads.
 
-In: the outer plan and the columns. Out: copies of D, each under column numbers of its own, so that
-they may stand in several places of a plan. A copy may hold values that the outer plan does not
-have: the join of the subquery's result with the outer plan drops what belongs to them.
+D may stand in several places of a plan, so each copy has its own column numbers. A copy may hold
+values that the outer plan does not have: the final join with the outer plan drops their rows.
 """
 
 from __future__ import annotations
@@ -10,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.errors import UnsupportedSqlError
-from planner.expressions import AggregateCall, Call, Column, ColumnRef
-from planner.logical import (
+from stagecoach.planner.errors import UnsupportedSqlError
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.renumber import renumber
+from stagecoach.planner.plan.expressions import AggregateCall, Call, Column, ColumnRef
+from stagecoach.planner.plan.logical import (
     Filter,
     Join,
     Limit,
@@ -22,10 +23,8 @@ from planner.logical import (
     Sort,
     distinct,
 )
-from planner.optimizer.context import RuleContext
-from planner.optimizer.renumber import renumber
-from planner.tree import walk
-from planner.types import DataType
+from stagecoach.planner.tree import walk
+from stagecoach.planner.types import DataType
 
 Bound = Mapping[int, Column]
 """For the number of an outer column, the column of a plan that stands for it."""

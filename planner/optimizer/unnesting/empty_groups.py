@@ -1,15 +1,22 @@
-"""What aggregates give over no rows: the remedy of the "COUNT bug".
+"""Give aggregates their value over no rows: the remedy for the "COUNT bug".
 
-In: a column of an aggregate that an outer join may have filled with NULL. Out: an expression that
-gives the value over no rows instead.
+An outer join fills the columns of an aggregate with NULL where a group is missing, but `count` over
+no rows is 0.
 """
 
 from __future__ import annotations
 
-from planner.aggregates import AGGREGATES
-from planner.errors import UnsupportedSqlError
-from planner.expressions import AggregateCall, Call, Column, Expression, Literal, call
-from planner.functions import REGISTRY
+from stagecoach.planner.aggregates import AGGREGATES
+from stagecoach.planner.errors import UnsupportedSqlError
+from stagecoach.planner.functions import REGISTRY
+from stagecoach.planner.plan.expressions import (
+    AggregateCall,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    call,
+)
 
 _ZERO = frozenset(("approx_count_distinct", "regr_count"))
 # Not NULL over no rows, but what they are then cannot be written as a constant.

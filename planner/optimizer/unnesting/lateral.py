@@ -1,12 +1,16 @@
-"""Lateral joins as plain joins.
-
-In: a `Join` whose right side reads columns of the left one. Out: a plan that gives the same rows.
-"""
+"""Turn lateral joins, whose right side reads columns of the left one, into plain joins."""
 
 from __future__ import annotations
 
-from planner.errors import UnsupportedSqlError
-from planner.expressions import (
+from stagecoach.planner.errors import UnsupportedSqlError
+from stagecoach.planner.functions import make_call
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.convert_outer_joins import null_rejected
+from stagecoach.planner.optimizer.unnesting.domain import Domain
+from stagecoach.planner.optimizer.unnesting.one_row import Chain, hoist, one_row, put_beside
+from stagecoach.planner.optimizer.unnesting.pull_up import pull_up
+from stagecoach.planner.optimizer.unnesting.push_down import push_down
+from stagecoach.planner.plan.expressions import (
     TRUE,
     Call,
     Expression,
@@ -15,8 +19,7 @@ from planner.expressions import (
     conjuncts,
     substitute,
 )
-from planner.functions import make_call
-from planner.logical import (
+from stagecoach.planner.plan.logical import (
     Filter,
     Generate,
     Join,
@@ -26,14 +29,8 @@ from planner.logical import (
     Project,
     Sort,
 )
-from planner.optimizer.context import RuleContext
-from planner.optimizer.convert_outer_joins import null_rejected
-from planner.optimizer.rewriting import with_columns
-from planner.optimizer.unnesting.domain import Domain
-from planner.optimizer.unnesting.one_row import Chain, hoist, one_row, put_beside
-from planner.optimizer.unnesting.pull_up import pull_up
-from planner.optimizer.unnesting.push_down import push_down
-from planner.types import BOOLEAN
+from stagecoach.planner.plan.rewriting import with_columns
+from stagecoach.planner.types import BOOLEAN
 
 
 def is_lateral(plan: Join) -> bool:

@@ -1,23 +1,15 @@
-"""Where NOT stands before IN: Spark gives `x IN (q)` inside an expression two values, not three.
+"""Move NOT directly before the IN that it negates, as Spark's optimiser does.
 
-In: an expression with subqueries. Out: an equal one in which NOT stands directly before each IN
-that it negates. Spark's optimiser moves NOT there too, and then computes an IN that is not a
-conjunct of WHERE as "there is an equal row", and `x NOT IN (q)` as "there is no row that is equal
-or may be": where SQL says NULL, both are false. So which of the two an IN is changes the result.
+An IN that is not a conjunct of WHERE has two values in Spark, not three. Spark computes it as
+"there is an equal row", and `x NOT IN (q)` as "no row is equal or may be equal": where SQL says
+NULL, both are false. So the place of NOT changes the result.
 """
 
 from __future__ import annotations
 
-from planner.expressions import (
-    FALSE,
-    TRUE,
-    Call,
-    Expression,
-    InSubquery,
-    SubqueryExpression,
-    contains,
-)
-from planner.functions import make_call
+from stagecoach.planner.functions import make_call
+from stagecoach.planner.plan.expressions import FALSE, TRUE, Call, Expression, contains
+from stagecoach.planner.plan.subqueries import InSubquery, SubqueryExpression
 
 _DUAL = {"and": "or", "or": "and"}
 

@@ -1,9 +1,9 @@
-"""Subqueries that give one row at the most, and how that row is put beside each outer row.
+"""Join subqueries of at most one row to each outer row.
 
-In: an outer plan and the plan of a subquery that is a chain of projections and filters over an
-aggregate without groups, or over no table at all. Out: the outer plan with the aggregate's columns
-joined to it, the subquery's columns as expressions over it, and the condition under which the row
-exists. No number of rows changes.
+These are chains of projections and filters over an aggregate without groups, or over no table. The
+columns of the aggregate are joined to the outer plan, and the columns of the subquery become
+expressions over them, with the condition under which the row exists. The number of outer rows does
+not change.
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.expressions import (
+from stagecoach.planner.functions import make_call
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.unnesting.domain import Domain
+from stagecoach.planner.optimizer.unnesting.empty_groups import restored
+from stagecoach.planner.optimizer.unnesting.pull_up import pull_up
+from stagecoach.planner.optimizer.unnesting.push_down import push_down
+from stagecoach.planner.plan.expressions import (
     TRUE,
     Call,
     Column,
@@ -22,8 +28,7 @@ from planner.expressions import (
     substitute,
     substitute_operands,
 )
-from planner.functions import make_call
-from planner.logical import (
+from stagecoach.planner.plan.logical import (
     Aggregate,
     Filter,
     Join,
@@ -33,13 +38,8 @@ from planner.logical import (
     Project,
     Sort,
 )
-from planner.optimizer.context import RuleContext
-from planner.optimizer.rewriting import map_expressions
-from planner.optimizer.unnesting.domain import Domain
-from planner.optimizer.unnesting.empty_groups import restored
-from planner.optimizer.unnesting.pull_up import pull_up
-from planner.optimizer.unnesting.push_down import push_down
-from planner.tree import transform_up
+from stagecoach.planner.plan.rewriting import map_expressions
+from stagecoach.planner.tree import transform_up
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,21 @@
-"""Pulls the correlated conjuncts out of a subquery's plan.
+"""Pull the correlated conjuncts out of a subquery's plan, into its join with the outer query.
 
-In: the plan of a subquery that refers to columns of the outer query. Out: a plan without such
-references, and the conjuncts that its join with the outer query must fulfil; None where a
-reference stands that cannot be moved up, and `push_down` must do the work.
+If a correlated reference cannot be moved up, `push_down` does the work instead.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.expressions import Call, Column, ColumnRef, Expression, conjoin, conjuncts
-from planner.logical import (
+from stagecoach.planner.plan.expressions import (
+    Call,
+    Column,
+    ColumnRef,
+    Expression,
+    conjoin,
+    conjuncts,
+)
+from stagecoach.planner.plan.logical import (
     Aggregate,
     Filter,
     Join,

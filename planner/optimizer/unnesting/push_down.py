@@ -1,9 +1,8 @@
-"""Pushes D down through a subquery's plan, until no operator refers to the outer query.
+"""Push D down through a subquery's plan until no operator refers to the outer query.
 
-In: the plan of a subquery, and D (`Domain`). Out: a plan that gives, for each value of D, the rows
-that the subquery gives for it, beside columns that hold the value. It may also give rows for values
-that are not in D. D itself is joined only where equalities do not bind its columns to columns of
-the subquery; where they do, those columns stand for it.
+The result gives, for each value of D, the rows that the subquery gives for it, beside columns that
+hold the value. It may also give rows for values that are not in D. D itself is joined only where no
+equality binds its columns to columns of the subquery; otherwise those columns stand for it.
 """
 
 from __future__ import annotations
@@ -11,8 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.errors import UnsupportedSqlError
-from planner.expressions import (
+from stagecoach.planner.errors import UnsupportedSqlError
+from stagecoach.planner.functions import make_call
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.convert_outer_joins import null_rejected
+from stagecoach.planner.optimizer.unnesting.domain import Domain, require_comparable
+from stagecoach.planner.optimizer.unnesting.empty_groups import restored
+from stagecoach.planner.optimizer.unnesting.pull_up import pull_up
+from stagecoach.planner.optimizer.unnesting.pushed import Pushed, equality
+from stagecoach.planner.plan.expressions import (
     TRUE,
     Call,
     Column,
@@ -26,8 +32,7 @@ from planner.expressions import (
     substitute,
     substitute_operands,
 )
-from planner.functions import make_call
-from planner.logical import (
+from stagecoach.planner.plan.logical import (
     Aggregate,
     Expand,
     Filter,
@@ -42,13 +47,7 @@ from planner.logical import (
     Union,
     Window,
 )
-from planner.optimizer.context import RuleContext
-from planner.optimizer.convert_outer_joins import null_rejected
-from planner.optimizer.unnesting.domain import Domain, require_comparable
-from planner.optimizer.unnesting.empty_groups import restored
-from planner.optimizer.unnesting.pull_up import pull_up
-from planner.optimizer.unnesting.pushed import Pushed, equality
-from planner.types import INT
+from stagecoach.planner.types import INT
 
 _NONE: frozenset[int] = frozenset()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.expressions import Expression
-from planner.functions import make_call
-from planner.logical import LogicalPlan
-from planner.optimizer.unnesting.domain import Bound, Domain
+from stagecoach.planner.functions import make_call
+from stagecoach.planner.optimizer.unnesting.domain import Bound, Domain
+from stagecoach.planner.plan.expressions import Expression
+from stagecoach.planner.plan.logical import LogicalPlan
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
-"""Scalar subqueries, EXISTS and IN as values: each becomes columns beside the outer rows.
+"""Turn scalar subqueries, EXISTS and IN into columns that are joined to the outer rows.
 
-In: an outer plan and an expression with subqueries anywhere in it. Out: the outer plan with columns
-joined to it, its rows kept as they are, and the expression over those columns.
+The outer rows stay as they are; the expression that held the subqueries now reads the columns.
 """
 
 from __future__ import annotations
@@ -9,26 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from planner.aggregates import make_aggregate
-from planner.errors import UnsupportedSqlError
-from planner.expressions import (
+from stagecoach.planner.aggregates import make_aggregate
+from stagecoach.planner.errors import UnsupportedSqlError
+from stagecoach.planner.functions import make_call
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.optimizer.proofs import is_unique
+from stagecoach.planner.optimizer.renumber import renumber
+from stagecoach.planner.optimizer.unnesting.domain import Domain
+from stagecoach.planner.optimizer.unnesting.negations import push_negations
+from stagecoach.planner.optimizer.unnesting.one_row import crossed, hoist, one_row, put_beside
+from stagecoach.planner.optimizer.unnesting.push_down import push_down
+from stagecoach.planner.optimizer.unnesting.pushed import Pushed
+from stagecoach.planner.plan.expressions import (
     FALSE,
     TRUE,
     AggregateCall,
     Call,
     Column,
-    Exists,
     Expression,
-    InSubquery,
     Literal,
-    ScalarSubquery,
-    SubqueryExpression,
     conjoin,
     conjuncts,
     contains,
 )
-from planner.functions import make_call
-from planner.logical import (
+from stagecoach.planner.plan.logical import (
     Aggregate,
     Filter,
     Join,
@@ -39,15 +42,13 @@ from planner.logical import (
     Union,
     distinct,
 )
-from planner.optimizer.context import RuleContext
-from planner.optimizer.proofs import is_unique
-from planner.optimizer.renumber import renumber
-from planner.optimizer.unnesting.domain import Domain
-from planner.optimizer.unnesting.negations import push_negations
-from planner.optimizer.unnesting.one_row import crossed, hoist, one_row, put_beside
-from planner.optimizer.unnesting.push_down import push_down
-from planner.optimizer.unnesting.pushed import Pushed
-from planner.types import BIGINT, BOOLEAN
+from stagecoach.planner.plan.subqueries import (
+    Exists,
+    InSubquery,
+    ScalarSubquery,
+    SubqueryExpression,
+)
+from stagecoach.planner.types import BIGINT, BOOLEAN
 
 _NULL = Literal(BOOLEAN, None)
 

@@ -29,7 +29,7 @@ def stall_if_due() -> None:
 
 
 def stall_map_files() -> None:
-    from infra.storage import local_store
+    from stagecoach.infra.storage import local_store
 
     write = local_store._Sink.write
 
@@ -47,7 +47,7 @@ def stall_map_files() -> None:
 
 
 def stall_commits() -> None:
-    from infra.shuffle import commit as commits
+    from stagecoach.infra.shuffle import commit as commits
 
     commit = commits.commit_manifest
 

@@ -1,4 +1,4 @@
-"""Every interleaving of a few actors over one store: in, actors; out, each state looked at once.
+"""Every interleaving of a few actors over one store, each state visited once.
 
 An actor is a plain function that is handed a store and calls real code. It is a coroutine of its
 own (a greenlet, so that the code it calls knows nothing of it), which stops before each operation on
@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 from greenlet import getcurrent, greenlet
 
-from infra.storage.fsspec_store import FsspecStore
-from infra.storage.object_store import ByteSink, ObjectMissingError
+from stagecoach.infra.storage.fsspec_store import FsspecStore
+from stagecoach.infra.storage.object_store import ByteSink, ObjectMissingError
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 Objects = dict[str, tuple[bytes, datetime]]

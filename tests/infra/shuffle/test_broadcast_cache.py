@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from infra.shuffle.broadcast_cache import BroadcastCache
+from stagecoach.infra.shuffle.broadcast_cache import BroadcastCache
 
 BATCH = pa.record_batch([pa.array(range(1000))], names=["c0"])
 

@@ -15,18 +15,18 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from infra.errors import ShuffleReadError
-from infra.runtime.commits import forget_if_damaged, usable_manifest
-from infra.runtime.context import StageContext
-from infra.runtime.pointers import StagePointer, read_pointer, write_pointer
-from infra.runtime.run_marks import mark_begun, mark_ended
-from infra.shuffle.commit import is_lost, load_manifest
-from infra.shuffle.manifest import Manifest, ManifestError
-from infra.shuffle.map_file import MapFile
-from infra.shuffle.reader import read_table
-from infra.storage import layout
-from infra.upkeep.gc import collect_garbage
-from planner.stages import Stage
+from stagecoach.infra.errors import ShuffleReadError
+from stagecoach.infra.runtime.records.pointers import StagePointer, read_pointer, write_pointer
+from stagecoach.infra.runtime.records.run_marks import mark_begun, mark_ended
+from stagecoach.infra.runtime.stages.commits import forget_if_damaged, usable_manifest
+from stagecoach.infra.runtime.stages.run import Run
+from stagecoach.infra.shuffle.commit import is_lost, load_manifest
+from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
+from stagecoach.infra.shuffle.map_file import MapFile
+from stagecoach.infra.shuffle.reader import read_table
+from stagecoach.infra.storage import layout
+from stagecoach.infra.upkeep.gc import collect_garbage
+from stagecoach.planner.plan.stages import Stage
 from tests.stage_outputs import commit_files, write_map_file
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -73,8 +73,8 @@ class Attempt:
 FIRST, SECOND, THIRD = (Attempt(name) for name in ("first", "second", "third"))
 
 
-def context_of(store: World) -> StageContext:
-    return cast("StageContext", SimpleNamespace(store=store, stage_name=lambda _: "q/stage_0"))
+def context_of(store: World) -> Run:
+    return cast("Run", SimpleNamespace(store=store, stage_name=lambda _: "q/stage_0"))
 
 
 STAGE = cast("Stage", SimpleNamespace(stage_id=0))
@@ -227,7 +227,7 @@ def load_first() -> Manifest:
 
 
 def reuse(store: World) -> list[int]:
-    """A run that reuses an output: looks, pins, looks again, reads; as `infra.runtime.stage`."""
+    """A run that reuses an output: looks, pins, looks again, reads; as `stagecoach.infra.runtime.stages.run_stage`."""
     mark_begun(store, "run", "run")
     manifest = usable(store)
     reused = manifest is not None

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from infra.errors import ShuffleReadError
-from infra.runtime.pointers import StagePointer, write_pointer
-from infra.runtime.run_marks import mark_begun, mark_ended
-from infra.shuffle.commit import load_manifest
-from infra.shuffle.manifest import Manifest
-from infra.shuffle.map_file import MapFile, OutputPartitioning
-from infra.shuffle.reader import read_table
-from infra.storage import layout
-from infra.storage.object_store import ObjectMissingError, ObjectStore
-from infra.storage.stores import open_store
-from infra.upkeep.gc import collect_garbage
-from infra.upkeep.usage import storage_usage
+from stagecoach.infra.errors import ShuffleReadError
+from stagecoach.infra.runtime.records.pointers import StagePointer, write_pointer
+from stagecoach.infra.runtime.records.run_marks import mark_begun, mark_ended
+from stagecoach.infra.shuffle.commit import load_manifest
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.shuffle.map_file import MapFile, OutputPartitioning
+from stagecoach.infra.shuffle.reader import read_table
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.infra.upkeep.gc import collect_garbage
+from stagecoach.infra.upkeep.usage import storage_usage
 from tests.stage_outputs import commit_files, write_map_file
 
 SECONDS = 4.0

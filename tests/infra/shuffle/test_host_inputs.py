@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from infra.errors import ShuffleReadError
-from infra.process_folders import ProcessFolder, sweep_process_folders
-from infra.shared_files import SharedFolder
-from infra.shuffle import host_inputs
-from infra.shuffle.host_inputs import HostInput
-from infra.shuffle.map_file import Codec, OutputPartitioning
-from infra.shuffle.reader import read_partitions
-from infra.storage import layout
-from infra.storage.stores import open_store
+from stagecoach.infra.errors import ShuffleReadError
+from stagecoach.infra.host.process_folders import ProcessFolder, sweep_process_folders
+from stagecoach.infra.host.shared_files import SharedFolder
+from stagecoach.infra.shuffle import host_inputs
+from stagecoach.infra.shuffle.host_inputs import HostInput
+from stagecoach.infra.shuffle.map_file import Codec, OutputPartitioning
+from stagecoach.infra.shuffle.reader import read_partitions
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.stores import open_store
 from tests.acceptance.processes import ROOT
 from tests.stage_outputs import commit_files, write_map_file
 

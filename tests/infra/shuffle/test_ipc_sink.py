@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from infra.shuffle.encoding import Piece, concat
-from infra.shuffle.ipc_sink import MapFileSink, MessageEncoder, message_seed, read_seal
-from infra.shuffle.map_file import Codec
-from infra.shuffle.row_streams import RowSlices, whole
-from infra.shuffle.sorted_rows import HeldRows, SortedChunk
+from stagecoach.infra.shuffle.encoding import Piece, concat
+from stagecoach.infra.shuffle.ipc_sink import MapFileSink, MessageEncoder, message_seed, read_seal
+from stagecoach.infra.shuffle.map_file import Codec
+from stagecoach.infra.shuffle.row_streams import RowSlices, whole
+from stagecoach.infra.shuffle.sorted_rows import HeldRows, SortedChunk
 
 
 def batch(num_rows: int, seed: int = 0) -> pa.RecordBatch:

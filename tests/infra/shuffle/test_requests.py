@@ -13,15 +13,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from infra.engines.inputs import LeafColumn
-from infra.runtime.task import run_task
-from infra.runtime.task_spec import ShuffleInput, TaskSettings, TaskSpec
-from infra.shuffle import broadcast_cache
-from infra.shuffle.manifest import Manifest
-from infra.shuffle.map_file import OutputPartitioning
-from infra.storage.object_store import ObjectStore
-from infra.storage.stores import open_store
-from planner.types import BIGINT, STRING
+from stagecoach.infra.reading.inputs import LeafColumn
+from stagecoach.infra.shuffle import broadcast_cache
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.shuffle.map_file import OutputPartitioning
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.infra.worker.spec import ShuffleInput, TaskSettings, TaskSpec
+from stagecoach.infra.worker.task import run_task
+from stagecoach.planner.types import BIGINT, STRING
 from tests.acceptance.processes import ROOT
 from tests.fault_proxy import Fault, FaultProxy
 from tests.s3_server import S3Server, s3_server
@@ -32,8 +32,8 @@ __all__ = ["s3_server"]
 # A Python worker: runs a task when it is told to, says its rows, and stays as a worker does.
 WORKER = """
 import json, sys
-from infra.runtime.task import run_task
-from infra.runtime.task_spec import TaskSpec
+from stagecoach.infra.worker.task import run_task
+from stagecoach.infra.worker.spec import TaskSpec
 spec = TaskSpec.from_dict(json.loads(sys.stdin.readline()))
 print("ready", flush=True)
 sys.stdin.readline()

@@ -14,23 +14,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infra.runtime.adaptive.ranges import choose_cuts, sorted_ranges
-from infra.shuffle.commit import commit_manifest, load_blocks
-from infra.shuffle.manifest import Manifest, ManifestError
-from infra.shuffle.map_file import MapFile, OutputPartitioning
-from infra.shuffle.reader import read_blocks, read_table
-from infra.shuffle.row_order import TEXT_BYTES, RowOrder, has_ranks, ranks
-from infra.shuffle.sorted_blocks import (
+from stagecoach.infra.runtime.adaptive.ranges import choose_cuts, sorted_ranges
+from stagecoach.infra.shuffle.commit import commit_manifest, load_blocks
+from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
+from stagecoach.infra.shuffle.map_file import MapFile, OutputPartitioning
+from stagecoach.infra.shuffle.reader import read_blocks, read_table
+from stagecoach.infra.shuffle.row_order import TEXT_BYTES, RowOrder, has_ranks, ranks
+from stagecoach.infra.shuffle.sorted_blocks import (
     Block,
     SampledBlock,
     SortedBlocks,
     SortedRange,
     append_blocks,
 )
-from infra.shuffle.writer import ShuffleWriter
-from infra.storage import layout
-from infra.storage.object_store import ObjectStore
-from infra.storage.stores import open_store
+from stagecoach.infra.shuffle.writer import ShuffleWriter
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.stores import open_store
 
 FINGERPRINT = "5a" * 32
 NAN, INF = float("nan"), float("inf")

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from infra.shuffle import encoding
-from infra.shuffle.manifest import Manifest
-from infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
-from infra.shuffle.partitioner import partition_ids
-from infra.shuffle.reader import read_table, verify_files
-from infra.shuffle.writer import ShuffleWriter
-from infra.storage import layout
-from infra.storage.object_store import ObjectStore
-from infra.storage.stores import open_store
+from stagecoach.infra.shuffle import encoding
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
+from stagecoach.infra.shuffle.partitioner import partition_ids
+from stagecoach.infra.shuffle.reader import read_table, verify_files
+from stagecoach.infra.shuffle.writer import ShuffleWriter
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.stores import open_store
 from tests.stage_outputs import commit_files, write_map_file
 
 FINGERPRINT = "5a" * 32

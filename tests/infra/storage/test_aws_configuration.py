@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from infra.errors import StorageError, StorageRefusedError
-from infra.storage.fsspec_store import FsspecStore
-from infra.storage.object_store import ObjectStore, StorageOptions
-from infra.storage.stores import open_store
+from stagecoach.infra.errors import StorageError, StorageRefusedError
+from stagecoach.infra.storage.fsspec_store import FsspecStore
+from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
+from stagecoach.infra.storage.stores import open_store
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
 
 __all__ = ["s3_server"]

@@ -10,14 +10,14 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from infra.runtime.claims import Claim
-from infra.shuffle.commit import load_manifest
-from infra.shuffle.manifest import Manifest
-from infra.shuffle.reader import read_table
-from infra.storage import layout
-from infra.storage.fsspec_store import FsspecStore
-from infra.storage.object_store import ObjectStore, StorageOptions
-from infra.storage.stores import open_store
+from stagecoach.infra.runtime.stages.claims import Claim
+from stagecoach.infra.shuffle.commit import load_manifest
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.shuffle.reader import read_table
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.fsspec_store import FsspecStore
+from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
+from stagecoach.infra.storage.stores import open_store
 from tests.fault_proxy import Fault, FaultProxy
 from tests.moto_server import BUCKET, moto_options
 from tests.s3_server import S3Server, s3_server

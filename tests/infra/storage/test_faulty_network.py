@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from infra.catalog.files import list_files
-from infra.catalog.footers import read_footer
-from infra.engines.inputs import FileRows, LeafColumn, ParquetInput
-from infra.engines.parquet import read_parquet_batches
-from infra.errors import StorageError, StorageRefusedError
-from infra.storage.fsspec_store import FsspecStore
-from infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
-from infra.storage.stores import open_store
-from planner.types import BIGINT
+from stagecoach.infra.errors import StorageError, StorageRefusedError
+from stagecoach.infra.reading.footers import read_footer
+from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput
+from stagecoach.infra.reading.parquet import read_parquet_batches
+from stagecoach.infra.storage.fsspec_store import FsspecStore
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.infra.storage.table_files import list_files
+from stagecoach.planner.types import BIGINT
 from tests.fault_proxy import Fault, FaultProxy, Kind
 from tests.s3_server import S3Server, s3_server
 from tests.waiting import wait_for
@@ -209,7 +209,7 @@ REFUSED = {
     ),
     "SignatureDoesNotMatch": (
         Fault("status", status=403, code="SignatureDoesNotMatch", times=-1),
-        r"the secret key does not fit",
+        r"the secret key is wrong",
     ),
     "ExpiredToken": (Fault("status", status=400, code="ExpiredToken", times=-1), r"has expired"),
     "NoSuchBucket": (

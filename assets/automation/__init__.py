@@ -1,0 +1,1 @@
+"""What Dagster does on its own: conditions, schedules, sensors, maintenance jobs and alerts."""

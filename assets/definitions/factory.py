@@ -1,0 +1,94 @@
+"""Makes an asset of each stage: one asset, one step, one call of `run_stage`.
+
+The assets need a resource `engine` (a `StageRunner`). The query's job runs all of them.
+"""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import dagster as dg
+
+from stagecoach.assets.definitions.query_jobs import query_job
+from stagecoach.assets.execution.engine import ENGINE_RESOURCE as ENGINE_RESOURCE
+from stagecoach.assets.execution.executor import AssetJob, stagecoach_threads
+from stagecoach.assets.execution.policy import ExecutionPolicy
+from stagecoach.assets.execution.step import StageStep
+from stagecoach.assets.plans.planned import PlannedQuery
+from stagecoach.assets.project.partitions import backfill_policy
+from stagecoach.planner.plan.stages import Stage
+
+# Ready stages start in this order, so that a small one need not wait behind a large scan.
+PRIORITY_TAG = "dagster/priority"
+DEFAULT_POLICY = ExecutionPolicy()
+
+_ANNOTATIONS = {"context": dg.AssetExecutionContext, "return": dg.MaterializeResult}
+_SIGNATURE = inspect.Signature(
+    [
+        inspect.Parameter(
+            "context",
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            annotation=dg.AssetExecutionContext,
+        )
+    ],
+    return_annotation=dg.MaterializeResult,
+)
+
+
+def build_assets(
+    planned: PlannedQuery,
+    specs: Sequence[tuple[Stage, dg.AssetSpec]],
+    policy: ExecutionPolicy | None = None,
+) -> Sequence[dg.AssetsDefinition]:
+    """An asset for each stage of the query, leaves first.
+
+    Args:
+        planned: The query.
+        specs: Its stages and how they look; see `build_stage_specs`.
+        policy: How its stages are run; by default retried where that can help, without a limit.
+    """
+    keys = {stage.stage_id: spec.key for stage, spec in specs}
+    step = partial(_stage_asset, planned, keys, policy or DEFAULT_POLICY)
+    return [step(stage, spec) for stage, spec in specs]
+
+
+def build_job(
+    planned: PlannedQuery,
+    assets: Sequence[dg.AssetsDefinition],
+    checks: Sequence[dg.AssetChecksDefinition] = (),
+) -> AssetJob:
+    """The job `run_<query>`: all stages of the query as threads of one process, then its checks."""
+    return query_job(
+        planned.query.job_name,
+        assets=[asset.key for asset in assets],
+        checks=[key for check in checks for key in check.check_keys],
+        description=planned.query.front_matter.description or f"Run the query {planned.query.name}",
+        executor=stagecoach_threads,
+    )
+
+
+def _stage_asset(
+    planned: PlannedQuery,
+    keys: Mapping[int, dg.AssetKey],
+    policy: ExecutionPolicy,
+    stage: Stage,
+    spec: dg.AssetSpec,
+) -> dg.AssetsDefinition:
+    step = StageStep(planned=planned, stage=stage, keys=keys, policy=policy)
+
+    def run(context: dg.AssetExecutionContext) -> "dg.MaterializeResult[None]":
+        return step.run(context)
+
+    # Dagster looks at signature and annotations some ten times a step, and there are thousands.
+    run.__annotations__ = _ANNOTATIONS
+    vars(run)["__signature__"] = _SIGNATURE  # what `inspect.signature` takes
+    # One spec, so one step: `@asset` would do the same but takes no spec.
+    decorate = dg.multi_asset(
+        specs=[spec],
+        name="__".join(spec.key.path),
+        required_resource_keys={ENGINE_RESOURCE},
+        op_tags={PRIORITY_TAG: str(-stage.estimated_bytes.bit_length())},
+        pool=policy.pool,
+        backfill_policy=backfill_policy(planned.query.front_matter),
+    )
+    return decorate(run)

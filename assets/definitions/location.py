@@ -1,0 +1,298 @@
+"""`build_definitions`: a code location from a folder of queries and a catalog file.
+
+It has an asset for each stage, the base tables, a job `run_<query>` for each query and the resource
+`engine`. Spark is not started, and nothing is read but the footers of tables that queries name.
+
+A mistake in a query's SQL or front matter fails the code location, with all mistakes in one error:
+Dagster then keeps the last good version and shows the message. A table whose *data* cannot be had
+is the fault of the place, not of the code: its queries are shown as assets that cannot be
+materialized, with the reason, and everything else works.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from stagecoach.assets.automation.base_tables import base_table_sensor
+from stagecoach.assets.automation.conditions import automation_sensor
+from stagecoach.assets.automation.garbage_collection import (
+    GarbageCollection,
+    build_gc_job,
+    build_gc_schedule,
+)
+from stagecoach.assets.automation.schedules import build_schedule
+from stagecoach.assets.automation.verification import (
+    StorageVerification,
+    build_verify_job,
+    build_verify_schedule,
+)
+from stagecoach.assets.definitions.checks import build_checks
+from stagecoach.assets.definitions.collector import leave_out, young_objects_only
+from stagecoach.assets.definitions.factory import ENGINE_RESOURCE, build_assets, build_job
+from stagecoach.assets.definitions.specs import (
+    build_stage_specs,
+    build_table_specs,
+    check_keys,
+    read_tables,
+)
+from stagecoach.assets.definitions.translator import StageProps, StageTranslator
+from stagecoach.assets.execution.executor import AssetJob, stagecoach_threads
+from stagecoach.assets.execution.policy import execution_policy
+from stagecoach.assets.execution.resources import EngineResource
+from stagecoach.assets.plans.compiled import CompiledPlans
+from stagecoach.assets.plans.pinned import PinnedPlans
+from stagecoach.assets.plans.planned import PlannedQuery, PlanQuery
+from stagecoach.assets.plans.planning import PlannedProject, plan_project, planner_of
+from stagecoach.assets.project.dependencies import order_queries
+from stagecoach.assets.project.queries import (
+    Project,
+    ProjectError,
+    Query,
+    find_clashes,
+    load_project,
+)
+from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
+from stagecoach.infra.config.settings import load_configuration
+from stagecoach.infra.errors import StorageError
+from stagecoach.infra.publishing.deduplicated_tables import chunk_tables
+from stagecoach.planner.catalog import Catalog, MappingCatalog, TableInfo
+from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.physical import OneRowExec
+from stagecoach.planner.plan.stages import Branch, Stage, StageGraph, StageOutput
+
+# It imports numpy and more, which loading a code location need not wait for.
+if TYPE_CHECKING:
+    from stagecoach.infra.formats.deduplicated.table import ChunkTable
+
+logger = logging.getLogger(__name__)
+
+
+@young_objects_only()
+def build_definitions(
+    *,
+    queries: Project | Path | str,
+    catalog: Path | str,
+    storage: Path | str | None = None,
+    plans: Path | str | None = None,
+    translator: StageTranslator | None = None,
+    options: PlannerOptions | None = None,
+    engine: "EngineResource | dg.ResourceDefinition | None" = None,
+    plan: PlanQuery | None = None,
+    schedules_run: bool = True,
+    missing_data_hint: str = "",
+    gc: GarbageCollection | None = None,
+    verify: StorageVerification | None = None,
+) -> dg.Definitions:
+    """Everything that Dagster needs to know of a project.
+
+    Args:
+        queries: The project, or the folder of its `*.sql` files.
+        catalog: The catalog file (`catalog.yaml`).
+        storage: Root of shuffles and results, a folder or URL; the settings' own if not given.
+        plans: Folder of compiled plans; a query whose plan is there and is of its present text is
+            not planned, and its tables are not looked at.
+        translator: How stages look in Dagster; override a method of `StageTranslator` to change it.
+        options: Knobs of the planner; as the settings of `engine` say if not given.
+        engine: What runs stages; by default an `EngineResource` for this catalog and storage.
+        plan: How a query gets its plan. By default a plan is kept in the storage and used until
+            the query, the columns of its tables or their magnitude change.
+        schedules_run: Whether schedules and automation run before anybody has turned them on.
+        missing_data_hint: What to do where a table's data cannot be had, for the message.
+        gc: When garbage is collected in the storage root, by a job with a schedule; None: never.
+        verify: When all that is stored is verified, by a job with a schedule; None: never.
+
+    Raises:
+        ProjectError: Names clash, queries depend on each other in a circle, or SQL or front matter
+            has mistakes; all are listed.
+        CatalogError: The catalog file itself cannot be used.
+    """
+    translator = translator or StageTranslator()
+    engine = engine or EngineResource(
+        catalog=str(catalog), storage_root=str(storage) if storage is not None else ""
+    )
+    if isinstance(engine, EngineResource):
+        found = engine.configuration()
+    else:
+        found = load_configuration(overrides={} if storage is None else {"storage_root": storage})
+    settings, options = found.engine, options or found.planner
+    tables = load_catalog(catalog, settings.storage_options)
+    project = queries if isinstance(queries, Project) else load_project(queries)
+    if clashes := find_clashes(project.queries, tables.table_names()):
+        raise ProjectError("\n  ".join([f"{len(clashes)} name clash(es):", *clashes]))
+    if plan is None:
+        plan = PinnedPlans(planner_of(options), settings.open_store(), options)
+    if plans is None:
+        planned = plan_project(order_queries(project.queries), tables, plan)
+    else:
+        compiled = CompiledPlans(plan, Path(plans))
+        order = order_queries(project.queries, compiled.reads)
+        planned = plan_project(order, tables, compiled, compiled.is_compiled)
+    if planned.mistakes:
+        head = f"{len(planned.mistakes)} mistake(s) in queries:"
+        raise ProjectError("\n  ".join([head, *planned.mistakes]))
+    if planned.blocked:
+        names = ", ".join(query.name for query, _ in planned.blocked)
+        reason = planned.blocked[0][1].rstrip(".")
+        logger.error("no stages for %s: %s. %s", names, reason, missing_data_hint)
+    # With compiled plans no table is looked at, not even for how many rows it has.
+    catalog_now = tables if plans is None else MappingCatalog(())
+    build = _Builder(planned, catalog_now, tables, translator, engine, missing_data_hint)
+    definitions = build.definitions(schedules_run=schedules_run, gc=gc, verify=verify)
+    leave_out(sum(len(item.graph.stages) for item in planned.queries))
+    return definitions
+
+
+class _Builder:
+    """Definitions of one planned project."""
+
+    def __init__(
+        self,
+        planned: PlannedProject,
+        catalog: Catalog,
+        listing: FileCatalog,
+        translator: StageTranslator,
+        engine: "EngineResource | dg.ResourceDefinition",
+        hint: str,
+    ) -> None:
+        self._planned = planned
+        self._catalog = catalog
+        self._listing = listing
+        self._translator = translator
+        self._engine = engine
+        self._hint = hint
+        self._makers = {item.query.table.lower(): item for item in planned.queries}
+
+    def definitions(
+        self,
+        *,
+        schedules_run: bool,
+        gc: GarbageCollection | None,
+        verify: StorageVerification | None,
+    ) -> dg.Definitions:
+        """All of them."""
+        specs = [
+            (item, build_stage_specs(item, self._translator, self._makers))
+            for item in self._planned.queries
+        ]
+        tables = build_table_specs(
+            [_with_statistics(t, self._catalog) for t in read_tables(self._planned.queries)],
+            self._translator,
+        )
+        missing = [
+            (query, _blocked_spec(query, reason, self._hint, self._translator))
+            for query, reason in self._planned.blocked
+        ]
+        deduplicated = chunk_tables(self._listing)
+        compactions, compaction_jobs = _compactions(deduplicated, self._translator)
+        check_keys(
+            [
+                *((asset.key, f"compaction of '{asset.key.path[0]}'") for asset in compactions),
+                *((spec.key, item.query.source) for item, found in specs for _, spec in found),
+                *((spec.key, "a table of the catalog") for spec in tables),
+                *((spec.key, query.source) for query, spec in missing),
+            ]
+        )
+        assets: list[dg.AssetsDefinition] = []
+        checks: list[dg.AssetChecksDefinition] = []
+        jobs: list[AssetJob] = []
+        schedules: list[dg.ScheduleDefinition] = []
+        status = dg.DefaultScheduleStatus.RUNNING if schedules_run else _STOPPED
+        for item, found in specs:
+            made = build_assets(item, found, execution_policy(item.query.front_matter))
+            planned_checks = self._planned.checks.get(item.query.name, ())
+            own = build_checks(item.query, found[-1][1].key, planned_checks)
+            job = build_job(item, made, [own] if own else [])
+            assets += made
+            checks += [own] if own else []
+            jobs.append(job)
+            if (schedule := build_schedule(item.query, job, status=status)) is not None:
+                schedules.append(schedule)
+        upkeep: list[dg.JobDefinition] = []
+        if gc is not None:
+            upkeep.append(build_gc_job(gc, deduplicated))
+            schedules.append(build_gc_schedule(gc, upkeep[-1], status=status))
+        if verify is not None:
+            upkeep.append(build_verify_job(deduplicated))
+            schedules.append(build_verify_schedule(verify, upkeep[-1], status=status))
+        return dg.Definitions(
+            assets=[*assets, *tables, *compactions, *(spec for _, spec in missing)],
+            asset_checks=checks,
+            jobs=[*jobs, *compaction_jobs, *upkeep],
+            schedules=schedules,
+            sensors=self._sensors(specs, running=schedules_run),
+            resources={ENGINE_RESOURCE: self._engine},
+            # Also for runs that "Materialize" starts in the UI, which belong to no job of ours.
+            executor=stagecoach_threads,
+        )
+
+    def _sensors(
+        self,
+        specs: Sequence[tuple[PlannedQuery, Sequence[tuple[Stage, dg.AssetSpec]]]],
+        *,
+        running: bool,
+    ) -> list[dg.SensorDefinition]:
+        automated = [s for _, found in specs for _, s in found if s.automation_condition]
+        if not automated:
+            return []
+        status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
+        read = {dep.asset_key for spec in automated for dep in spec.deps}
+        names = [table.name for table in read_tables(self._planned.queries)]
+        keys = {name: self._translator.get_table_key(name) for name in names}
+        base = {name: key for name, key in keys.items() if key in read}
+        triggers = [base_table_sensor(base, self._listing, status=status)] if base else []
+        return [automation_sensor([s.key for s in automated], status=status), *triggers]
+
+
+def _compactions(
+    tables: "Sequence[ChunkTable]", translator: StageTranslator
+) -> tuple[Sequence[dg.AssetsDefinition], Sequence[AssetJob]]:
+    """An asset and a job for each deduplicated table."""
+    if not tables:
+        return (), ()
+    from stagecoach.assets.definitions.compaction import build_compaction_jobs, build_compactions
+
+    assets = build_compactions(tables, translator)
+    return assets, build_compaction_jobs(tables, assets)
+
+
+_STOPPED = dg.DefaultScheduleStatus.STOPPED
+
+
+def _with_statistics(table: TableInfo, catalog: Catalog) -> TableInfo:
+    """The table as the catalog has it now, else as it was planned for."""
+    try:
+        return catalog.table(table.name) or table
+    except (CatalogError, StorageError):
+        return table
+
+
+def _blocked_spec(
+    query: Query, reason: str, hint: str, translator: StageTranslator
+) -> dg.AssetSpec:
+    """An asset in the place of the query's result, under the key that this will have."""
+    reason = " ".join([f"{reason.rstrip('.')}.", *([hint] if hint else [])])
+    head = Stage(
+        stage_id=0,
+        title="not planned",
+        fragment=OneRowExec(),
+        branches=(Branch("single", ()),),
+        output=StageOutput("gather"),
+        schema=(),
+        engine="spark",
+        engine_reason=reason,
+        sql=query.sql,
+    )
+    graph = StageGraph(query=query.name, sql=query.sql, stages=(head,), result=())
+    props = StageProps.head_of(PlannedQuery(query=query, graph=graph, publishes=True))
+    return dg.AssetSpec(
+        key=translator.get_asset_key(props),
+        group_name=translator.get_group_name(props),
+        owners=translator.get_owners(props),
+        tags=translator.get_tags(props),
+        description=f"⚠ not planned: {reason}\n\n{query.front_matter.description}".strip(),
+        metadata={"stagecoach/problem": reason},
+    )

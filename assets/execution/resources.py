@@ -1,0 +1,387 @@
+"""The resource `engine` of the assets, which runs stages in this process.
+
+It is configured by a settings file, `STAGECOACH_*` variables and its own values. Spark starts with
+the first stage, once per process.
+"""
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import pyarrow as pa
+from pydantic import Field, PrivateAttr
+
+from stagecoach.assets.execution.engine import EarlierRun, FailureLog, StageRequest
+from stagecoach.assets.execution.hosted_runs import hosted_runs
+from stagecoach.assets.execution.observing import Observer
+from stagecoach.assets.project.parameters import bind_parameters
+from stagecoach.assets.report.metadata import StageMetadata
+from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.config.settings import (
+    Configuration,
+    EngineSettings,
+    load_configuration,
+    setting_names,
+    variable_of,
+)
+from stagecoach.infra.errors import ConfigError, ShuffleReadError, StorageError
+from stagecoach.infra.formats.parquet.statistics import FooterCache
+from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog, TableCatalog
+from stagecoach.infra.formats.published.target import PublishTarget
+from stagecoach.infra.storage.layout import table_prefix
+from stagecoach.infra.storage.masking import holds_secrets
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.planner.plan.stages import StageGraph
+
+# The runtime imports pyspark, which loading a code location need not wait for.
+if TYPE_CHECKING:
+    from stagecoach.infra.publishing.publish import Published
+    from stagecoach.infra.runtime.stages.run_stage import Run
+    from stagecoach.infra.spark.jobs import JobProgress
+
+MAX_RUNS_KEPT = 8
+
+logger = logging.getLogger(__name__)
+
+
+class StageEngine:
+    """Runs stages with `stagecoach.infra.runtime.stages.run_stage.run_stage`; a `StageRunner`.
+
+    Args:
+        settings: The knobs of a run.
+        catalog: The tables.
+        fresh: Whether a stage runs even where its output is there already.
+    """
+
+    def __init__(
+        self,
+        settings: EngineSettings,
+        catalog: TableCatalog,
+        *,
+        fresh: bool = False,
+    ) -> None:
+        self._settings = settings
+        self._catalog = catalog
+        self._fresh = fresh
+        self._store = settings.open_store()
+        self._observer = Observer(settings)
+        self._footers = FooterCache()
+        self._lock = threading.Lock()
+        self._runs: OrderedDict[tuple[str, str], _Run] = OrderedDict()
+        self._begun: set[tuple[str, str]] = set()
+
+    def run_stage(self, request: StageRequest) -> StageMetadata:
+        """Run the stage and return when its output is committed.
+
+        Raises:
+            StagecoachError: It failed; `retryable` says whether a retry can help.
+        """
+        from stagecoach.assets.report.stage_metadata import stage_metadata
+        from stagecoach.infra.runtime.stages.run_stage import run_stage
+
+        with self._observer.stage(request) as observed:
+            run = self._run_of(request)
+            with run.told(request):
+                for missing in _missing(request, run.context):
+                    logger.info("%s: stage_%d first, for these partitions", request.name, missing)
+                    run_stage(missing, run.context)
+                result = run_stage(request.stage_id, run.context)
+            told = stage_metadata(result, request.graph, run.context.snapshot, self._store)
+            if told.plan_warning is not None:
+                logger.warning("%s: %s", request.name, told.plan_warning)
+            observed.append(told)
+        return told
+
+    def query_ended(self, request: StageRequest) -> None:
+        """Push the run's metrics, if the settings say where to; see `HearsOfEnds`."""
+        self._observer.query_ended(request)
+
+    def run_ended(self, run_id: str) -> None:
+        """Say in storage that the run has ended, so that gc need not guess; see `HearsOfEnds`."""
+        from stagecoach.infra.runtime.records.run_marks import mark_ended
+
+        with self._lock:
+            over = {(root, run) for root, run in self._begun if _dagster_run(run) == run_id}
+            self._begun -= over
+        for root, run in sorted(over):
+            try:
+                mark_ended(self._store, root, run)
+            except StorageError:
+                # How the run ended is known; gc takes it for alive while this process lives.
+                logger.warning("run %s: its end could not be marked", run, exc_info=True)
+
+    def cancel_stage(self, request: StageRequest) -> None:
+        """Interrupt the stage's Spark jobs, from another thread; may be called again."""
+        from stagecoach.infra.spark.jobs import cancel_stage
+
+        for stage_id in (request.stage_id, *_left_out(request)):
+            cancel_stage(request.run_id, stage_id)
+
+    def first_rows(self, request: StageRequest, limit: int) -> pa.Table:
+        """Run all stages of a query, one after the other; see `HasRows`."""
+        from stagecoach.infra.runtime.stages.result_rows import first_rows
+
+        for stage in request.graph.stages:
+            self.run_stage(replace(request, stage_id=stage.stage_id))
+        return first_rows(self._store, request.graph, request.root_run_id, limit)
+
+    def publish(self, request: StageRequest, target: PublishTarget) -> "Published":
+        """Publish what the head stage came to; see `Publishes`."""
+        from stagecoach.infra.publishing.publish import publish_stage
+        from stagecoach.infra.runtime.stages.commits import committed_result
+        from stagecoach.infra.runtime.stages.run_stage import run_stage
+
+        context = self._run_of(request).context
+        try:
+            published = publish_stage(context, committed_result(context), target)
+        except ShuffleReadError as error:
+            if not context.recovers:
+                raise
+            logger.warning("%s: the result is lost (%s) and is recomputed", request.name, error)
+            published = publish_stage(context, run_stage(request.stage_id, context), target)
+        self._observer.published(published)
+        return published
+
+    def table_uri(self, table: str) -> str:
+        """Folder of a published table."""
+        return self._store.uri(table_prefix(table))
+
+    def store(self) -> ObjectStore:
+        """The storage root."""
+        return self._store
+
+    def failure_log(self, request: StageRequest) -> FailureLog | None:
+        """What the tasks of the stage said when it last failed in this run."""
+        from stagecoach.infra.runtime.records.stage_log import read_stage_log
+
+        found = read_stage_log(self._store, request.run_id, request.stage_id)
+        return None if found is None else FailureLog(found.uri, found.lines)
+
+    def _catalog_of(self, graph: StageGraph) -> TableCatalog:
+        """The base tables and, as published tables, all others that the query reads."""
+        base = {name.lower() for name in self._catalog.table_names()}
+        planned = [
+            PlannedTable(name=name, columns=columns)
+            for name, columns in graph.tables
+            if name.lower() not in base
+        ]
+        if not planned:
+            return self._catalog
+        return PublishedCatalog(self._catalog, self._store, planned, cache=self._footers)
+
+    def _run_of(self, request: StageRequest) -> "_Run":
+        """One for all stages of a run: snapshot and fingerprints are computed once."""
+        key = (request.run_id, request.graph.plan_hash)
+        with self._lock:
+            if key not in self._runs:
+                self._runs[key] = self._start_run(request)
+                while len(self._runs) > MAX_RUNS_KEPT:
+                    self._runs.popitem(last=False)
+            return self._runs[key]
+
+    def _start_run(self, request: StageRequest) -> "_Run":
+        from stagecoach.infra.runtime.records.run_marks import mark_begun
+        from stagecoach.infra.runtime.stages.commits import is_committed
+        from stagecoach.infra.runtime.stages.run_stage import Run
+
+        run = _Run()
+        roots = (EarlierRun(request.root_run_id, self._fresh or request.fresh), *request.earlier)
+        contexts = (
+            Run(
+                graph=request.graph,
+                run_id=request.run_id,
+                root_run_id=root.root_run_id,
+                settings=self._settings,
+                store=self._store,
+                catalog=self._catalog_of(request.graph),
+                parameters=bind_parameters(request.graph, request.parameters),
+                progress=run.on_progress,
+                fresh=root.fresh,
+                recover=request.recover,
+                stages=request.stages,
+            )
+            for root in roots
+        )
+        run.context = first = next(contexts)
+        if not all(is_committed(first, stage) for stage in request.outside):
+            for context in contexts:
+                if all(is_committed(context, stage) for stage in request.outside):
+                    logger.info("run %s reads what %s read", request.run_id, context.root_run_id)
+                    run.context = context
+                    break
+        root_run_id = run.context.root_run_id
+        is_hosted = _dagster_run(request.run_id) in hosted_runs
+        mark_begun(self._store, root_run_id, request.run_id, is_hosted=is_hosted)
+        self._begun.add((root_run_id, request.run_id))
+        return run
+
+
+def _dagster_run(run_id: str) -> str:
+    """Dagster's id of a run, whose name in storage may end with that of a query."""
+    return run_id.partition(".")[0]
+
+
+def _left_out(request: StageRequest) -> Sequence[int]:
+    """What the stage needs of the stages that the run does not consist of, leaves first."""
+    if not request.regroups or not request.stages:
+        return ()
+    found: set[int] = set()
+    left = [i for i in request.stage.inputs if i not in request.stages]
+    while left:
+        if (stage_id := left.pop()) not in found:
+            found.add(stage_id)
+            left += request.graph.stages[stage_id].inputs
+    return sorted(found)
+
+
+def _missing(request: StageRequest, context: "Run") -> Iterator[int]:
+    """Those of them that have no output for the run, as it comes to them."""
+    from stagecoach.infra.runtime.stages.commits import is_committed
+
+    needed = [i for i in request.stage.inputs if i not in request.stages]
+    left_out = _left_out(request)
+    if not left_out or all(is_committed(context, i) for i in needed):
+        return
+    yield from (i for i in left_out if not is_committed(context, i))
+
+
+class _Run:
+    """A run's context, and who hears of the progress of which of its stages."""
+
+    context: "Run"
+
+    def __init__(self) -> None:
+        self._requests: dict[str, StageRequest] = {}
+
+    @contextmanager
+    def told(self, request: StageRequest) -> Iterator[None]:
+        """Pass on the progress of this stage while the block runs."""
+        from stagecoach.infra.spark.jobs import job_tag
+
+        tag = job_tag(request.run_id, request.stage_id)
+        self._requests[tag] = request
+        try:
+            yield
+        finally:
+            self._requests.pop(tag, None)
+
+    def on_progress(self, progress: "JobProgress") -> None:
+        """Called from a watching thread of the job."""
+        if request := self._requests.get(progress.tag):
+            request.progress(progress.completed, progress.total)
+
+
+def _refuse_secrets(given: Mapping[str, str]) -> None:
+    """Refuse settings that Dagster would store, and show in its UI.
+
+    Raises:
+        ConfigError: One has a secret in it.
+    """
+    for name in given.keys() & setting_names():
+        if holds_secrets(getattr(EngineSettings().updated({name: given[name]}), name)):
+            raise ConfigError(
+                f"setting {name} of the engine resource contains a secret, which Dagster would "
+                f"store and show; set the variable {variable_of(name)} instead"
+            )
+
+
+class EngineResource(dg.ConfigurableResource[StageEngine]):
+    """Engine, storage and catalog of the runs of a code location.
+
+    Secrets are not here, where the UI would show them: they come from the environment
+    (`STAGECOACH_STORAGE_OPTIONS`, or the cloud's own variables).
+    """
+
+    catalog: str = Field(description="The catalog file (`catalog.yaml`).")
+    storage_root: str = Field(
+        default="",
+        description="Folder or URL of shuffles, runs and results; empty: as the settings say.",
+    )
+    settings_file: str = Field(default="", description="A YAML file of settings; empty: none.")
+    settings: Mapping[str, str] = Field(
+        default={},
+        description="Further settings by name, above file and environment; options of the planner "
+        "as `planner.NAME`.",
+    )
+    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
+    _engine: StageEngine | None = PrivateAttr(default=None)
+
+    def configuration(self) -> Configuration:
+        """The settings of the runs, and how their queries are planned.
+
+        Raises:
+            ConfigError: For an unknown name, a value that does not fit, or one with a secret in it.
+            OptionError: The same of an option of the planner.
+        """
+        overrides = dict(self.settings)
+        if self.storage_root:
+            overrides["storage_root"] = self.storage_root
+        found = load_configuration(self.settings_file or None, overrides=overrides)
+        _refuse_secrets(overrides)
+        return found
+
+    def engine_settings(self) -> EngineSettings:
+        """The settings of the runs; see `configuration`."""
+        return self.configuration().engine
+
+    def run_stage(self, request: StageRequest) -> StageMetadata:
+        """Run a stage; see `StageRunner`."""
+        return self._started().run_stage(request)
+
+    def _started(self) -> StageEngine:
+        with self._lock:
+            if self._engine is None:
+                settings = self.engine_settings()
+                catalog = load_catalog(self.catalog, settings.storage_options)
+                self._engine = StageEngine(settings, catalog)
+            return self._engine
+
+    def cancel_stage(self, request: StageRequest) -> None:
+        """Interrupt a stage's Spark jobs; see `StageRunner`."""
+        with self._lock:
+            engine = self._engine
+        if engine is not None:
+            engine.cancel_stage(request)
+
+    def store(self) -> ObjectStore:
+        """The storage root; see `HasStore`."""
+        with self._lock:
+            engine = self._engine
+        return self.engine_settings().open_store() if engine is None else engine.store()
+
+    def publish(self, request: StageRequest, target: PublishTarget) -> "Published":
+        """Publish a result; see `Publishes`."""
+        return self._started().publish(request, target)
+
+    def table_uri(self, table: str) -> str:
+        """Folder of a published table."""
+        return self._started().table_uri(table)
+
+    def first_rows(self, request: StageRequest, limit: int) -> pa.Table:
+        """Run a whole query; see `HasRows`."""
+        return self._started().first_rows(request, limit)
+
+    def query_ended(self, request: StageRequest) -> None:
+        """A query has ended in a run; see `HearsOfEnds`."""
+        with self._lock:
+            engine = self._engine
+        if engine is not None:
+            engine.query_ended(request)
+
+    def run_ended(self, run_id: str) -> None:
+        """A Dagster run has ended; see `HearsOfEnds`."""
+        with self._lock:
+            engine = self._engine
+        if engine is not None:
+            engine.run_ended(run_id)
+
+    def failure_log(self, request: StageRequest) -> FailureLog | None:
+        """What the tasks of a failed stage said; see `HasFailureLog`."""
+        with self._lock:
+            engine = self._engine
+        return None if engine is None else engine.failure_log(request)

@@ -1,0 +1,305 @@
+"""The front matter of a query as a frozen, validated model.
+
+The models are the single source of the published JSON Schema and of the docs' table of keys.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    ValidationInfo,
+    model_validator,
+)
+
+from stagecoach.assets.project.front_matter.base import Part
+from stagecoach.assets.project.front_matter.checks import Check
+from stagecoach.assets.project.front_matter.parameters import Parameters
+from stagecoach.assets.project.front_matter.partitions import (
+    Partitions,
+    StaticPartitions,
+)
+from stagecoach.assets.project.front_matter.places import Location, Places
+from stagecoach.assets.project.front_matter.values import (
+    ColumnName,
+    Cron,
+    Duration,
+    GroupName,
+    Owners,
+    PoolName,
+    TableName,
+    Tags,
+    Text,
+    TimeZone,
+    refuse,
+    refuse_all,
+)
+from stagecoach.assets.project.names import did_you_mean
+
+OutputMode = Literal["replace", "append", "replace_partition"]
+
+
+def _shorthand(key: str, kind: type, model: type[Part]) -> BeforeValidator:
+    """A bare value stands for a mapping with one key."""
+
+    def expand(value: Any) -> Any:
+        return {key: value} if isinstance(value, kind) and not isinstance(value, bool) else value
+
+    return BeforeValidator(expand, json_schema_input_type=kind | model)
+
+
+class Schedule(Part):
+    """When the query runs."""
+
+    cron: Cron
+    """Minute, hour, day, month and weekday, or '@daily' and the like."""
+    timezone: TimeZone = "UTC"
+    """IANA name of the zone that the cron expression is in."""
+
+
+class Output(Part):
+    """The table that the query's result is published as."""
+
+    table: TableName | None = None
+    """Its name; that of the query by default."""
+    mode: OutputMode | None = None
+    """What a run does to the table; replace_partition where the query is partitioned, else
+    replace."""
+    partition_by: tuple[ColumnName, ...] = ()
+    """Columns of the result that become folders of the Parquet files."""
+    keep_versions: Annotated[StrictInt, Field(ge=1, le=10_000)] = 5
+    """How many versions of the table are kept."""
+
+    @model_validator(mode="after")
+    def _check_folders(self) -> Self:
+        seen: set[str] = set()
+        for i, name in enumerate(self.partition_by):
+            if name.lower() in seen:
+                refuse_all([(("partition_by", i), f"column '{name}' is given twice; remove one")])
+            seen.add(name.lower())
+        return self
+
+
+class Retries(Part):
+    """How often a step that failed for no fault of its SQL is tried again."""
+
+    max: Annotated[StrictInt, Field(ge=0, le=100)]
+    """How often, after the first try."""
+    delay_seconds: Annotated[StrictInt | StrictFloat, Field(ge=0)] = 1
+    """Seconds before the first retry."""
+    backoff: Literal["exponential", "linear", "none"] = "exponential"
+    """How the delay grows."""
+
+
+class Backfill(Part):
+    """How many partitions one run of a backfill makes."""
+
+    max_partitions_per_run: Annotated[StrictInt, Field(ge=1)] | None = None
+    """The most; None for all of the range."""
+
+    @property
+    def is_single_run(self) -> bool:
+        """Whether one run makes the whole range."""
+        return self.max_partitions_per_run is None
+
+
+class BackfillMapping(Part):
+    """So many partitions a run."""
+
+    max_partitions_per_run: Annotated[StrictInt, Field(ge=1)]
+    """The most partitions that one run makes."""
+
+
+BACKFILL_WORDS = {"single_run": None, "run_per_partition": 1}
+
+
+def _backfill(value: Any) -> Any:
+    if isinstance(value, Part):
+        return value
+    if isinstance(value, str):
+        if value not in BACKFILL_WORDS:
+            fix = did_you_mean(value, BACKFILL_WORDS)
+            raise refuse(f"'{value}' is not a valid backfill policy{fix}")
+        return {"max_partitions_per_run": BACKFILL_WORDS[value]}
+    if not isinstance(value, dict) or value.get("max_partitions_per_run", 0) is None:
+        raise refuse(
+            f"backfill cannot be {value!r}; write single_run, run_per_partition or "
+            "{max_partitions_per_run: 7}"
+        )
+    if not value:
+        raise refuse("backfill is empty; write {max_partitions_per_run: 7}")
+    return value
+
+
+class FrontMatter(Part):
+    """What the author of a query says about it, as YAML in the leading comment of its file."""
+
+    description: Text = ""
+    """What the query is for; Markdown, shown by Dagster."""
+    owners: Owners = ()
+    """`team:<name>` or e-mail addresses."""
+    tags: Tags = Field(default_factory=dict)
+    """Dagster tags of all assets of the query."""
+    group: GroupName | None = None
+    """Group of the assets in Dagster; the query's name by default."""
+    schedule: Annotated[Schedule, _shorthand("cron", str, Schedule)] | None = None
+    """When the query runs: {cron: …, timezone: …}, or the cron expression alone."""
+    automation: Literal["on_upstream_change"] | None = None
+    """Run whenever a table that the query reads has changed; not together with a schedule."""
+    partitions: Partitions | None = None
+    """Windows or keys that a run makes one of; the SQL uses :partition_start and :partition_end,
+    or :partition_key."""
+    backfill: (
+        Annotated[
+            Backfill,
+            BeforeValidator(
+                _backfill,
+                json_schema_input_type=Literal["single_run", "run_per_partition"] | BackfillMapping,
+            ),
+        ]
+        | None
+    ) = None
+    """Partitions that one run of a backfill makes; one each by default."""
+    output: Output = Field(default_factory=Output)
+    """The table that the result is published as."""
+    checks: tuple[Check, ...] = ()
+    """What must hold of the result."""
+    retries: Annotated[Retries, _shorthand("max", int, Retries)] | None = None
+    """How often a step is tried again after a fault of the infrastructure."""
+    pool: PoolName | None = None
+    """Dagster's concurrency pool of all steps of the query."""
+    timeout: Duration | None = None
+    """How long each stage of a run may take, such as '30m' or '1h 30m'; then it fails."""
+    recover: StrictBool | None = None
+    """Whether a lost output of a stage is computed again in the run that finds it lost."""
+    parameters: Parameters = Field(default_factory=dict)
+    """By name: a default, or {type: …, default: …}."""
+
+    _places: Places = PrivateAttr(default_factory=Places)
+
+    @property
+    def places(self) -> Places:
+        """Where its keys are in the file, for messages."""
+        return self._places
+
+    def located(self, places: Places) -> Self:
+        """The same, which knows where its keys are in the file."""
+        self._places = places
+        return self
+
+    @property
+    def parameter_defaults(self) -> dict[str, str | None]:
+        """Default text by name of the declared parameters; None where a value must be given."""
+        return {name: parameter.default for name, parameter in self.parameters.items()}
+
+    @property
+    def parameter_types(self) -> dict[str, str]:
+        """Spark type by name of all parameters: the declared ones and those of the partition."""
+        declared = {name: parameter.type for name, parameter in self.parameters.items()}
+        return {**declared, **(self.partitions.parameter_types if self.partitions else {})}
+
+    @property
+    def output_mode(self) -> OutputMode:
+        """What a run does to the published table."""
+        return self.output.mode or ("replace_partition" if self.partitions else "replace")
+
+    @property
+    def backfill_policy(self) -> Backfill:
+        """How a backfill is cut into runs: the safe way, a run a partition, unless it is said."""
+        return self.backfill or Backfill(max_partitions_per_run=1)
+
+    def output_table(self, query: str) -> str:
+        """Name of the published table of the query of that name."""
+        return self.output.table or query
+
+    @model_validator(mode="after")
+    def _check_together(self, info: ValidationInfo) -> Self:
+        context = info.context or {}
+        broken: frozenset[str] = context.get("broken", frozenset())
+        refuse_all(
+            problem
+            for keys, rule in _RULES
+            if not broken.intersection(keys)
+            for problem in rule(self)
+        )
+        return self
+
+
+# ---------------------------------------------------------------- rules over several keys
+
+
+def _one_trigger(front_matter: FrontMatter) -> Iterator[tuple[Location, str]]:
+    if front_matter.automation and front_matter.schedule:
+        yield ("automation",), "automation and schedule exclude each other; keep one of them"
+
+
+def _backfill_fits(front_matter: FrontMatter) -> Iterator[tuple[Location, str]]:
+    partitions, backfill = front_matter.partitions, front_matter.backfill
+    if backfill is None:
+        return
+    if partitions is None:
+        yield ("backfill",), "backfill needs partitions; add them, or remove it"
+    elif backfill.max_partitions_per_run == 1:
+        return
+    elif isinstance(partitions, StaticPartitions):
+        yield (
+            ("backfill",),
+            "a run of static partitions gets one :partition_key; write run_per_partition",
+        )
+    elif partitions.column is None:
+        yield (
+            ("backfill",),
+            "a run of several partitions must tell their rows apart; name the column of the "
+            "result that holds the window in partitions.column, or write run_per_partition",
+        )
+
+
+def _mode_fits(front_matter: FrontMatter) -> Iterator[tuple[Location, str]]:
+    partitions, mode = front_matter.partitions, front_matter.output.mode
+    if partitions is None:
+        if mode == "replace_partition":
+            yield (
+                ("output", "mode"),
+                "replace_partition needs partitions; add them, or write 'replace'",
+            )
+    elif mode == "replace":
+        yield (
+            ("output", "mode"),
+            "with mode 'replace' each run would remove the partitions of all others; "
+            "write 'replace_partition' or 'append'",
+        )
+    elif mode != "append" and partitions.column is None:
+        yield (
+            ("partitions",),
+            "partitions need 'column', the column of the result that holds the partition, so that "
+            "a run can replace its rows; name it, or set output.mode to 'append'",
+        )
+
+
+def _names_differ(front_matter: FrontMatter) -> Iterator[tuple[Location, str]]:
+    seen: set[str] = set()
+    for i, check in enumerate(front_matter.checks):
+        name = check.check_name
+        if name.lower() in seen:
+            yield (
+                ("checks", i),
+                f"another check is called '{name}', too; remove one, or give it another 'name'",
+            )
+        seen.add(name.lower())
+
+
+_RULES: tuple[
+    tuple[frozenset[str], Callable[[FrontMatter], Iterator[tuple[Location, str]]]], ...
+] = (
+    (frozenset({"automation", "schedule"}), _one_trigger),
+    (frozenset({"backfill", "partitions"}), _backfill_fits),
+    (frozenset({"output", "partitions"}), _mode_fits),
+    (frozenset({"checks"}), _names_differ),
+)
+
+KNOWN_KEYS = tuple(FrontMatter.model_fields)

@@ -1,0 +1,3 @@
+"""Settings: their values, where each came from, and their documentation."""
+
+from __future__ import annotations

@@ -1,0 +1,320 @@
+"""DuckDB inside a task.
+
+Worker code. One database per process for each set of locked settings, a cursor per task. The
+database can reach the folders of its inputs and its spill folder, and nothing else; it has one
+thread, so rows keep the order of the input; the plan keeps the order of joins as written, left
+side streamed against the right side.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import duckdb
+import pyarrow as pa
+
+from stagecoach.infra.engines.duckdb.java_functions import register_java_functions
+from stagecoach.infra.engines.duckdb.parquet_bounds import leaves_out_values, without_bounds
+from stagecoach.infra.engines.protocol import Fragment, Relation, Resources
+from stagecoach.infra.errors import QueryError
+from stagecoach.infra.host.process_folders import ProcessFolder
+from stagecoach.infra.reading.format_input import SqlInput
+from stagecoach.infra.reading.inputs import (
+    ArrowInput,
+    FileRows,
+    LeafColumn,
+    ParquetInput,
+    conform,
+    leaf_schema,
+    watched,
+)
+from stagecoach.infra.reading.parquet import check_local_files, read_parquet_batches
+from stagecoach.planner.errors import StagecoachError, UnsupportedSqlError
+from stagecoach.planner.text.quoting import duckdb_name
+from stagecoach.planner.text.type_names import type_name
+from stagecoach.planner.types import DataType
+
+BATCH_ROWS = 1 << 17
+"""Rows of a result batch; a multiple of DuckDB's 2,048-row vectors."""
+WIDE_BATCH_ROWS = 1 << 14
+"""The same where a column has no fixed width: rows of 10 kB make batches of 160 MB then."""
+
+_EXPANSION = 4  # bytes in memory for each stored one of a Parquet file
+_MAX_DATABASES = 4
+# Join order and build side are the planner's; pushing a partial aggregate below a join cost more
+# than it saved. The rewriter makes sum(x) + count(x) of sum(x + 1) and so
+# loses the overflow of x + 1 that Spark raises.
+_DISABLED_OPTIMIZERS = (
+    "join_order,build_side_probe_side,partial_aggregate_pushdown,aggregate_function_rewriter"
+)
+
+
+class DuckDbEngine:
+    """DuckDB as a task engine.
+
+    Args:
+        batch_rows: Most rows of a batch; by default as many as the types of the result allow.
+    """
+
+    def __init__(self, batch_rows: int | None = None) -> None:
+        self._batch_rows = batch_rows
+
+    @contextmanager
+    def run(self, fragment: Fragment, resources: Resources) -> Iterator[Iterator[pa.RecordBatch]]:
+        """Run a fragment; see `stagecoach.infra.engines.protocol.TaskEngine`."""
+        input_errors: list[BaseException] = []
+        sql, schema = fragment.sql, fragment.schema
+        with _translate_errors(input_errors):
+            cursor = _database(resources, os.getpid()).cursor()
+        try:
+            with _translate_errors(input_errors):
+                relations = fragment.relations
+                probe = next((name for name, one in relations.items() if not _is_empty(one)), None)
+                for name, relation in relations.items():
+                    # A reader can be read once, so only where the SQL names it once. And DuckDB
+                    # knows nothing of its size, so it must be the side that is streamed: the first
+                    # leaf, or the first of the union's branch that this task is of.
+                    once = name == probe and len(re.findall(rf"\b{name}\b", sql)) == 1
+                    _bind(cursor, name, relation, resources, input_errors, streamed=once)
+                # `sql` and not `execute`, which would hold the whole result.
+                result = cursor.sql(sql)
+                if len(result.columns) != len(schema):
+                    raise QueryError(
+                        f"the fragment has {len(result.columns)} columns, the plan {len(schema)}"
+                    )
+                reader = result.to_arrow_reader(self._batch_rows or _batch_rows(schema))
+            yield _conformed(reader, schema, input_errors)
+        finally:
+            cursor.close()
+
+
+def duckdb_type(dtype: DataType) -> str:
+    """DuckDB's spelling of a type.
+
+    Raises:
+        QueryError: If DuckDB has no such type.
+    """
+    try:
+        return type_name(dtype, "duckdb")
+    except UnsupportedSqlError as error:
+        raise QueryError(error.message) from error
+
+
+@functools.lru_cache(maxsize=_MAX_DATABASES)
+def _database(resources: Resources, pid: int) -> duckdb.DuckDBPyConnection:
+    # `pid` is part of the key: a database must not be used on both sides of a fork.
+    spill = _spill_folder(resources.spill_dir, pid)
+    connection = duckdb.connect(":memory:")
+    register_java_functions(connection)
+    options: dict[str, str] = {
+        "threads": "1",
+        "TimeZone": _literal(resources.time_zone),
+        "default_null_order": "'nulls_first_on_asc_last_on_desc'",
+        "memory_limit": f"'{resources.memory_bytes}B'",
+        "temp_directory": _literal(spill),
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "preserve_insertion_order": "true",
+        "disabled_optimizers": f"'{_DISABLED_OPTIMIZERS}'",
+    }
+    if resources.max_spill_bytes:
+        options["max_temp_directory_size"] = f"'{resources.max_spill_bytes}B'"
+    # A folder whose name has glob characters is compared in the form in which paths are given.
+    folders = {spill, *resources.directories, *map(_escape_glob, resources.directories)}
+    allowed = ", ".join(_literal(d) for d in sorted(folders))
+    # The order matters: each of these restricts what may be set after it.
+    options["allowed_directories"] = f"[{allowed}]"
+    options["enable_external_access"] = "false"
+    options["lock_configuration"] = "true"
+    for name, value in options.items():
+        # GLOBAL: a cursor is a session of its own, and would have the process's time zone.
+        connection.execute(f"SET GLOBAL {name} = {value}")
+    return connection
+
+
+@functools.cache
+def _spill_folder(parent: str, pid: int) -> str:
+    """The folder of this process for what all its databases spill, kept until the process ends."""
+    return ProcessFolder(parent, "duckdb").path
+
+
+@contextmanager
+def _translate_errors(input_errors: list[BaseException]) -> Iterator[None]:
+    """Turn DuckDB's errors into `QueryError`, unless an input's own error lies below them."""
+    try:
+        yield
+    except StagecoachError:
+        raise
+    except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
+        if input_errors:
+            raise input_errors[0] from error
+        raise QueryError(f"{type(error).__name__}: {error}") from error
+
+
+def _conformed(
+    reader: pa.RecordBatchReader, schema: pa.Schema, input_errors: list[BaseException]
+) -> Iterator[pa.RecordBatch]:
+    while True:
+        with _translate_errors(input_errors):
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            batch = conform(batch, schema)
+        yield batch
+
+
+def _bind(
+    cursor: duckdb.DuckDBPyConnection,
+    name: str,
+    leaf: Relation,
+    resources: Resources,
+    input_errors: list[BaseException],
+    *,
+    streamed: bool,
+) -> None:
+    """Make `name` a relation of the cursor."""
+    if isinstance(leaf, SqlInput):
+        leaf.bind(cursor, name, resources.memory_bytes, input_errors)
+        return
+    if isinstance(leaf, ParquetInput):
+        if not leaf.files:
+            cursor.execute(f"CREATE TEMP VIEW {name} AS {_empty_select(leaf.columns)}")
+            return
+        if all(f.local_path is not None for f in leaf.files):
+            check_local_files(leaf)
+            cursor.execute(f"CREATE TEMP VIEW {name} AS {parquet_select(cursor, leaf)}")
+            return
+        read = functools.partial(read_parquet_batches, leaf)
+        leaf = ArrowInput(leaf.columns, read, leaf.stored_bytes * _EXPANSION)
+    if not isinstance(leaf, ArrowInput):
+        raise QueryError(f"DuckDB cannot read a {type(leaf).__name__}")
+    schema, batches = _as_stored(leaf_schema(leaf.columns), leaf.batches())
+    reader = pa.RecordBatchReader.from_batches(schema, watched(batches, input_errors))
+    if streamed:
+        cursor.register(name, reader)
+    elif leaf.num_bytes > resources.memory_bytes // 4:
+        # Beyond what should be held outside DuckDB's memory limit: a table of its own can spill.
+        cursor.register(f"stream_{name}", reader)
+        cursor.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM stream_{name}")
+        cursor.unregister(f"stream_{name}")
+    else:
+        cursor.register(name, reader.read_all())
+
+
+def _as_stored(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The rows with durations as microseconds, which DuckDB would read as its own INTERVAL."""
+    stored = pa.schema([pa.field(f.name, _stored_type(f.type)) for f in schema])
+    if stored.equals(schema):
+        return schema, batches
+    return stored, (conform(batch, stored) for batch in batches)
+
+
+def _stored_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_duration(kind):
+        return pa.int64()
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, _stored_type(f.type)) for f in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_stored_type(kind.key_type), _stored_type(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", _stored_type(kind.value_type)))
+    return kind
+
+
+def _batch_rows(schema: pa.Schema) -> int:
+    """Rows of a batch of about the same size whatever the columns are."""
+    fixed = all(pa.types.is_primitive(k) or pa.types.is_decimal(k) for k in schema.types)
+    return BATCH_ROWS if fixed else WIDE_BATCH_ROWS
+
+
+def _is_empty(leaf: Relation) -> bool:
+    if isinstance(leaf, SqlInput):
+        return not leaf.num_parts
+    return isinstance(leaf, ParquetInput) and not leaf.files
+
+
+def parquet_select(cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput) -> str:
+    """A SELECT of local Parquet files with the leaf's names and types.
+
+    Whole neighbours are one `read_parquet`; a part of a file is a range of `file_row_number`, by
+    which DuckDB skips row groups.
+    """
+    kinds = _stored_kinds(cursor, leaf)
+    pieces: list[str] = []
+    pending: list[FileRows] = []
+    for file in leaf.files:
+        if pending and not (file.is_whole and file.constants == pending[0].constants):
+            pieces.append(_piece(leaf.columns, kinds, pending))
+            pending = []
+        pending.append(file)
+        if not file.is_whole:
+            pieces.append(_piece(leaf.columns, kinds, pending))
+            pending = []
+    if pending:
+        pieces.append(_piece(leaf.columns, kinds, pending))
+    return " UNION ALL ".join(pieces)
+
+
+def _piece(
+    columns: tuple[LeafColumn, ...], kinds: dict[str, str], files: Sequence[FileRows]
+) -> str:
+    constants = dict(files[0].constants)
+    items = ", ".join(_column(c, kinds, constants) for c in columns) or "TRUE AS no_column"
+    paths = ", ".join(_literal(_escape_glob(f.local_path or "")) for f in files)
+    select = f"SELECT {items} FROM read_parquet([{paths}], hive_partitioning = false"
+    first = files[0]
+    if first.is_whole:
+        return f"{select})"
+    return (
+        f"{select}, file_row_number = true) WHERE file_row_number >= {first.row_start} "
+        f"AND file_row_number < {first.row_end}"
+    )
+
+
+def _column(column: LeafColumn, kinds: dict[str, str], constants: Mapping[str, str | None]) -> str:
+    kind = duckdb_type(column.dtype)
+    if column.source.lower() in constants:
+        value = constants[column.source.lower()]
+        text = "NULL" if value is None else _literal(value)
+        return f"CAST({text} AS {kind}) AS {duckdb_name(column.name)}"
+    source = duckdb_name(column.source)
+    if column.dtype.kind == "timestamp" and kinds.get(column.source.lower()) == "TIMESTAMP":
+        # INT96: an instant that DuckDB reads without its zone (engine-parity.md, section 4).
+        return f"make_timestamptz(epoch_us({source})) AS {duckdb_name(column.name)}"
+    if leaves_out_values(column.dtype):
+        source = without_bounds(source)
+    # DuckDB drops a cast to the type that the column already has, so filters still reach the file.
+    return f"CAST({source} AS {kind}) AS {duckdb_name(column.name)}"
+
+
+def _stored_kinds(cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput) -> dict[str, str]:
+    """DuckDB's types of the stored columns by lower-case name, asked for only where they matter."""
+    if not any(c.dtype.kind == "timestamp" for c in leaf.columns):
+        return {}
+    path = _literal(_escape_glob(leaf.files[0].local_path or ""))
+    rows = cursor.execute(
+        f"DESCRIBE SELECT * FROM read_parquet({path}, hive_partitioning = false)"
+    ).fetchall()
+    return {str(row[0]).lower(): str(row[1]) for row in rows}
+
+
+def _empty_select(columns: tuple[LeafColumn, ...]) -> str:
+    items = ", ".join(
+        f"CAST(NULL AS {duckdb_type(c.dtype)}) AS {duckdb_name(c.name)}" for c in columns
+    )
+    return f"SELECT {items or 'TRUE AS no_column'} WHERE FALSE"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _escape_glob(path: str) -> str:
+    return re.sub(r"([\[*?])", r"[\1]", path)

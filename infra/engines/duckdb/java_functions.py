@@ -1,0 +1,95 @@
+"""Functions that DuckDB calls for what only Java computes the same way, such as `java_exp`.
+
+Worker code. `planner/functions/spell_*.py` write their names. Mathematics are of `java_math` and
+`java_angles`; a NULL argument gives NULL. Hashes are of `java_hashes`; a NULL gives the seed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from duckdb.func import ARROW, SPECIAL
+
+from stagecoach.infra.engines.duckdb import java_angles, java_math
+from stagecoach.infra.engines.duckdb.java_hashes import COLUMN_HASHES
+from stagecoach.infra.engines.duckdb.java_math import Doubles
+
+if TYPE_CHECKING:
+    import duckdb
+
+FUNCTIONS: Mapping[str, tuple[Callable[..., Doubles], int]] = MappingProxyType(
+    {
+        "java_exp": (java_math.exp, 1),
+        "java_expm1": (java_math.expm1, 1),
+        "java_log": (java_math.log, 1),
+        "java_log10": (java_math.log10, 1),
+        "java_log1p": (java_math.log1p, 1),
+        "java_pow": (java_math.power, 2),
+        "java_cbrt": (java_math.cbrt, 1),
+        "java_hypot": (java_math.hypot, 2),
+        "java_asin": (java_angles.asin, 1),
+        "java_acos": (java_angles.acos, 1),
+        "java_atan": (java_angles.atan, 1),
+        "java_atan2": (java_angles.atan2, 2),
+        "java_sinh": (java_angles.sinh, 1),
+        "java_cosh": (java_angles.cosh, 1),
+        "java_tanh": (java_angles.tanh, 1),
+        "java_asinh": (java_angles.asinh, 1),
+        "java_acosh": (java_angles.acosh, 1),
+        "java_atanh": (java_angles.atanh, 1),
+    }
+)
+"""What computes each function of DuckDB, and its number of arguments."""
+
+
+def register_java_functions(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the functions known to all cursors of the connection's database."""
+    for name, (function, arity) in FUNCTIONS.items():
+        over_columns = _of_one(function) if arity == 1 else _of_two(function)
+        connection.create_function(name, over_columns, ["DOUBLE"] * arity, "DOUBLE", type=ARROW)
+    for bits in (224, 384, 512):
+        connection.create_function(
+            f"java_sha{bits}", _digest(f"sha{bits}"), ["BLOB"], "VARCHAR", type=ARROW
+        )
+    for name, (fold, kind, seed) in COLUMN_HASHES.items():
+        connection.create_function(
+            name, fold, [kind, seed], seed, type=ARROW, null_handling=SPECIAL
+        )
+
+
+def _digest(algorithm: str) -> Callable[[pa.ChunkedArray], pa.Array]:
+    def over_column(column: pa.ChunkedArray) -> pa.Array:
+        values = (value.as_py() for value in column)
+        return pa.array(
+            [None if v is None else hashlib.new(algorithm, v).hexdigest() for v in values],
+            pa.string(),
+        )
+
+    return over_column
+
+
+# DuckDB counts the parameters, so there is one wrapper for each number of them. All branches of
+# fdlibm are computed, so numbers overflow that nobody asked for.
+
+
+def _of_one(function: Callable[..., Doubles]) -> Callable[[pa.ChunkedArray], pa.Array]:
+    def over_column(column: pa.ChunkedArray) -> pa.Array:
+        with np.errstate(all="ignore"):
+            return pa.array(function(column.to_numpy()))
+
+    return over_column
+
+
+def _of_two(
+    function: Callable[..., Doubles],
+) -> Callable[[pa.ChunkedArray, pa.ChunkedArray], pa.Array]:
+    def over_columns(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.Array:
+        with np.errstate(all="ignore"):
+            return pa.array(function(first.to_numpy(), second.to_numpy()))
+
+    return over_columns

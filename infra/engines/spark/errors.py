@@ -1,0 +1,71 @@
+"""Spark's errors, and which of ours stands for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+
+from stagecoach.infra.errors import QueryFailedError, TaskFailedError
+from stagecoach.infra.spark.guard.plan_guard import REFUSAL, refused
+from stagecoach.planner.errors import StagecoachError
+
+# An `Error` of Java, not one of Spark's own: no condition, no SQLSTATE.
+_STACK_OVERFLOW = "java.lang.StackOverflowError"
+
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+"""What Spark raises: pyspark leaves exceptions that it has no class for as py4j's."""
+
+# SQLSTATE classes of errors that lie in the query or its data: cardinality, data exceptions,
+# constraints, missing features, syntax or access rules, limits, what the query itself raises.
+_QUERY_STATES = frozenset({"0A", "21", "22", "23", "42", "54", "P0"})
+
+
+def explain_error(
+    error: PySparkException | Py4JJavaError, query: str, stage: str
+) -> StagecoachError:
+    """The error of ours that stands for one of Spark's, chosen by its condition and SQLSTATE."""
+    condition, state, text = _describe(error)
+    if REFUSAL in text:  # by a server of ours
+        return refused(text.partition(REFUSAL)[2].splitlines()[0])
+    if isinstance(error, AnalysisException) or state[:2] in _QUERY_STATES:
+        return QueryFailedError(query, condition, text)
+    if _STACK_OVERFLOW in str(error):
+        text = "the query is nested too deeply for Spark, whose stack overflowed; nest it less"
+        return QueryFailedError(query, "STACK_OVERFLOW", text)
+    return TaskFailedError(stage, None, f"Spark failed with {condition}: {_main_line(text)}")
+
+
+def _main_line(text: str) -> str:
+    """The line that says what is wrong: the first, or the last of a Python traceback below it."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    if not lines[0].endswith(":"):
+        return lines[0]
+    told = (line for line in reversed(lines[1:]) if not line.startswith(("SQLSTATE", "at ")))
+    return f"{lines[0]} {next(told, 'it says nothing more')}"
+
+
+def _describe(error: PySparkException | Py4JJavaError) -> tuple[str, str, str]:
+    """Spark's error condition, SQLSTATE and message (without the JVM's stack trace)."""
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause is not None:
+            # Not every Throwable of Java is one of Spark's.
+            if _has_condition(cause):
+                return cause.getCondition(), cause.getSqlState() or "", cause.getMessage()
+            cause = cause.getCause()
+        return "INTERNAL_ERROR", "", str(error.java_exception)
+    condition = error.getCondition() or type(error).__name__
+    text = str(error).split("\n\nJVM stacktrace:", 1)[0].strip()
+    return condition, error.getSqlState() or "", text
+
+
+def _has_condition(throwable: Any) -> bool:
+    jvm = throwable.getClass()
+    name = "org.apache.spark.SparkThrowable"
+    while jvm is not None:
+        if any(i.getName() == name for i in jvm.getInterfaces()):
+            return throwable.getCondition() is not None
+        jvm = jvm.getSuperclass()
+    return False

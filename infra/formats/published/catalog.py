@@ -1,0 +1,224 @@
+"""Base tables and published tables as one catalog, for the planner and for runs.
+
+The planner sees a published table as the query that makes it will leave it (`PlannedTable`),
+whether or not it has been published, so a project can be planned before anything has run. A run
+reads the newest version: its files by name, without a listing, and their footers from a cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from stagecoach.infra.formats.parquet.statistics import FooterCache
+from stagecoach.infra.formats.protocol import TableSource
+from stagecoach.infra.formats.published.expiry import canonical_uri
+from stagecoach.infra.formats.published.log import read_current
+from stagecoach.infra.formats.published.table_format import FORMAT, PublishedTable
+from stagecoach.infra.formats.published.version import TableVersion, column_difference
+from stagecoach.infra.formats.snapshot import TableState
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.planner.catalog import TableInfo, TableStats
+from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.types import Field
+
+_GUESSED_ROW_BYTES = 64
+
+
+class TableCatalog(Protocol):
+    """What planning and running need of a catalog: `FileCatalog`, `PublishedCatalog`."""
+
+    def table(self, name: str) -> TableInfo | None:
+        """The table of that name (case does not matter), or None; the same until `refresh`."""
+        ...
+
+    def table_names(self) -> Sequence[str]:
+        """All names."""
+        ...
+
+    def source(self, name: str) -> TableSource:
+        """Where the table is."""
+        ...
+
+    def state(self, name: str) -> TableState:
+        """The table as it is now."""
+        ...
+
+    def refresh(self) -> None:
+        """Forget what was read."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedTable:
+    """A table that a query of the project publishes.
+
+    Attributes:
+        name: Name of the table.
+        columns: Columns of the query's result, in its order; None for whatever is published.
+        partition_by: Those that become folders; to readers they stand last.
+        estimated_rows: Rows that the planner expects, where nothing is published; or None.
+    """
+
+    name: str
+    columns: tuple[Field, ...] | None = None
+    partition_by: tuple[str, ...] = ()
+    estimated_rows: int | None = None
+
+    @property
+    def table_columns(self) -> tuple[Field, ...] | None:
+        """The columns as readers of the table see them."""
+        if self.columns is None:
+            return None
+        folders = {name.lower(): name for name in self.partition_by}
+        by_name = {column.name.lower(): column for column in self.columns}
+        inner = [column for column in self.columns if column.name.lower() not in folders]
+        return (*inner, *(by_name[name] for name in folders))
+
+
+class PublishedCatalog:
+    """Base tables and published tables; implements `TableCatalog`.
+
+    Safe to use from several threads. What `table` returns stays the same until `refresh`, so one
+    planning sees one state; `state` always looks at the newest version.
+
+    Args:
+        base: The base tables.
+        store: The storage root, where published tables are.
+        planned: The tables that queries publish.
+        cache: Footers that are known already.
+        use_statistics: Whether `table` looks at what is published for its statistics. Without it
+            planning touches no data of these tables.
+
+    Raises:
+        CatalogError: Two tables have the same name.
+    """
+
+    def __init__(
+        self,
+        base: TableCatalog,
+        store: ObjectStore,
+        planned: Sequence[PlannedTable],
+        *,
+        cache: FooterCache | None = None,
+        use_statistics: bool = True,
+    ) -> None:
+        self._base = base
+        self._store = store
+        self._planned = {table.name.lower(): table for table in planned}
+        self._cache = cache if cache is not None else FooterCache()
+        self._use_statistics = use_statistics
+        self._tables: dict[str, TableInfo] = {}
+        self._lock = threading.Lock()
+        _check_names(base.table_names(), [table.name for table in planned])
+
+    def __repr__(self) -> str:
+        return f"PublishedCatalog({self._base!r}, {len(self._planned)} published tables)"
+
+    def table(self, name: str) -> TableInfo | None:
+        """Return the table of that name (case does not matter), or None.
+
+        Raises:
+            CatalogError: The table is known but its files cannot be used.
+            StorageError: The storage refused.
+        """
+        planned = self._published(name)
+        if planned is None:
+            return self._base.table(name)
+        with self._lock:
+            if name.lower() not in self._tables:
+                self._tables[name.lower()] = self._plan(planned)
+            return self._tables[name.lower()]
+
+    def table_names(self) -> Sequence[str]:
+        """Return all names, the base tables first."""
+        return [*self._base.table_names(), *(table.name for table in self._planned.values())]
+
+    def source(self, name: str) -> TableSource:
+        """Return where the table is.
+
+        Raises:
+            CatalogError: There is no such table.
+        """
+        planned = self._published(name)
+        if planned is None:
+            return self._base.source(name)
+        prefix = layout.table_prefix(planned.name)
+        return TableSource(
+            name=planned.name, location=canonical_uri(self._store, prefix), format=FORMAT.name
+        )
+
+    def state(self, name: str) -> TableState:
+        """Return the table and its files, sorted by URI, as they are now.
+
+        Raises:
+            CatalogError: There is no such table, it has no data yet, its columns are not those
+                that are planned, or its files cannot be used.
+            TableVersionError: Its newest version is damaged.
+            StorageError: The storage refused.
+        """
+        planned = self._published(name)
+        if planned is None:
+            return self._base.state(name)
+        version = read_current(self._store, planned.name)
+        if version is None or not version.has_data:
+            raise CatalogError(f"table '{planned.name}' has no data yet; materialize it first")
+        if (difference := _difference(planned, version)) is not None:
+            raise CatalogError(
+                f"table '{planned.name}': {difference} (version {version.number} there, the query "
+                f"that makes it here); materialize '{planned.name}' first, as it is defined now"
+            )
+        return self._opened(planned).state_of(version)
+
+    def refresh(self) -> None:
+        """Forget what was read of the tables' files."""
+        with self._lock:
+            self._tables.clear()
+        self._base.refresh()
+
+    def _published(self, name: str) -> PlannedTable | None:
+        """The published table of that name; None for one of the base tables, or none at all."""
+        return self._planned.get(name.lower())
+
+    def _plan(self, planned: PlannedTable) -> TableInfo:
+        """What the planner is told: the planned columns, with what statistics there are."""
+        columns = planned.table_columns
+        if columns is None or self._use_statistics:
+            version = read_current(self._store, planned.name)
+            if version is not None and version.has_data and _difference(planned, version) is None:
+                return self._opened(planned).state_of(version).info
+        if columns is None:
+            raise CatalogError(
+                f"table '{planned.name}' has no data yet, so its columns are not known; "
+                "materialize it first"
+            )
+        rows = planned.estimated_rows
+        stats = None if rows is None else TableStats(rows, rows * _GUESSED_ROW_BYTES)
+        return TableInfo(name=planned.name, columns=columns, stats=stats, format=FORMAT.name)
+
+    def _opened(self, planned: PlannedTable) -> PublishedTable:
+        return PublishedTable(self._store, planned.name, self._cache)
+
+
+def _difference(planned: PlannedTable, version: TableVersion) -> str | None:
+    columns = planned.table_columns
+    return None if columns is None else column_difference(version.columns, columns)
+
+
+def _check_names(base: Sequence[str], planned: Sequence[str]) -> None:
+    known = {name.lower(): name for name in base}
+    seen: dict[str, str] = {}
+    for name in planned:
+        if name.lower() in known:
+            raise CatalogError(
+                f"table '{known[name.lower()]}' of the catalog has the name of a table that a "
+                "query publishes; rename one (output.table)"
+            )
+        other = seen.setdefault(name.lower(), name)
+        if other is not name:
+            raise CatalogError(
+                f"two queries publish table '{name}'; rename one of them (output.table)"
+            )

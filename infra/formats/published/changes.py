@@ -1,0 +1,129 @@
+"""Computes the next version of a published table from the newest one and new files.
+
+Pure: a loser of a race applies its change again, to the winner's version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from stagecoach.infra.formats.published.version import (
+    PublishError,
+    PublishMode,
+    TableFile,
+    TablePart,
+    TableVersion,
+    column_difference,
+)
+from stagecoach.planner.types import Field
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableChange:
+    """One publication, ready to be committed.
+
+    Attributes:
+        table: Name of the table.
+        mode: What becomes of the files that are there; `clear` leaves nothing, not even columns.
+        token: Identity of the commit.
+        committed_at: ISO 8601 in UTC.
+        fingerprint: Which output of a head stage the files hold.
+        rows: Rows by partition key; the one key is None without Dagster partitions.
+        columns: Columns of the table, partition columns last.
+        partition_by: Names of the partition columns.
+        files: New files.
+        keep_versions: How many of the newest versions gc leaves alone.
+        run_id: The run.
+    """
+
+    table: str
+    mode: PublishMode | Literal["clear"]
+    token: str
+    committed_at: str
+    fingerprint: str = ""
+    rows: Mapping[str | None, int]
+    columns: tuple[Field, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    files: tuple[TableFile, ...] = ()
+    keep_versions: int = 5
+    run_id: str = ""
+
+
+def is_published(base: TableVersion | None, change: TableChange) -> bool:
+    """Whether the table is already what the change would make of it."""
+    if base is None:
+        return False
+    if change.mode == "clear":
+        return not base.has_data
+    if not base.has_data or base.columns != change.columns:
+        return False
+    if base.partition_by != change.partition_by:
+        return False
+    if not all(base.has_part(key, change.fingerprint) for key in change.rows):
+        return False
+    match change.mode:
+        case "append":
+            return True
+        case "replace":
+            return len(base.parts) == len(change.rows)
+    parts = [p for p in base.parts if p.partition_key in change.rows]
+    return len(parts) == len(change.rows)
+
+
+def apply_change(base: TableVersion | None, change: TableChange) -> TableVersion:
+    """The version that follows `base`.
+
+    Raises:
+        PublishError: What stays of the table has other columns or partition columns.
+    """
+    number = 1 if base is None else base.number + 1
+    files: tuple[TableFile, ...] = ()
+    parts: tuple[TablePart, ...] = ()
+    if base is not None and change.mode in ("append", "replace_partition"):
+        is_append = change.mode == "append"
+        files = tuple(f for f in base.files if is_append or f.partition_key not in change.rows)
+        parts = tuple(p for p in base.parts if is_append or p.partition_key not in change.rows)
+        if parts:
+            _check_fits(base, parts, change)
+    added = tuple(
+        TablePart(
+            partition_key=key,
+            fingerprint=change.fingerprint,
+            version=number,
+            num_rows=rows,
+            run_id=change.run_id,
+        )
+        for key, rows in change.rows.items()
+    )
+    return TableVersion(
+        table=change.table,
+        number=number,
+        token=change.token,
+        committed_at=change.committed_at,
+        mode=change.mode,
+        columns=change.columns,
+        partition_by=change.partition_by,
+        parts=parts + added,
+        files=files + tuple(replace(file, version=number) for file in change.files),
+        keep_versions=change.keep_versions,
+        run_id=change.run_id,
+    )
+
+
+def _check_fits(base: TableVersion, parts: tuple[TablePart, ...], change: TableChange) -> None:
+    problem = column_difference(base.columns, change.columns)
+    if problem is None and base.partition_by != change.partition_by:
+        there, here = (", ".join(v.partition_by) or "none" for v in (base, change))
+        problem = f"its partition folders are {there} there and {here} here"
+    if problem is None and change.mode == "replace_partition":
+        if all(part.partition_key is not None for part in parts):
+            return
+        problem = "it was published without partition keys, so its rows cannot be told apart"
+    if problem is not None:
+        raise PublishError(
+            f"table '{base.table}': rows kept from version {base.number} do not match the result: "
+            f"{problem}; clear it with `stagecoach tables clear {base.table}` "
+            "and publish all of it again (or use mode replace)"
+        )

@@ -1,0 +1,109 @@
+"""The versions of a published table: which is the newest, and how one more is committed.
+
+How a commit is made, and what a race or a crash can do, is told in `version_log`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+
+from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
+from stagecoach.infra.formats.published.version import TableVersion
+from stagecoach.infra.formats.version_log import MAX_COMMIT_TRIES as MAX_COMMIT_TRIES
+from stagecoach.infra.formats.version_log import VersionLog
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectStore
+
+
+@dataclass(frozen=True)
+class Committed:
+    """How a commit ended.
+
+    Args:
+        version: The version that holds the change.
+        reused: Whether it was there already, so that nothing was written.
+    """
+
+    version: TableVersion
+    reused: bool = False
+
+
+def table_log(store: ObjectStore, table: str) -> VersionLog[TableVersion]:
+    """Return the log of a published table."""
+    return VersionLog(
+        store,
+        table,
+        layout.table_prefix(table),
+        lambda text, uri: TableVersion.from_json(text, uri=uri),
+    )
+
+
+def read_current(store: ObjectStore, table: str) -> TableVersion | None:
+    """Return the newest version of a table, or None where nothing was ever published.
+
+    Raises:
+        TableVersionError: The newest version is damaged.
+        StorageError: The store failed.
+    """
+    return table_log(store, table).current()
+
+
+def read_version(store: ObjectStore, table: str, number: int) -> TableVersion:
+    """Return one version of a table.
+
+    Raises:
+        StorageError: There is no such version (any more), or the store failed.
+        TableVersionError: It is damaged.
+    """
+    return table_log(store, table).version(number)
+
+
+def version_numbers(store: ObjectStore, table: str) -> list[int]:
+    """Return the numbers of the versions that are kept, ascending. Lists the store."""
+    return table_log(store, table).numbers()
+
+
+def commit(store: ObjectStore, change: TableChange) -> Committed:
+    """Make a change visible, whole and after all that was committed before it.
+
+    Raises:
+        PublishError: The change does not fit the table.
+        TableVersionError: The newest version is damaged.
+        StorageError: The store failed, or others were first `MAX_COMMIT_TRIES` times.
+    """
+
+    def step(base: TableVersion | None) -> TableVersion | None:
+        return None if is_published(base, change) else apply_change(base, change)
+
+    return Committed(*table_log(store, change.table).commit(change.token, step))
+
+
+def clear_table(store: ObjectStore, table: str, *, run_id: str = "") -> TableVersion:
+    """Commit a version without rows and columns, so that a table can begin anew.
+
+    Older versions stay until gc removes them. Readers are told that the table has no data yet.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    change = TableChange(
+        table=table,
+        mode="clear",
+        token=new_token(),
+        committed_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        rows={},
+        run_id=run_id,
+    )
+    return commit(store, change).version
+
+
+def new_token() -> str:
+    """Return the identity of a commit: no two are the same, and they sort by time."""
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(6)}"
+
+
+def repair_hint(store: ObjectStore, version: TableVersion) -> None:
+    """Let `current.json` name a version unless it names a later one; a failure is only logged."""
+    table_log(store, version.table).repair_hint(version)

@@ -1,0 +1,75 @@
+"""What a session reads: the tables of a catalog and those published in the storage root.
+
+    SELECT … FROM daily       a table of the catalog file, else the newest version of the published
+                              table `daily` in the storage root
+
+Nobody tells a session which queries a project has: the storage root is listed, once, when a name is
+asked for that the catalog file does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stagecoach.infra.errors import StorageError
+from stagecoach.infra.formats.parquet.statistics import FooterCache
+from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog, TableCatalog
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectStore
+
+
+class StoredCatalog(PublishedCatalog):
+    """Base tables, and all tables published in a storage root.
+
+    A base table hides a published one of its name.
+
+    Args:
+        base: The base tables.
+        store: The storage root.
+    """
+
+    def __init__(self, base: TableCatalog, store: ObjectStore) -> None:
+        super().__init__(base, store, ())
+        self._listed: Mapping[str, PlannedTable] | None = None
+
+    def __repr__(self) -> str:
+        return f"StoredCatalog({self._base!r}, {self._store!r})"
+
+    def table_names(self) -> Sequence[str]:
+        """Return all names, the base tables first; these alone where the storage has no answer."""
+        try:
+            return [*self._base.table_names(), *self.published_names()]
+        except StorageError:
+            return self._base.table_names()
+
+    def published_names(self) -> Sequence[str]:
+        """Return the names of the published tables that no base table hides.
+
+        Raises:
+            StorageError: The storage refused.
+        """
+        return [table.name for table in self._all().values()]
+
+    def refresh(self) -> None:
+        """Forget what was read and listed."""
+        with self._lock:
+            self._listed = None
+            self._cache = FooterCache()
+        super().refresh()
+
+    def _published(self, name: str) -> PlannedTable | None:
+        return None if name.lower() in self._base_names() else self._all().get(name.lower())
+
+    def _all(self) -> Mapping[str, PlannedTable]:
+        with self._lock:
+            if self._listed is None:
+                hidden = self._base_names()
+                self._listed = {
+                    name.lower(): PlannedTable(name=name)
+                    for name in self._store.folders(layout.RESULTS_ROOT)
+                    if name.lower() not in hidden
+                }
+            return self._listed
+
+    def _base_names(self) -> frozenset[str]:
+        return frozenset(name.lower() for name in self._base.table_names())

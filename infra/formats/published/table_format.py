@@ -1,0 +1,155 @@
+"""Published tables as a table format: numbered versions of immutable Parquet files.
+
+They are read as any Parquet files are. What differs is that a version names the files, so nothing
+is listed, and that each file's checksums and the run that wrote it are known.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+
+from stagecoach.infra.formats.parquet.statistics import FooterCache, read_footers, table_info
+from stagecoach.infra.formats.parquet.table_format import (
+    ParquetFormat,
+    footer_cache,
+    footers_snapshot,
+)
+from stagecoach.infra.formats.protocol import Access, Table, TableSource, TableWriter
+from stagecoach.infra.formats.published.expiry import canonical_uri
+from stagecoach.infra.formats.published.log import read_current, read_version
+from stagecoach.infra.formats.published.version import TableVersion
+from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
+from stagecoach.infra.integrity.adoption import warn_without_checksums
+from stagecoach.infra.integrity.errors import DamagedFileError
+from stagecoach.infra.reading.footers import FileFooter
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
+from stagecoach.infra.storage.table_files import FileEntry
+from stagecoach.planner.errors import CatalogError, StagecoachError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PublishedTable(Table):
+    """A table that a query publishes.
+
+    Args:
+        store: The storage root.
+        name: Name of the table.
+        cache: Footers that are known already.
+    """
+
+    store: ObjectStore
+    name: str
+    cache: FooterCache = field(default_factory=FooterCache)
+
+    def state(self, version: int | None = None) -> TableState:
+        """Read the newest version, or an older one that is kept."""
+        if version is not None:
+            return self.state_of(read_version(self.store, self.name, version))
+        return self.state_of(self._current())
+
+    def writer(self, token: str) -> TableWriter:
+        """Return a writer that appends anything with Arrow's C stream, such as a table."""
+        from stagecoach.infra.formats.published.writer import PublishedAppend  # numpy with it
+
+        return PublishedAppend(self.store, self.name, token)
+
+    def entries(self) -> tuple[FileEntry, ...]:
+        """Return the files of the newest version."""
+        return self._entries(self._current())
+
+    def state_of(self, version: TableVersion) -> TableState:
+        """Return what a version tells.
+
+        Raises:
+            CatalogError: A file is not the one that the version names, or cannot be used.
+        """
+        footers = self._footers(version)
+        partitions = version.columns[len(version.columns) - len(version.partition_by) :]
+        info = replace(table_info(self.name, footers, partitions), format=FORMAT.name)
+        return TableState(info, footers_snapshot(info, footers, version.number))
+
+    def _current(self) -> TableVersion:
+        version = read_current(self.store, self.name)
+        if version is None or not version.has_data:
+            raise CatalogError(f"table '{self.name}' has no data yet; materialize it first")
+        return version
+
+    def _entries(self, version: TableVersion) -> tuple[FileEntry, ...]:
+        # Published files are never written twice, so their name is identity enough: a copy of the
+        # storage root, with other times, is as good.
+        return tuple(
+            FileEntry(
+                uri=canonical_uri(self.store, key),
+                num_bytes=file.num_bytes,
+                version="",
+                folders=file.folders,
+            )
+            for file, key in zip(version.files, version.file_keys(), strict=True)
+        )
+
+    def _footers(self, version: TableVersion) -> tuple[FileFooter, ...]:
+        prefix = canonical_uri(self.store, layout.table_prefix(version.table))
+        warn_without_checksums(version.table, prefix, (file.checksums for file in version.files))
+        options = StorageOptions.from_dict(self.store.to_dict().get("options", {}))
+        footers = read_footers(self._entries(version), options, self.cache, immutable=True)
+        found: list[FileFooter] = []
+        for file, footer in zip(version.files, footers, strict=True):
+            if footer.checksum != file.footer_checksum:
+                raise CatalogError(
+                    f"table '{version.table}': {footer.entry.uri} is not the file that version "
+                    f"{version.number} names; restore it, or publish the table again"
+                )
+            found.append(replace(footer, column_checksums=file.checksums))
+        return tuple(sorted(found, key=lambda footer: footer.entry.uri))
+
+
+class PublishedFormat(ParquetFormat):
+    """Parquet files of a version that a run published."""
+
+    name = "published"
+
+    def open(self, source: TableSource, access: Access) -> Table:
+        """Return the table; its location is the storage root."""
+        from stagecoach.infra.storage.stores import open_store
+
+        store = open_store(source.location, access.options)
+        return PublishedTable(store, source.name, footer_cache(access))
+
+    def locate_damage(
+        self, error: DamagedFileError, table: TableSnapshot, uri: str, store: ObjectStore
+    ) -> DamagedFileError:
+        """Return the error with the version, and the run that wrote the file."""
+        run_id = _run_of(table, uri, store)
+        made = f"run {run_id} wrote it: " if run_id else ""
+        return error.located(
+            f"table '{table.table}', version {table.version}",
+            f"{made}restore the file from a copy, or clear the table "
+            f"(stagecoach tables clear {table.table}) and publish all of it again",
+        )
+
+
+FORMAT = PublishedFormat()
+
+
+def _run_of(table: TableSnapshot, uri: str, store: ObjectStore) -> str:
+    """The run that published a file; empty if that is not known any more."""
+    if table.version is None:
+        return ""
+    try:
+        version = read_version(store, table.table, table.version)
+    except StagecoachError as error:
+        log.debug("the version of table %s cannot be read: %s", table.table, error)
+        return ""
+    for file in version.files:
+        if uri.endswith(f"/{file.path}"):
+            parts = (
+                part.run_id
+                for part in version.parts
+                if (part.partition_key, part.fingerprint) == (file.partition_key, file.fingerprint)
+            )
+            return next(parts, "")
+    return ""

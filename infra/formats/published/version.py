@@ -1,0 +1,222 @@
+"""A version of a published table: which files are live, as JSON with a checksum.
+
+    results/<table>/versions/000000000007.json
+
+A version is written once and never changed. It lists all live files, so a reader that has read one
+sees that state of the table and no other, whatever is published meanwhile.
+
+Worker code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from stagecoach.infra.formats.version_json import TableVersionError as TableVersionError
+from stagecoach.infra.formats.version_json import (
+    check_fields,
+    columns_from_json,
+    columns_to_json,
+    seal,
+    unsealed,
+)
+from stagecoach.infra.storage import layout
+from stagecoach.planner.errors import StagecoachError
+from stagecoach.planner.types import Field
+
+FORMAT_VERSION = 2
+_READABLE = (1, 2)  # files of format 1 have no checksums of column chunks
+
+PublishMode = Literal["replace", "append", "replace_partition"]
+
+
+class PublishError(StagecoachError):
+    """A result cannot be published as it is asked for: a mistake in the query or its output."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFile:
+    """A live Parquet file of a published table.
+
+    Attributes:
+        path: Path below the table's folder.
+        num_rows: Rows of the file.
+        num_bytes: Size in bytes.
+        row_groups: Rows of each row group; they add up to `num_rows`.
+        footer_checksum: SHA-256 of the Parquet footer, 32 hex digits.
+        partition_key: Dagster's partition that the rows belong to, or None.
+        fingerprint: Which output of a head stage it was written from.
+        version: Number of the version that it came with.
+        partition: Values of the partition columns (`partition_by`) as text, None for NULL.
+        checksums: Those of its column chunks, packed (`infra.integrity.checksums`); empty for a
+            file that an older Stagecoach wrote.
+    """
+
+    path: str
+    num_rows: int
+    num_bytes: int
+    row_groups: tuple[int, ...]
+    footer_checksum: str
+    partition_key: str | None = None
+    fingerprint: str = ""
+    version: int = 0
+    partition: tuple[str | None, ...] = ()
+    checksums: str = ""
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Names of the partition folders that it lies in."""
+        return tuple(self.path.split("/")[1:-1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablePart:
+    """What one publication left in the table for one partition key; it may be no rows.
+
+    Attributes:
+        partition_key: Dagster's partition, or None.
+        fingerprint: Which output of a head stage.
+        version: Number of the version that it came with.
+        num_rows: Rows.
+        run_id: The run that published it.
+    """
+
+    partition_key: str | None
+    fingerprint: str
+    version: int
+    num_rows: int
+    run_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableVersion:
+    """The state of a published table after one commit.
+
+    Attributes:
+        table: Name of the table.
+        number: 1 for the first commit; without gaps.
+        token: Identity of the commit: no two have the same.
+        committed_at: When it was made, ISO 8601 in UTC.
+        mode: How it changed the table; `clear` for one that emptied it, `adopt` for one that only
+            has checksums of files that had none.
+        columns: Columns: those of the files, then the partition columns; none after `clear`.
+        partition_by: Names of the partition columns, outermost folder first.
+        parts: What is published, by partition key and fingerprint.
+        files: Live files, in the order of their rows where one publication wrote them.
+        keep_versions: How many of the newest versions gc leaves alone.
+        run_id: The run that made the commit.
+    """
+
+    table: str
+    number: int
+    token: str
+    committed_at: str
+    mode: PublishMode | Literal["clear", "adopt"]
+    columns: tuple[Field, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    parts: tuple[TablePart, ...] = ()
+    files: tuple[TableFile, ...] = ()
+    keep_versions: int = 5
+    run_id: str = ""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all files."""
+        return sum(file.num_rows for file in self.files)
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of all files in bytes."""
+        return sum(file.num_bytes for file in self.files)
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        """Dagster's partitions that have been published, sorted; those without rows too."""
+        return tuple(sorted({p.partition_key for p in self.parts if p.partition_key is not None}))
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there is something to read, if only an empty file with a schema."""
+        return bool(self.files)
+
+    def has_part(self, partition_key: str | None, fingerprint: str) -> bool:
+        """Whether that output is published for that partition key."""
+        return any(
+            p.partition_key == partition_key and p.fingerprint == fingerprint for p in self.parts
+        )
+
+    def file_keys(self) -> list[str]:
+        """Return the storage keys of the live files."""
+        return [layout.table_file(self.table, file.path) for file in self.files]
+
+    def to_json(self) -> bytes:
+        """Return the version's text: keys sorted, its own CRC-32C among them."""
+        values: dict[str, Any] = {
+            "format_version": FORMAT_VERSION,
+            "table": self.table,
+            "number": self.number,
+            "token": self.token,
+            "committed_at": self.committed_at,
+            "mode": self.mode,
+            "columns": columns_to_json(self.columns),
+            "partition_by": self.partition_by,
+            "parts": [vars(part) for part in self.parts],
+            "files": [vars(file) for file in self.files],
+            "keep_versions": self.keep_versions,
+            "run_id": self.run_id,
+        }
+        return seal(values)
+
+    @classmethod
+    def from_json(cls, text: bytes, *, uri: str) -> TableVersion:
+        """Return the version whose text this is.
+
+        Args:
+            text: What `to_json` returned.
+            uri: Where it was found, for messages.
+
+        Raises:
+            TableVersionError: It is damaged, has unknown fields or is of another format.
+        """
+        return unsealed(text, _from_values, uri=uri, format_versions=_READABLE)
+
+
+def _from_values(values: dict[str, Any]) -> TableVersion:
+    check_fields(TableVersion, values)
+    parts = []
+    for part in values["parts"]:
+        check_fields(TablePart, part)
+        parts.append(TablePart(**part))
+    files = []
+    for file in values["files"]:
+        file.setdefault("checksums", "")
+        check_fields(TableFile, file)
+        lists = {name: tuple(file[name]) for name in ("row_groups", "partition")}
+        files.append(TableFile(**{**file, **lists}))
+    rest = {
+        "columns": columns_from_json(values["columns"]),
+        "partition_by": tuple(values["partition_by"]),
+        "parts": tuple(parts),
+        "files": tuple(files),
+    }
+    return TableVersion(**{**values, **rest})
+
+
+def file_columns(columns: tuple[Field, ...], partition_by: tuple[str, ...]) -> tuple[Field, ...]:
+    """The columns that stand in the files."""
+    folders = set(partition_by)
+    return tuple(column for column in columns if column.name not in folders)
+
+
+def column_difference(left: Sequence[Field], right: Sequence[Field]) -> str | None:
+    """The first difference between two lists of columns in words (`left` first), or None."""
+    ours, theirs = ({f.name: f.dtype for f in side} for side in (left, right))
+    for name in [*ours, *theirs]:
+        if ours.get(name) != theirs.get(name):
+            one, other = ours.get(name, "missing"), theirs.get(name, "missing")
+            return f"column {name!r} is {one} there and {other} here"
+    if [f.name for f in left] != [f.name for f in right]:
+        return "the columns are in another order"
+    return None

@@ -1,0 +1,244 @@
+"""Writes published tables: stages Parquet files, then publishes or discards them.
+
+Files come in two ways. `stage` writes rows in this process. Tasks elsewhere write files by the
+writer's `plan`, and `add_files` takes what they report. Neither is visible before `publish` commits
+a version that names the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
+from stagecoach.infra.formats.published.file_plan import FilePlan
+from stagecoach.infra.formats.published.log import new_token, read_current, table_log
+from stagecoach.infra.formats.published.target import (
+    PublishTarget,
+    checked_columns,
+    table_columns,
+    target_row_keys,
+)
+from stagecoach.infra.formats.published.version import (
+    PublishError,
+    TableFile,
+    TableVersion,
+    column_difference,
+)
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.planner.types import Field, from_arrow
+
+log = logging.getLogger(__name__)
+
+
+class PublishedWriter:
+    """One commit of a published table; implements `TableWriter`.
+
+    Args:
+        store: The storage root.
+        target: The table, and what becomes of the rows that are there.
+        columns: The result's columns.
+        fingerprint: Identity of the rows: they are published once only.
+        token: Identity of the commit, if it may have been published before; a new one by default.
+        run_id: The run.
+
+    Raises:
+        PublishError: The columns do not fit the target.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        target: PublishTarget,
+        columns: Sequence[Field],
+        *,
+        fingerprint: str,
+        token: str | None = None,
+        run_id: str = "",
+    ) -> None:
+        fitting = checked_columns(columns, target)
+        self._store = store
+        self._log = table_log(store, target.table)
+        self._may_be_there = token is not None
+        self._stages = 0
+        self._version: TableVersion | None = None
+        self.reused = False
+        self.plan = FilePlan(
+            table=target.table,
+            token=new_token(),  # another writer of the same commit has files of its own
+            columns=fitting,
+            partition_by=target.partition_by,
+            partition_key=target.partition_keys[0] if target.partition_keys else None,
+            row_keys=target_row_keys(fitting, target),
+            target_bytes=target.target_file_bytes,
+        )
+        self.change = TableChange(
+            table=target.table,
+            mode=target.mode,
+            token=self.plan.token if token is None else token,
+            committed_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            fingerprint=fingerprint,
+            rows=dict.fromkeys(target.partition_keys or (None,), 0),
+            columns=table_columns(fitting, target.partition_by),
+            partition_by=target.partition_by,
+            keep_versions=target.keep_versions,
+            run_id=run_id,
+        )
+
+    @property
+    def version(self) -> TableVersion:
+        """The version that holds the rows, once they are published."""
+        if self._version is None:
+            raise PublishError(f"the rows for table '{self.change.table}' are not published yet")
+        return self._version
+
+    def find_published(self) -> TableVersion | None:
+        """Return the newest version if the table is already what the commit would make of it.
+
+        Raises:
+            PublishError: The table does not take such rows; nothing need be written.
+            StorageError: The store failed.
+        """
+        current = read_current(self._store, self.change.table)
+        if is_published(current, self.change):
+            return current
+        apply_change(current, self.change)
+        return None
+
+    def stage(self, rows: Any) -> int:
+        """Write rows and return how many there were.
+
+        Args:
+            rows: Anything with Arrow's C stream, such as a table or a reader of record batches.
+
+        Raises:
+            PublishError: They have other columns, or a row belongs to no partition.
+            StorageError: The store failed.
+        """
+        reader = pa.RecordBatchReader.from_stream(rows)
+        if problem := column_difference(self.plan.columns, _fields(reader.schema)):
+            raise PublishError(f"table '{self.change.table}' does not take these rows: {problem}")
+        files = self.plan.write(
+            self._store, reader, task_index=self._stages, writes_empty=not self.change.files
+        )
+        self._stages += 1
+        self.add_files(files)
+        return sum(file.num_rows for file in files)
+
+    def add_files(self, files: Sequence[TableFile]) -> None:
+        """Take files that were written by `plan`."""
+        rows: Counter[str | None] = Counter(dict(self.change.rows))
+        for file in files:
+            rows[file.partition_key] += file.num_rows
+        marked = tuple(replace(file, fingerprint=self.change.fingerprint) for file in files)
+        self.change = replace(self.change, files=self.change.files + marked, rows=dict(rows))
+
+    def publish(self) -> int:
+        """Commit the files and return the number of the version that holds the rows.
+
+        Raises:
+            PublishError: Nothing is staged, or the table does not take it; then it is discarded.
+            StorageError: The store failed; may be called again.
+        """
+        if self._version is not None:
+            return self._version.number
+        if not self.change.files:
+            raise PublishError(
+                f"nothing is staged for table '{self.change.table}'; stage rows first"
+            )
+        holder: TableVersion | None = None
+
+        def step(base: TableVersion | None) -> TableVersion | None:
+            nonlocal holder
+            holder = self._committed() or (base if is_published(base, self.change) else None)
+            return apply_change(base, self.change) if holder is None else None
+
+        try:
+            committed, self.reused = self._log.commit(self.change.token, step)
+        except PublishError:
+            self.discard()
+            raise
+        finally:
+            self._may_be_there = True
+        version = self._version = committed if holder is None else holder
+        if not {file.path for file in self.change.files} <= {file.path for file in version.files}:
+            log.info("table %s: another writer has published the same rows", version.table)
+            self.reused = True
+            self.discard()
+        return version.number
+
+    def discard(self) -> None:
+        """Remove the files; gc would find them too."""
+        change = self.change
+        self._store.delete([layout.table_file(change.table, file.path) for file in change.files])
+        self.change = replace(change, files=(), rows=dict.fromkeys(change.rows, 0))
+
+    def _committed(self) -> TableVersion | None:
+        """The version that has the token of this commit, if it is kept."""
+        if not self._may_be_there:
+            return None
+        return next((v for v in self._log.kept() if v.token == self.change.token), None)
+
+
+class PublishedAppend:
+    """Rows appended to a table by themselves, not as the result of a query.
+
+    The first rows decide the columns of a table that has no data.
+
+    Args:
+        store: The storage root.
+        table: Name of the table.
+        token: Identity of the commit.
+    """
+
+    def __init__(self, store: ObjectStore, table: str, token: str) -> None:
+        self._store = store
+        self._table = table
+        self._token = token
+        self._writer: PublishedWriter | None = None
+
+    def stage(self, rows: Any) -> int:
+        """Write rows and return how many there were; see `PublishedWriter.stage`."""
+        reader = pa.RecordBatchReader.from_stream(rows)
+        if self._writer is None:
+            self._writer = self._begin(_fields(reader.schema))
+        return self._writer.stage(reader)
+
+    def publish(self) -> int:
+        """Commit the rows and return the number of the version that holds them."""
+        if self._writer is None:
+            raise PublishError(f"table '{self._table}': stage rows before publishing them")
+        return self._writer.publish()
+
+    def discard(self) -> None:
+        """Remove what was staged."""
+        if self._writer is not None:
+            self._writer.discard()
+
+    def _begin(self, columns: Sequence[Field]) -> PublishedWriter:
+        target = PublishTarget(table=self._table, mode="append")
+        current = read_current(self._store, self._table)
+        if current is not None and current.has_data:
+            kept = current.keep_versions
+            target = replace(target, partition_by=current.partition_by, keep_versions=kept)
+        writer = PublishedWriter(
+            self._store,
+            target,
+            columns,
+            fingerprint=hashlib.sha256(self._token.encode()).hexdigest(),
+            token=self._token,
+        )
+        writer.find_published()  # refuses what does not fit before anything is written
+        return writer
+
+
+def _fields(schema: pa.Schema) -> tuple[Field, ...]:
+    return tuple(Field(column.name, from_arrow(column.type)) for column in schema)

@@ -1,0 +1,318 @@
+"""The table snapshot of a run: which files its stages read, decided once.
+
+`runs/<run>/snapshot.json` is written by whichever process comes first and read by all others, so
+all stages of a run, and a re-execution of it, read the same data. What only a table's format can
+make sense of is the snapshot's `detail`, which the format turns into JSON and back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, cast
+
+from stagecoach.infra.formats import names
+from stagecoach.infra.reading.deletes import UnitDeletes
+from stagecoach.infra.reading.file_bounds import StoredBounds
+from stagecoach.infra.storage import checked_json, layout
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.infra.storage.rereads import reread
+from stagecoach.planner.catalog import TableInfo
+from stagecoach.planner.errors import CatalogError, GraphFormatError
+from stagecoach.planner.plan.encoding import encode
+from stagecoach.planner.plan.serde import decode
+from stagecoach.planner.types import Field
+
+SNAPSHOT_VERSION = 4
+READABLE_VERSIONS = (2, 3, 4)
+"""Version 2 has no bounds of columns: no file is left out by them. Versions 2 and 3 have no
+checksum of their own, and none of column chunks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileIdentity:
+    """One file of a table at the time of the snapshot.
+
+    Attributes:
+        uri: Canonical absolute URI: a plain absolute path, or `s3://bucket/key`.
+        num_bytes: Size in bytes.
+        version: Which version of the file it is (see `infra.storage.file_identity`); empty for
+            files of published tables and chunks, which are never written twice.
+        num_rows: Rows of the file.
+        row_groups: Rows of each row group; they add up to `num_rows`.
+        footer_checksum: SHA-256 of the Parquet footer, 32 hex digits.
+        partition: Values of the table's partition columns as its folders spell them, None for NULL.
+        bounds: What the footer says of each stored column, in file order; none where unknown.
+        checksums: Those of its column chunks, packed (`infra.integrity.checksums`); empty for a
+            user's own file.
+        deletes: Which of its rows are deleted; None for none.
+    """
+
+    uri: str
+    num_bytes: int
+    version: str
+    num_rows: int
+    row_groups: tuple[int, ...]
+    footer_checksum: str
+    partition: tuple[str | None, ...] = ()
+    bounds: tuple[StoredBounds, ...] = ()
+    checksums: str = ""
+    deletes: UnitDeletes | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSnapshot:
+    """The files of a table at the time of the snapshot.
+
+    Attributes:
+        table: Name as the catalog spells it.
+        columns: Columns in file order, then partition columns.
+        files: Files in an order of the format's; a format may have tables without files.
+        native_reason: Why DuckDB must not read the files, or None where it may.
+        version: Number of the version, for a table that a query publishes; None for any other.
+        format: Name of the table's format.
+        detail: What only that format knows of the table, such as a key.
+        field_ids: The id of each column, which it keeps when it is renamed; empty for a format
+            whose columns go by name.
+    """
+
+    table: str
+    columns: tuple[Field, ...]
+    files: tuple[FileIdentity, ...]
+    native_reason: str | None = None
+    version: int | None = None
+    format: str = "parquet"
+    detail: Any = None
+    field_ids: tuple[int, ...] = ()
+
+    def field_id(self, name: str) -> int | None:
+        """Return the id of a column, or None if it has none."""
+        pairs = zip(self.columns, self.field_ids, strict=False)  # one may be empty
+        return next((number for column, number in pairs if column.name == name), None)
+
+    @property
+    def partition_columns(self) -> tuple[Field, ...]:
+        """Columns that come from the names of folders."""
+        if not self.files:
+            return ()
+        return self.columns[len(self.columns) - len(self.files[0].partition) :]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all files."""
+        return sum(file.num_rows for file in self.files)
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of all files in bytes."""
+        return sum(file.num_bytes for file in self.files)
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """The folders of local files, without those of partitions: what is above them."""
+        found = {(file.uri.rpartition("/")[0], len(file.partition)) for file in self.files}
+        local = ((folder, depth) for folder, depth in found if "://" not in folder)
+        return frozenset(folder.rsplit("/", depth)[0] or "/" for folder, depth in local)
+
+    @cached_property
+    def json_text(self) -> str:
+        """JSON of the table, as `Snapshot.to_json` has it."""
+        return _dump(_table_to_json(self))
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The tables that the stages of one run read.
+
+    Args:
+        tables: Tables by name, as the catalog spells it.
+    """
+
+    tables: Mapping[str, TableSnapshot]
+
+    def table(self, name: str) -> TableSnapshot:
+        """Return the table of that name; case does not matter.
+
+        Raises:
+            CatalogError: The snapshot was taken without that table.
+        """
+        for known, table in self.tables.items():
+            if known.lower() == name.lower():
+                return table
+        raise CatalogError(
+            f"table {name!r} is not in the snapshot of this run (it has: "
+            f"{', '.join(self.tables) or 'none'}); start a new run"
+        )
+
+    def to_json(self) -> str:
+        """Return JSON text that `from_json` turns into an equal snapshot."""
+        # Put together from texts of tables: that of a large one, made once, serves many runs.
+        items = (f"{_dump(name)}: {table.json_text}" for name, table in sorted(self.tables.items()))
+        text = f'{{"format_version": {SNAPSHOT_VERSION}, "tables": {{{", ".join(items)}}}}}'
+        return checked_json.seal(text)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Snapshot:
+        """Return the snapshot that `to_json` wrote.
+
+        Raises:
+            CatalogError: The text is damaged or of another version.
+        """
+        try:
+            body = checked_json.load(text.encode() if isinstance(text, str) else text)
+            version = body["format_version"]
+            if version in READABLE_VERSIONS:
+                if body.keys() != {"format_version", "tables"}:
+                    raise ValueError(f"it has the keys {', '.join(body)}")
+                items = body["tables"].items()
+                return cls({name: _table_from_json(table, version) for name, table in items})
+        except (ValueError, KeyError, TypeError, AttributeError, GraphFormatError) as error:
+            raise CatalogError(
+                f"the snapshot of the run is damaged ({error}); start a new run"
+            ) from error
+        raise CatalogError(
+            f"the snapshot of the run has format version {version}, this Stagecoach reads "
+            f"{SNAPSHOT_VERSION}; start a new run"
+        )
+
+
+@dataclass(frozen=True)
+class TableState:
+    """One version of a table.
+
+    Args:
+        info: What the planner is told.
+        snapshot: What a run keeps.
+    """
+
+    info: TableInfo
+    snapshot: TableSnapshot
+
+
+class SnapshotSource(Protocol):
+    """A catalog whose tables can be read (`FileCatalog`, `PublishedCatalog`)."""
+
+    def state(self, name: str) -> TableState:
+        """Return the table as it is now."""
+        ...
+
+
+def take_snapshot(catalog: SnapshotSource, table_names: Iterable[str]) -> Snapshot:
+    """Return the files of the tables as they are now; a name given twice counts once.
+
+    Raises:
+        CatalogError: A table is unknown or its files cannot be used.
+    """
+    tables: dict[str, TableSnapshot] = {}
+    for name in sorted({name.lower() for name in table_names}):
+        found = catalog.state(name).snapshot
+        tables[found.table] = found
+    return Snapshot(tables)
+
+
+def load_or_take(
+    store: ObjectStore, run_id: str, catalog: SnapshotSource, table_names: Sequence[str]
+) -> Snapshot:
+    """Return the run's snapshot, taking it if no other process has.
+
+    A re-execution passes the id of its root run. On a store that ignores `If-None-Match`, two
+    processes that take it at the same instant may briefly see different ones; then fingerprints
+    differ and stages are computed twice, from whole and consistent inputs each.
+
+    Args:
+        store: The storage root.
+        run_id: The (root) run.
+        catalog: Where the tables are looked up if this process is the first.
+        table_names: All tables of the query, not only of one stage.
+
+    Raises:
+        CatalogError: A table cannot be used, or the run's snapshot lacks one of them.
+        StorageError: The storage refused.
+    """
+    key = layout.run_snapshot(run_id)
+
+    def read() -> Snapshot:
+        return Snapshot.from_json(store.read_bytes(key))
+
+    try:
+        snapshot = reread(store, key, read, (CatalogError,))
+    except ObjectMissingError:
+        taken = take_snapshot(catalog, table_names)
+        text = taken.to_json().encode()
+        store.put_if_absent(key, text)
+        # Read back even after a write: a racing process may have won.
+        found = store.read_bytes(key)
+        snapshot = taken if found == text else reread(store, key, read, (CatalogError,))
+    for name in table_names:
+        snapshot.table(name)
+    return snapshot
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _file_to_json(file: FileIdentity) -> dict[str, Any]:
+    body = dataclasses.asdict(file)
+    if file.deletes is None:
+        del body["deletes"]
+    return body
+
+
+def _table_to_json(table: TableSnapshot) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "columns": encode(table.columns),
+        "files": [_file_to_json(file) for file in table.files],
+        "native_reason": table.native_reason,
+        "table": table.table,
+        "version": table.version,
+    }
+    if table.field_ids:
+        body["field_ids"] = table.field_ids
+    codec = _codec(table.format)
+    return body | names.stored_name(table.format) | codec.detail_to_json(table.detail)
+
+
+class _DetailCodec(Protocol):
+    """What a snapshot needs of a format; see `stagecoach.infra.formats.protocol.TableFormat`."""
+
+    def detail_to_json(self, detail: Any) -> dict[str, Any]: ...
+
+    def detail_from_json(self, body: Mapping[str, Any], *, is_current: bool) -> Any: ...
+
+
+def _codec(name: str) -> _DetailCodec:
+    found = names.find(name)
+    if found is None:
+        raise ValueError(f"table format '{name}' not found (known formats: {names.known()})")
+    return cast("_DetailCodec", found)
+
+
+def _table_from_json(body: dict[str, Any], version: int) -> TableSnapshot:
+    name = names.name_of_stored(body)
+    detail = _codec(name).detail_from_json(body, is_current=version == SNAPSHOT_VERSION)
+    files = (
+        FileIdentity(
+            **{
+                **file,
+                "row_groups": tuple(file["row_groups"]),
+                "partition": tuple(file["partition"]),
+                "bounds": tuple(tuple(b) for b in file.get("bounds", ())),
+                "deletes": UnitDeletes.from_dict(file["deletes"]) if "deletes" in file else None,
+            }
+        )
+        for file in body["files"]
+    )
+    return TableSnapshot(
+        table=body["table"],
+        columns=decode(body["columns"]),
+        files=tuple(files),
+        native_reason=body["native_reason"],
+        version=body.get("version"),
+        format=name,
+        detail=detail,
+        field_ids=tuple(body.get("field_ids", ())),
+    )

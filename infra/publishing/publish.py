@@ -1,0 +1,313 @@
+"""Publishes a result: the committed output of a head stage becomes a new version of a table.
+
+    fingerprint published already? ─▶ done
+        │ no
+    map files ─▶ one Spark job ─▶ Parquet files ─▶ commit ─▶ hint
+
+Driver code, DataFrame API only. A small result is written by this process, through the same
+worker function: a Spark job would take longer than the work.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.errors import ShuffleReadError, StageCanceledError, TaskFailedError
+from stagecoach.infra.formats.published.changes import TableChange
+from stagecoach.infra.formats.published.file_plan import FilePlan
+from stagecoach.infra.formats.published.row_keys import PartitionWindow as PartitionWindow
+from stagecoach.infra.formats.published.target import PublishTarget as PublishTarget
+from stagecoach.infra.formats.published.target import check_publishable as check_publishable
+from stagecoach.infra.formats.published.version import PublishError as PublishError
+from stagecoach.infra.formats.published.version import TableFile, TableVersion
+from stagecoach.infra.formats.published.writer import PublishedWriter
+from stagecoach.infra.publishing.write_task import WriteReport, WriteTask, run_write_task
+from stagecoach.infra.shuffle.commit import mark_lost
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.shuffle.reader import verify_files
+from stagecoach.infra.spark.jobs import ProgressListener, job_tag, tagged_job, was_canceled
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.planner.types import Field
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from stagecoach.infra.runtime.stages.run import Run, StageResult
+
+log = logging.getLogger(__name__)
+
+DRIVER_BYTES = 8 << 20
+"""Largest stored result that this process writes itself."""
+MIN_TASK_BYTES = 64 << 20
+"""Stored bytes below which a task is not split."""
+_ANY_BYTES = 1 << 62
+_REPORT_SCHEMA = "task bigint, report string"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What a publication came to.
+
+    Attributes:
+        version: The version that holds the result.
+        files: The files of this result.
+        partition_rows: Rows by partition key; the one key is None without partitions.
+        num_rows: Rows of this result.
+        num_bytes: Size of its files in bytes.
+        reused: Whether it was published already.
+        seconds: Time that it took.
+    """
+
+    version: TableVersion
+    files: tuple[TableFile, ...]
+    partition_rows: Mapping[str | None, int] = field(default_factory=dict)
+    num_rows: int = 0
+    num_bytes: int = 0
+    reused: bool = False
+    seconds: float = 0.0
+
+
+def publish_stage(context: Run, result: StageResult, target: PublishTarget) -> Published:
+    """Publish what the head stage of a run came to; see `publish`.
+
+    Raises:
+        PublishError: The stage has no output, or see `publish`.
+    """
+    from stagecoach.infra.runtime.adaptive.requested import asks_for_tasks  # the planner with it
+
+    if result.manifest is None:
+        raise PublishError(f"query '{context.graph.query}' has no result to publish; run it again")
+    return publish(
+        result.manifest,
+        result.columns or context.graph.result,
+        target,
+        store=context.store,
+        settings=context.settings,
+        spark=context.session,
+        run_id=context.run_id,
+        progress=context.progress,
+        keeps_files=asks_for_tasks(context.graph.head),
+    )
+
+
+def publish(
+    manifest: Manifest,
+    columns: Sequence[Field],
+    target: PublishTarget,
+    *,
+    store: ObjectStore,
+    settings: EngineSettings,
+    spark: Callable[[], SparkSession],
+    run_id: str = "",
+    progress: ProgressListener | None = None,
+    keeps_files: bool = False,
+) -> Published:
+    """Write a head stage's output as Parquet and commit it as a version of a table.
+
+    Args:
+        manifest: The committed output.
+        columns: The result's columns: Spark's names and types, in its order.
+        target: The table.
+        store: The storage root.
+        settings: The knobs of a run.
+        spark: Gives the Spark session if one is needed.
+        run_id: The run.
+        progress: Told of completed tasks, from another thread.
+        keeps_files: Whether each map file becomes a file of the table, whatever its size.
+
+    Returns:
+        The version; one that is there already if this result has been published before.
+
+    Raises:
+        PublishError: The columns, the rows or the table do not fit the target.
+        ShuffleReadError: The stage's output is lost; says what to run again.
+        TaskFailedError: Spark failed; a retry may help.
+        StorageError: The store failed.
+    """
+    started = time.perf_counter()
+    writer = PublishedWriter(
+        store, target, columns, fingerprint=manifest.fingerprint, run_id=run_id
+    )
+    if (there := writer.find_published()) is not None:
+        return _published(there, writer.change, started, reused=True)
+    if keeps_files:
+        ranges, target_bytes = _single_files(manifest), _ANY_BYTES
+    else:
+        target_bytes = target.target_file_bytes
+        ranges = list(_file_ranges(manifest, target_bytes, settings))
+    plan = replace(writer.plan, target_bytes=target_bytes)
+    tasks = list(_tasks(manifest, plan, store, ranges))
+    reports = _run(tasks, manifest, store, settings, spark, run_id, progress)
+    writer.add_files([file for report in reports for file in report.files])
+    number = writer.publish()
+    published = _published(writer.version, writer.change, started, reused=writer.reused)
+    if not writer.reused:
+        log.info(
+            "table %s: version %d, %d rows in %d files",
+            target.table,
+            number,
+            published.num_rows,
+            len(published.files),
+        )
+    return published
+
+
+def _tasks(
+    manifest: Manifest, plan: FilePlan, store: ObjectStore, ranges: Sequence[tuple[int, int]]
+) -> Iterator[WriteTask]:
+    for index, (first, end) in enumerate(ranges):
+        yield WriteTask(
+            store=store.to_dict(),
+            fingerprint=manifest.fingerprint,
+            manifest_hash=manifest.manifest_hash,
+            stage=manifest.stage_name,
+            first_file=first,
+            end_file=end,
+            task_index=index,
+            plan=plan,
+            writes_empty=index == 0 and not manifest.num_rows,
+        )
+
+
+def _single_files(manifest: Manifest) -> list[tuple[int, int]]:
+    """A range for each map file; one that is empty where there is no file."""
+    count = len(manifest.files)
+    return [(place, place + 1) for place in range(count)] or [(0, 0)]
+
+
+def _file_ranges(
+    manifest: Manifest, target_bytes: int, settings: EngineSettings
+) -> Iterator[tuple[int, int]]:
+    """Neighbouring map files of about equal bytes together; the order of rows is theirs.
+
+    A map file is the smallest unit, because the reader finds no row inside of one.
+    """
+    total = manifest.num_bytes
+    small = min(MIN_TASK_BYTES, target_bytes)
+    count = -(-total // target_bytes)
+    if total > DRIVER_BYTES and total // small > count:
+        from stagecoach.infra.spark.session import task_slots
+
+        count = max(count, min(task_slots(settings), total // small))
+    share = total / max(count, 1)
+    first, taken = 0, 0
+    for position, file in enumerate(manifest.files):
+        taken += file.num_bytes
+        if count > 1 and taken >= share and position + 1 < len(manifest.files):
+            yield first, position + 1
+            first, taken = position + 1, 0
+    yield first, len(manifest.files)
+
+
+def _run(
+    tasks: Sequence[WriteTask],
+    manifest: Manifest,
+    store: ObjectStore,
+    settings: EngineSettings,
+    spark: Callable[[], SparkSession],
+    run_id: str,
+    progress: ProgressListener | None,
+) -> list[WriteReport]:
+    if manifest.num_bytes <= DRIVER_BYTES:
+        reports = [run_write_task(task) for task in tasks]
+    else:
+        reports = _run_on_spark(tasks, manifest, settings, spark(), run_id, progress)
+    for report in reports:
+        error = report.error(manifest.stage_name)
+        if isinstance(error, ShuffleReadError):
+            _forget_lost(store, manifest)
+        if error is not None:
+            raise error
+    return reports
+
+
+def _run_on_spark(
+    tasks: Sequence[WriteTask],
+    manifest: Manifest,
+    settings: EngineSettings,
+    spark: SparkSession,
+    run_id: str,
+    progress: ProgressListener | None,
+) -> list[WriteReport]:
+    """One Spark job, one Spark task each."""
+    from stagecoach.infra.engines.spark.errors import SPARK_ERRORS, explain_error
+
+    payload = [task.to_dict() for task in tasks]
+    count = len(tasks)
+    tag = job_tag(run_id, manifest.stage_id)
+    description = f"{manifest.stage_name}: publish {tasks[0].plan.table}"
+    try:
+        with tagged_job(spark, tag, description, progress, settings.progress_seconds):
+            frame = spark.range(0, count, 1, count).mapInArrow(
+                _write_function(payload), _REPORT_SCHEMA
+            )
+            rows = frame.collect()
+    except SPARK_ERRORS as error:
+        if was_canceled(tag):
+            raise StageCanceledError(f"{manifest.stage_name} was canceled") from error
+        explained = explain_error(error, manifest.query, manifest.stage_name)
+        # Whatever Spark calls it, there is no SQL of the user's in this job.
+        raise TaskFailedError(manifest.stage_name, None, str(explained)) from error
+    reports = [WriteReport.from_dict(json.loads(row["report"])) for row in rows]
+    return sorted(reports, key=lambda report: report.task_index)
+
+
+def _write_function(
+    payload: list[dict[str, Any]],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    # A nested function is pickled by value, so executors do not import this module.
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        from stagecoach.infra.publishing.write_task import WriteTask, run_write_task
+
+        context = TaskContext.get()
+        attempt = 0 if context is None else context.attemptNumber()
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                report = run_write_task(WriteTask.from_dict(payload[index]), attempt)
+                rows = {"task": [index], "report": [json.dumps(report.to_dict())]}
+                yield pa.RecordBatch.from_pydict(rows)
+
+    return write
+
+
+def _forget_lost(store: ObjectStore, manifest: Manifest) -> None:
+    """Undo the commit of a damaged output: run again, the stage recomputes it."""
+    try:
+        verify_files(store, manifest)
+    except ShuffleReadError:
+        mark_lost(store, manifest.fingerprint, manifest.manifest_hash)
+
+
+def _published(
+    version: TableVersion, change: TableChange, started: float, *, reused: bool
+) -> Published:
+    """What a version holds of a change's result."""
+    files = tuple(
+        file
+        for file in version.files
+        if file.fingerprint == change.fingerprint and file.partition_key in change.rows
+    )
+    rows = {
+        part.partition_key: part.num_rows
+        for part in version.parts
+        if part.fingerprint == change.fingerprint and part.partition_key in change.rows
+    }
+    return Published(
+        version=version,
+        files=files,
+        partition_rows=rows,
+        num_rows=sum(rows.values()),
+        num_bytes=sum(file.num_bytes for file in files),
+        reused=reused,
+        seconds=time.perf_counter() - started,
+    )

@@ -1,0 +1,87 @@
+"""Whether table files are still those of the run's snapshot: looked at before and after a read.
+
+DuckDB opens a file anew for each scan of it, so a file that is replaced between two scans of one
+fragment would give rows of two versions. Each task therefore looks at its files before it reads
+them and again before its output becomes visible. A file on S3 is read with its ETag as a condition,
+so each request sees the version that was meant or fails.
+
+Worker code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from stagecoach.infra.errors import InputLostError
+from stagecoach.infra.reading.inputs import FileRows
+from stagecoach.infra.storage.file_identity import difference
+from stagecoach.infra.storage.object_store import ObjectChangedError, StorageOptions
+from stagecoach.infra.storage.table_files import FileEntry, is_conditional, open_file, stat_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def check_file(file: FileRows, options: StorageOptions | None = None) -> None:
+    """Look whether a file is still the one of the run's snapshot, by size and version.
+
+    Raises:
+        InputLostError: It is gone or has changed.
+        StorageError: The storage refused.
+    """
+    try:
+        found = stat_file(file.uri, options)
+    except FileNotFoundError:
+        raise _lost(file, "there is no such file") from None
+    _compare(file, found)
+
+
+def check_still_same(files: Iterable[FileRows], options: StorageOptions | None = None) -> None:
+    """Look at each file among these once, but for those whose every read is conditional.
+
+    Raises:
+        InputLostError: One is gone or has changed.
+        StorageError: The storage refused.
+    """
+    seen = {f.uri: f for f in files if f.version and not is_conditional(f.uri)}
+    for file in seen.values():
+        check_file(file, options)
+
+
+@contextmanager
+def opened_unchanged(
+    file: FileRows, options: StorageOptions | None = None
+) -> Iterator[pa.NativeFile]:
+    """Open a file of the run's snapshot for reading inside the block.
+
+    Raises:
+        InputLostError: It is gone or has changed, before or while it is read.
+        StorageError: The storage refused.
+    """
+    try:
+        source, found = open_file(file.uri, options)
+    except FileNotFoundError:
+        raise _lost(file, "there is no such file") from None
+    with source:
+        _compare(file, found)
+        try:
+            yield source
+        except ObjectChangedError:
+            raise _lost(file, "it was replaced while it was read") from None
+        except (OSError, EOFError) as error:  # what Arrow raises where bytes make no sense
+            raise _lost(file, f"it is damaged ({error})") from error
+
+
+def _compare(file: FileRows, found: FileEntry) -> None:
+    if file.num_bytes and found.num_bytes != file.num_bytes:
+        raise _lost(file, f"it has {found.num_bytes} bytes instead of {file.num_bytes}")
+    changed = difference(file.version, found.version) if file.version else None
+    if changed is not None:
+        raise _lost(file, f"it has changed since ({changed})")
+
+
+def _lost(file: FileRows, problem: str) -> InputLostError:
+    # Files that are never written twice have no version.
+    return InputLostError(file.uri, problem, not file.version)

@@ -1,0 +1,245 @@
+"""Reads Parquet files as record batches where the engine cannot open them itself.
+
+Worker code. Files in object storage are read by pyarrow through the same store classes as shuffle
+files: projected columns only, a few row groups at a time, and of these only such as may hold a row
+that passes the filters of the scan.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stagecoach.infra.errors import InputLostError, StorageError
+from stagecoach.infra.integrity.diagnosis import find_undecodable, raise_if_undecodable
+from stagecoach.infra.integrity.errors import DamagedFileError
+from stagecoach.infra.integrity.fetched import FetchedChecks
+from stagecoach.infra.integrity.local import FileChecks, check_local_parquet
+from stagecoach.infra.integrity.parquet import FooterChangedError, FooterError, read_footer
+from stagecoach.infra.reading.footers import group_bounds
+from stagecoach.infra.reading.input_files import check_file, opened_unchanged
+from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput, leaf_schema
+from stagecoach.infra.reading.parquet_types import stored_columns
+from stagecoach.infra.reading.row_bounds import column_bounds
+from stagecoach.infra.reading.row_groups import read_row_groups
+from stagecoach.infra.storage.object_store import StorageOptions
+
+
+def check_local_files(leaf: ParquetInput) -> None:
+    """Look whether the local files of a scan are those of the snapshot, and undamaged.
+
+    Raises:
+        DamagedFileError: A file is damaged.
+        InputLostError: A file is gone or has changed.
+        StorageError: The storage refused.
+    """
+    columns = [column.source for column in leaf.columns]
+    for _, parts in itertools.groupby(leaf.files, key=lambda file: file.uri):
+        files = list(parts)
+        check_file(files[0])
+        check_local_rows(files, columns, leaf.checks)
+
+
+def decode_local_files(leaf: ParquetInput) -> None:
+    """Decode what a scan needs of local files that have no checksums.
+
+    Raises:
+        DamagedFileError: That fails.
+        InputLostError: A file is gone.
+    """
+    columns = [column.source for column in leaf.columns]
+    for file in leaf.files:
+        if not file.checksums:
+            try:
+                path = file.local_path or ""
+                raise_if_undecodable(path, columns, [(file.row_start, file.row_end)])
+            except FileNotFoundError:
+                raise InputLostError(file.uri, "there is no such file") from None
+
+
+def check_local_rows(
+    files: Sequence[FileRows], columns: Collection[str] | None, checks: FileChecks
+) -> None:
+    """Check the bytes of some rows of one local Parquet file.
+
+    Args:
+        files: The rows, all of one file.
+        columns: Columns that are read; None for all.
+        checks: What to check.
+
+    Raises:
+        DamagedFileError: The file is damaged.
+        InputLostError: The file is gone.
+        StorageError: It cannot be read.
+    """
+    first = files[0]
+    try:
+        check_local_parquet(
+            first.local_path or "",
+            footer=first.footer_checksum,
+            checksums=first.checksums,
+            columns=columns,
+            rows=[(file.row_start, file.row_end) for file in files],
+            checks=checks,
+        )
+    except FileNotFoundError:
+        raise InputLostError(first.uri, "there is no such file") from None
+
+
+def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
+    """The rows of a scan with the leaf's names and types, file by file.
+
+    Row groups in which the leaf's test shows that no row passes are left out.
+
+    Raises:
+        DamagedFileError: A file is damaged.
+        InputLostError: A file is gone or has fewer rows than the snapshot says.
+        StorageError: The store refuses or fails.
+    """
+    options = StorageOptions.from_dict(leaf.storage_options)
+    for _, parts in itertools.groupby(leaf.files, key=lambda file: file.uri):
+        files = list(parts)
+        with opened_unchanged(files[0], options) as source:
+            yield from _read_file(source, files, leaf)
+
+
+def _read_file(
+    source: pa.NativeFile, files: Sequence[FileRows], leaf: ParquetInput
+) -> Iterator[pa.RecordBatch]:
+    """The rows that are meant of one file."""
+    first, checks = files[0], leaf.checks
+    try:
+        known = first.footer_checksum if checks.files else ""
+        metadata = read_footer(source, source.size(), known)
+    except FooterChangedError as error:
+        if not first.checksums:  # a user's own file, which may have been written again
+            raise InputLostError(first.uri, str(error)) from error
+        raise DamagedFileError(first.uri, str(error)) from error
+    except FooterError as error:
+        raise DamagedFileError(first.uri, str(error)) from error
+    if metadata.num_rows != files[0].num_rows:
+        found = f"it has {metadata.num_rows} rows instead of {files[0].num_rows}"
+        raise InputLostError(files[0].uri, found)
+    schema = leaf_schema(leaf.columns)
+    stored = {name.lower(): name for name in metadata.schema.to_arrow_schema().names}
+    constants = dict(files[0].constants)
+    sources = [c.source.lower() for c in leaf.columns]
+    names = [stored[source] for source in sources if source in stored]
+    groups, ranges = _select_groups(metadata, files, _groups_to_read(metadata, files[0], leaf))
+    checked: FetchedChecks | None = None
+    if checks.files if first.checksums else checks.pages:
+        num_chunks = metadata.num_row_groups * metadata.num_columns
+        checked = FetchedChecks(first.uri, first.checksums, num_chunks)
+    batches = read_row_groups(source, metadata, groups, names, leaf.memory_bytes, checked)
+    for piece in _cut(_decoded(batches, source, metadata, groups, names, first.uri), ranges):
+        arrays = [_column(piece, c, stored, constants) for c in leaf.columns]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _decoded(
+    batches: Iterator[pa.RecordBatch],
+    source: pa.NativeFile,
+    metadata: pq.FileMetaData,
+    groups: Sequence[int],
+    names: Sequence[str],
+    uri: str,
+) -> Iterator[pa.RecordBatch]:
+    """The batches; what cannot be decoded is looked for where it is."""
+    try:
+        yield from batches
+    except (pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, StorageError):
+            raise
+        found = find_undecodable(source, metadata, groups, names)
+        problem = f"it cannot be decoded ({error})" if found is None else found.problem
+        place = ("", None) if found is None else (found.column, found.row_group)
+        raise DamagedFileError(uri, problem, *place) from error
+
+
+def _groups_to_read(metadata: pq.FileMetaData, file: FileRows, leaf: ParquetInput) -> list[bool]:
+    """Whether a row of each row group may pass the leaf's test."""
+    rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    if leaf.test is None:
+        return [True] * len(rows)
+    constants = dict(file.constants)
+    stored = {c.field.name.lower(): c for c in stored_columns(metadata)}
+    tested = {
+        position: stored[name]
+        for position, column in enumerate(leaf.columns)
+        if position in leaf.test.columns
+        and (name := column.source.lower()) in stored
+        and name not in constants
+        and stored[name].field.dtype == column.dtype
+    }
+    groups = group_bounds(metadata, list(tested.values()))
+    return [
+        leaf.test.may_hold(
+            {
+                position: column_bounds(column.field.dtype, num_rows, bounds)
+                for (position, column), bounds in zip(tested.items(), known, strict=True)
+            }
+        )
+        for num_rows, known in zip(rows, groups, strict=True)
+    ]
+
+
+def _select_groups(
+    metadata: pq.FileMetaData, files: Sequence[FileRows], wanted: Sequence[bool]
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """Row groups that overlap the rows, and which of all their rows are meant."""
+    groups: list[int] = []
+    ranges: list[tuple[int, int]] = []
+    chosen_rows = 0  # of `groups`
+    for file in files:
+        start = 0
+        for group in range(metadata.num_row_groups):
+            rows = metadata.row_group(group).num_rows
+            low, high = max(file.row_start - start, 0), min(file.row_end - start, rows)
+            start += rows
+            if low >= high or not wanted[group]:
+                continue
+            if not groups or groups[-1] != group:
+                groups.append(group)
+                chosen_rows += rows
+            ranges.append((chosen_rows - rows + low, chosen_rows - rows + high))
+    return groups, ranges
+
+
+def _cut(
+    batches: Iterator[pa.RecordBatch], ranges: Sequence[tuple[int, int]]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ranges of a stream, which are in order."""
+    left = deque(ranges)
+    start = 0
+    for batch in batches:
+        end = start + batch.num_rows
+        while left and left[0][0] < end:
+            low, high = left[0]
+            first = max(low, start)
+            yield batch.slice(first - start, min(high, end) - first)
+            if high > end:
+                break
+            left.popleft()
+        start = end
+
+
+def _column(
+    batch: pa.RecordBatch,
+    column: LeafColumn,
+    stored: dict[str, str],
+    constants: dict[str, str | None],
+) -> pa.Array:
+    kind = leaf_schema((column,)).types[0]
+    if column.source.lower() in constants:
+        value = pa.scalar(constants[column.source.lower()], pa.string())
+        return pa.repeat(value.cast(kind), len(batch))
+    if column.source.lower() not in stored:
+        return pa.nulls(len(batch), kind)
+    array = batch.column(stored[column.source.lower()])
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array.cast(kind)

@@ -1,0 +1,3 @@
+"""What a run keeps in storage besides its data: pointers, marks, parameters and logs."""
+
+from __future__ import annotations

@@ -1,0 +1,29 @@
+"""Build the boolean conditions of WHERE, ON, HAVING and QUALIFY."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stagecoach.planner.analysis.scalars import build_scalar
+from stagecoach.planner.analysis.scope import Scope
+from stagecoach.planner.errors import AnalysisError
+from stagecoach.planner.plan.coercion import cast_literal
+from stagecoach.planner.plan.expressions import Expression
+from stagecoach.planner.syntax.places import located
+from stagecoach.planner.types import BOOLEAN, NULL
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+def condition_of(node: exp.Expr, scope: Scope, where: str) -> Expression:
+    """The condition of a clause.
+
+    Raises:
+        AnalysisError: If it is no boolean.
+    """
+    with located(node):
+        result = build_scalar(node, scope)
+        if result.dtype != BOOLEAN and (result.dtype != NULL or where in ("WHERE", "ON")):
+            raise AnalysisError(f"{where} needs a boolean, found {result.dtype}")
+        return cast_literal(result, BOOLEAN)

@@ -1,0 +1,123 @@
+"""Build literals in their canonical form, and casts."""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+
+from sqlglot import exp
+
+from stagecoach.planner.analysis.scalars.handlers import Names, build_scalar, handles
+from stagecoach.planner.analysis.scalars.intervals import is_interval, negated
+from stagecoach.planner.errors import UnsupportedSqlError
+from stagecoach.planner.functions import make_call
+from stagecoach.planner.plan.coercion import (
+    cast_literal,
+    date_text,
+    decimal_literal_type,
+    integer_literal_type,
+    is_special_time,
+    require_castable,
+)
+from stagecoach.planner.plan.expressions import (
+    Cast,
+    Expression,
+    Literal,
+)
+from stagecoach.planner.syntax.parse import StagecoachSpark
+from stagecoach.planner.syntax.spark_syntax import UnaryPlus
+from stagecoach.planner.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    MAX_PRECISION,
+    NULL,
+    STRING,
+    parse_type,
+)
+
+
+@handles(exp.Literal)
+def _literal(node: exp.Literal, names: Names) -> Expression:
+    del names
+    if node.is_string:
+        return Literal(STRING, node.this)
+    text = str(node.this)
+    if "e" in text.lower():
+        return Literal(DOUBLE, float(text))
+    if "." in text:
+        return Literal(decimal_literal_type(text), _plain(Decimal(text)))
+    value = int(text)
+    dtype = integer_literal_type(value)
+    return Literal(dtype, str(value) if dtype.is_decimal else value)
+
+
+def _plain(value: Decimal) -> str:
+    return format(value, "f")
+
+
+@handles(exp.Neg)
+def _negate(node: exp.Neg, names: Names) -> Expression:
+    inner = build_scalar(node.this, names)
+    if is_interval(inner.dtype):
+        return negated(inner)
+    is_number = inner.dtype.is_numeric
+    if is_number and isinstance(inner, Literal) and isinstance(inner.value, int | float):
+        return Literal(inner.dtype, -inner.value)
+    if isinstance(inner, Literal) and inner.dtype.is_decimal:
+        # Python's own minus rounds to 28 digits. Zero has no sign.
+        value = Context(prec=MAX_PRECISION).minus(Decimal(str(inner.value)))
+        if inner.dtype.scale == 0 and value == -(2**63):
+            return Literal(integer_literal_type(-(2**63)), -(2**63))
+        return Literal(inner.dtype, _plain(value))
+    return make_call("negate", inner)
+
+
+@handles(UnaryPlus)
+def _plus(node: UnaryPlus, names: Names) -> Expression:
+    inner = build_scalar(node.this, names)
+    is_number = isinstance(inner, Literal) and inner.dtype.is_numeric
+    return inner if is_number or is_interval(inner.dtype) else make_call("positive", inner)
+
+
+@handles(exp.Cast, exp.TryCast)
+def _cast(node: exp.Cast, names: Names) -> Expression:
+    arg = build_scalar(node.this, names)
+    if any(part.this == exp.DType.TIME for part in node.to.find_all(exp.DataType)):
+        raise UnsupportedSqlError("values of type TIME")  # sqlglot would write TIMESTAMP
+    dtype = parse_type(node.to.sql(dialect=StagecoachSpark).lower())
+    if dtype.is_datetime and is_special_time(arg):
+        raise UnsupportedSqlError(f"the {dtype} '{getattr(arg, 'value', '')}'")
+    require_castable(arg.dtype, dtype)
+    safe = isinstance(node, exp.TryCast)
+    if arg == Literal(STRING, arg.value if isinstance(arg, Literal) else None) and dtype == DATE:
+        return _date_literal(arg, safe)
+    if safe:
+        return Cast(dtype, arg, safe=True)
+    return cast_literal(arg, dtype)
+
+
+def _date_literal(arg: Expression, safe: bool) -> Expression:
+    text = date_text(str(arg.value)) if isinstance(arg, Literal) else None
+    if text is None and not safe:
+        # Spark refuses a DATE'…' that is none before it runs anything, and reads more years.
+        raise UnsupportedSqlError("a date literal that only Spark can judge")
+    return Literal(DATE, text) if text else Cast(DATE, arg, safe=safe)
+
+
+@handles(exp.Null)
+def _null(node: exp.Null, names: Names) -> Expression:
+    del node, names
+    return Literal(NULL, None)
+
+
+@handles(exp.Boolean)
+def _boolean(node: exp.Boolean, names: Names) -> Expression:
+    del names
+    return Literal(BOOLEAN, bool(node.this))
+
+
+@handles(exp.HexString)
+def _hex_string(node: exp.HexString, names: Names) -> Expression:
+    del names
+    # A binary literal of Spark; sqlglot keeps its digits.
+    return make_call("unhex", Literal(STRING, str(node.this)))

@@ -1,0 +1,266 @@
+"""Build operators and conditionals: `a + b`, `a IN (…)`, CASE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from stagecoach.planner.analysis.scalars.handlers import (
+    HANDLERS,
+    Names,
+    build_scalar,
+    handles,
+    refuse_unused,
+)
+from stagecoach.planner.analysis.scalars.intervals import add_or_subtract, times_or_divided
+from stagecoach.planner.analysis.scalars.subqueries import in_subquery, query_of
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions import MACROS, make_call
+from stagecoach.planner.plan.expressions import (
+    Expression,
+    Literal,
+)
+from stagecoach.planner.syntax.spark_syntax import UnsignedRightShift
+from stagecoach.planner.types import (
+    BOOLEAN,
+    NULL,
+    STRING,
+)
+
+
+@handles(exp.Paren, exp.Alias)
+def _inner(node: exp.Expr, names: Names) -> Expression:
+    return build_scalar(node.this, names)
+
+
+@handles(exp.Column)
+def _column(node: exp.Column, names: Names) -> Expression:
+    return names.column(node)
+
+
+@handles(exp.Add, exp.Sub)
+def _plus(node: exp.Add | exp.Sub, names: Names) -> Expression:
+    left, right = build_scalar(node.this, names), build_scalar(node.expression, names)
+    minus = isinstance(node, exp.Sub)
+    moved = add_or_subtract(left, right, minus)
+    if moved is not None:
+        return moved
+    return make_call("subtract" if minus else "add", left, right)
+
+
+@handles(exp.Mul, exp.Div)
+def _product(node: exp.Mul | exp.Div, names: Names) -> Expression:
+    refuse_unused(node, ("expression", "typed"))
+    left, right = build_scalar(node.this, names), build_scalar(node.expression, names)
+    name = "divide" if isinstance(node, exp.Div) else "multiply"
+    scaled = times_or_divided(left, right, name)
+    return scaled if scaled is not None else make_call(name, left, right)
+
+
+# How tightly Spark binds the bit operators and `||`, which sqlglot binds all alike.
+_BIT_OPERATORS: dict[type[exp.Expr], tuple[int, str]] = {
+    exp.BitwiseOr: (0, "bit_or"),
+    exp.BitwiseXor: (1, "bit_xor"),
+    exp.BitwiseAnd: (2, "bit_and"),
+    exp.BitwiseLeftShift: (3, "shiftleft"),
+    exp.BitwiseRightShift: (3, "shiftright"),
+    UnsignedRightShift: (3, "shiftrightunsigned"),
+    exp.DPipe: (4, "concat"),
+}
+
+
+@handles(*_BIT_OPERATORS)
+def _bits(node: exp.Binary, names: Names) -> Expression:
+    """A chain of `a | b & c || d`, bound as Spark binds it."""
+    operands: list[exp.Expr] = []
+    operators: list[tuple[int, str]] = []
+    chain: exp.Expr = node
+    while type(chain) in _BIT_OPERATORS:
+        operands.append(chain.expression)
+        operators.append(_BIT_OPERATORS[type(chain)])
+        chain = chain.this
+    operands = [chain, *reversed(operands)]
+    operators.reverse()
+    for position, (_, name) in enumerate(operators):
+        # Spark reads `a || b + c` from the left; sqlglot has bound the sum already.
+        if name == "concat" and isinstance(operands[position + 1], exp.Add | exp.Sub):
+            raise UnsupportedSqlError("a sum right of || needs parentheses")
+    values = [build_scalar(operand, names) for operand in operands]
+    for level in range(4, -1, -1):
+        position = 0
+        while position < len(operators):
+            if operators[position][0] != level:
+                position += 1
+                continue
+            last = position + 1
+            if level == 4:
+                while last < len(operators) and operators[last][0] == level:
+                    last += 1
+            name = operators[position][1]
+            values[position : last + 1] = [_named_call(name, *values[position : last + 1])]
+            del operators[position:last]
+    return values[0]
+
+
+@handles(exp.BitwiseNot)
+def _bit_not(node: exp.BitwiseNot, names: Names) -> Expression:
+    return make_call("bit_not", build_scalar(node.this, names))
+
+
+def _connector(name: str) -> Callable[[exp.Connector, Names], Expression]:
+    def build(node: exp.Connector, names: Names) -> Expression:
+        return make_call(name, *(build_scalar(part, names) for part in node.flatten()))
+
+    return build
+
+
+def _binary(name: str) -> Callable[[exp.Binary, Names], Expression]:
+    def build(node: exp.Binary, names: Names) -> Expression:
+        refuse_unused(node, ("expression",))
+        return make_call(name, build_scalar(node.this, names), build_scalar(node.expression, names))
+
+    return build
+
+
+def _like(node: exp.Like | exp.ILike, names: Names) -> Expression:
+    return _like_escaped(node, names, None)
+
+
+def _like_escaped(
+    node: exp.Like | exp.ILike, names: Names, escape: Expression | None
+) -> Expression:
+    refuse_unused(node, ("expression", "negate"))
+    name = "ilike" if isinstance(node, exp.ILike) else "like"
+    subject = build_scalar(node.this, names)
+    quantifier = node.expression
+    many = isinstance(quantifier, exp.Any | exp.All)
+    inner = quantifier.this if many else quantifier
+    if many and isinstance(inner, exp.Tuple):
+        patterns = inner.expressions
+    else:
+        patterns = [inner.unnest() if many else inner]
+    rest = () if escape is None else (escape,)
+    matches = []
+    for pattern in patterns:
+        match = _named_call(name, subject, build_scalar(pattern, names), *rest)
+        matches.append(make_call("not", match) if node.args.get("negate") else match)
+    if len(matches) == 1:
+        return matches[0]
+    return make_call("and" if isinstance(quantifier, exp.All) else "or", *matches)
+
+
+def _named_call(name: str, *args: Expression) -> Expression:
+    return MACROS[name](args) if name in MACROS else make_call(name, *args)
+
+
+@handles(exp.Escape)
+def _escape(node: exp.Escape, names: Names) -> Expression:
+    if not isinstance(node.this, exp.Like | exp.ILike):
+        raise UnsupportedSqlError("ESCAPE without LIKE")
+    escape = build_scalar(node.expression, names)
+    if isinstance(escape, Literal) and len(str(escape.value)) != 1 and escape.dtype == STRING:
+        raise AnalysisError(f"ESCAPE takes one character, not '{escape.value}'")
+    return _like_escaped(node.this, names, escape)
+
+
+@handles(exp.Overlay)
+def _overlay(node: exp.Overlay, names: Names) -> Expression:
+    parts = (node.this, node.expression, node.args["from_"], node.args.get("for_"))
+    return make_call("overlay", *(build_scalar(p, names) for p in parts if p is not None))
+
+
+@handles(exp.StrPosition)
+def _position(node: exp.StrPosition, names: Names) -> Expression:
+    refuse_unused(node, ("substr", "position"))
+    parts = (node.args["substr"], node.this, node.args.get("position"))
+    return make_call("locate", *(build_scalar(p, names) for p in parts if p is not None))
+
+
+@handles(exp.In)
+def _in(node: exp.In, names: Names) -> Expression:
+    arg = node.this
+    operands = arg.expressions if isinstance(arg, exp.Tuple) else [arg]
+    query = node.args.get("query")
+    if query is not None:
+        args = tuple(build_scalar(o, names) for o in operands)
+        return in_subquery(args, names.subquery(query_of(query)))
+    if node.args.get("unnest") or node.args.get("field") or len(operands) != 1:
+        raise UnsupportedSqlError("IN over rows")
+    value = build_scalar(operands[0], names)
+    items = [build_scalar(item, names) for item in node.expressions]
+    return make_call("in", value, *items)
+
+
+@handles(exp.Between)
+def _between(node: exp.Between, names: Names) -> Expression:
+    if node.args.get("symmetric"):
+        raise UnsupportedSqlError("BETWEEN SYMMETRIC")
+    value = build_scalar(node.this, names)
+    low, high = (build_scalar(node.args[key], names) for key in ("low", "high"))
+    return make_call("and", make_call("ge", value, low), make_call("le", value, high))
+
+
+@handles(exp.Is)
+def _is(node: exp.Is, names: Names) -> Expression:
+    value = build_scalar(node.this, names)
+    other = node.expression
+    if isinstance(other, exp.Null):
+        return make_call("is_null", value)
+    if isinstance(other, exp.Boolean):
+        return make_call("eq_null_safe", value, Literal(BOOLEAN, bool(other.this)))
+    raise UnsupportedSqlError("IS with an expression")
+
+
+@handles(exp.Not)
+def _not(node: exp.Not, names: Names) -> Expression:
+    inner = build_scalar(node.this, names)
+    if getattr(inner, "function", None) == "is_null":
+        return make_call("is_not_null", *inner.children)
+    return make_call("not", inner)
+
+
+@handles(exp.Case)
+def _case(node: exp.Case, names: Names) -> Expression:
+    subject = build_scalar(node.this, names) if node.this is not None else None
+    args: list[Expression] = []
+    for branch in node.args["ifs"]:
+        test = build_scalar(branch.this, names)
+        if subject is None and test.dtype == NULL:
+            raise AnalysisError("case: expected a boolean, found void")
+        args.append(test if subject is None else make_call("eq", subject, test))
+        args.append(build_scalar(branch.args["true"], names))
+    default = node.args.get("default")
+    args.append(build_scalar(default, names) if default is not None else Literal(NULL, None))
+    return make_call("case", *args)
+
+
+@handles(exp.If)
+def _if(node: exp.If, names: Names) -> Expression:
+    false = node.args.get("false")
+    if false is None:
+        raise AnalysisError("function 'if' takes 3 arguments, not 2")
+    otherwise = build_scalar(false, names)
+    test, value = build_scalar(node.this, names), build_scalar(node.args["true"], names)
+    return make_call("case", test, value, otherwise)
+
+
+HANDLERS.update(
+    {
+        exp.IntDiv: _binary("div"),
+        exp.Mod: _binary("mod"),
+        exp.And: _connector("and"),
+        exp.Or: _connector("or"),
+        exp.EQ: _binary("eq"),
+        exp.NEQ: _binary("ne"),
+        exp.LT: _binary("lt"),
+        exp.LTE: _binary("le"),
+        exp.GT: _binary("gt"),
+        exp.GTE: _binary("ge"),
+        exp.NullSafeEQ: _binary("eq_null_safe"),
+        exp.NullSafeNEQ: lambda node, names: make_call("not", _binary("eq_null_safe")(node, names)),
+        exp.Like: _like,
+        exp.ILike: _like,
+        exp.RegexpLike: _binary("rlike"),
+    }
+)

@@ -1,0 +1,1 @@
+"""Write the fragment of a stage as SQL for DuckDB or Spark."""

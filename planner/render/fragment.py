@@ -1,0 +1,403 @@
+"""Write the fragment of a stage as SQL for its engine.
+
+The SQL is one SELECT over the stage's leaves `in_0`, `in_1`, … with columns `c<number>`. Its own
+columns are `c0`, `c1`, … by position in the stage's schema, each cast to its type. Joins keep the
+written order: the right side is hashed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from stagecoach.planner.errors import InternalPlanError, ParameterError, UnsupportedSqlError
+from stagecoach.planner.functions import REGISTRY
+from stagecoach.planner.functions.casts import cast_template
+from stagecoach.planner.functions.spell_collections import normalized, order_key
+from stagecoach.planner.limits.deep_stack import on_deep_stack
+from stagecoach.planner.plan.expressions import (
+    TRUE,
+    AggregateCall,
+    Call,
+    Cast,
+    Column,
+    ColumnRef,
+    Expression,
+    Lambda,
+    Literal,
+    Parameter,
+    SortKey,
+)
+from stagecoach.planner.plan.physical import (
+    AggregateExec,
+    BloomBuildExec,
+    BloomProbeExec,
+    ExpandExec,
+    FilterExec,
+    GenerateExec,
+    HashJoinExec,
+    LimitExec,
+    OneRowExec,
+    PhysicalPlan,
+    ProjectionExec,
+    RangeExec,
+    RepartitionExec,
+    ScanExec,
+    SortExec,
+    SortPreservingMergeExec,
+    StageInputExec,
+    UnionExec,
+    ValuesExec,
+    WindowExec,
+)
+from stagecoach.planner.plan.stages import Engine, Stage
+from stagecoach.planner.render.aggregates import aggregate_text
+from stagecoach.planner.render.rows import RowWriter
+from stagecoach.planner.render.windows import WindowText
+from stagecoach.planner.text.quoting import duckdb_text, spark_text
+from stagecoach.planner.text.type_names import interval_text, type_name
+from stagecoach.planner.types import Field
+
+_JOINS = {
+    "duckdb": {"semi": "SEMI JOIN", "anti": "ANTI JOIN"},
+    "spark": {"semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"},
+}
+MAX_TEXT = 16 << 20
+"""Characters of an expression's SQL."""
+Leaves = Mapping[PhysicalPlan, int]
+"""The position of each leaf of a stage."""
+_NULL_SAFE = {"duckdb": "IS NOT DISTINCT FROM", "spark": "<=>"}
+
+
+@on_deep_stack
+def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Literal] | None) -> str:
+    """The SQL of a stage.
+
+    Args:
+        stage: Any stage that is not a whole query.
+        engine: Whose SQL to write.
+        parameters: Values of all parameters that the stage refers to, for which Spark's text has
+            markers (`marker_values`). None writes `:name` for each, for people to read.
+
+    Raises:
+        ParameterError: If a parameter has no value.
+        UnsupportedSqlError: The text would be too long, or the engine cannot hold a value in it.
+    """
+    renderer = _Renderer(engine, parameters)
+    leaves: Leaves = {leaf: position for position, leaf in enumerate(stage.leaves)}
+    fragment = engine_fragment(stage)
+    block = renderer.plan(fragment, leaves)
+    # What a task does to the rows afterwards gives other columns, but for a probe.
+    same = fragment.columns == stage.fragment.columns
+    fields = stage.schema if same else [Field(c.name, c.dtype) for c in fragment.columns]
+    pairs = zip(fragment.columns, fields, strict=True)
+    items = ", ".join(
+        f"CAST({_c(column)} AS {type_name(field.dtype, engine)}) AS c{position}"
+        for position, (column, field) in enumerate(pairs)
+    )
+    return f"SELECT {items}\nFROM {renderer.relation(block)}{_afterwards(stage, leaves)}"
+
+
+def marker_values(parameters: Mapping[str, Literal]) -> dict[str, Literal]:
+    """The values of the markers in a fragment that is rendered for Spark, by the markers' names."""
+    return {_marker(name): value for name, value in parameters.items() if _is_given(name)}
+
+
+def _is_given(name: str) -> bool:
+    """Whether somebody gives the parameter's value; else it is the run's own clock."""
+    return not name.startswith("@")
+
+
+def _marker(name: str) -> str:
+    """The name of a marker; Spark takes no digits alone, as those of `?` are."""
+    return f"p_{name}"
+
+
+def engine_fragment(stage: Stage) -> PhysicalPlan:
+    """What an engine runs of a fragment: all but a Bloom filter at its root."""
+    root = stage.fragment
+    return root.children[0] if isinstance(root, BloomBuildExec | BloomProbeExec) else root
+
+
+def _afterwards(stage: Stage, leaves: Leaves) -> str:
+    """What a task does to the rows that the engine gives, as a comment."""
+    root = stage.fragment
+    if isinstance(root, BloomProbeExec):
+        keys = _positions(root.left, root.keys)
+        source = leaves[root.right]
+        return f"\n/* then the rows whose ({keys}) may be in the Bloom filter in_{source} */"
+    if isinstance(root, BloomBuildExec):
+        what = f"a Bloom filter of ({_positions(root.child, root.keys)})"
+        return f"\n/* then {what if root.keys else 'the union of these Bloom filters'} */"
+    return ""
+
+
+def _positions(plan: PhysicalPlan, keys: Sequence[Expression]) -> str:
+    places = {c.id: i for i, c in enumerate(plan.columns)}
+    return ", ".join(f"c{places[k.id]}" for k in keys if isinstance(k, ColumnRef))
+
+
+@on_deep_stack
+def render_scalar(
+    expr: Expression, engine: Engine, parameters: Mapping[str, Literal] | None
+) -> str:
+    """The SQL of an expression over columns `c<number>`.
+
+    Raises:
+        ParameterError: If a parameter has no value.
+        UnsupportedSqlError: The engine cannot evaluate it.
+    """
+    return _Renderer(engine, parameters).scalar(expr)
+
+
+def literal_text(node: Literal, engine: Engine) -> str:
+    """An engine's spelling of a constant, with its type."""
+    kind, value = node.dtype.kind, node.value
+    name = type_name(node.dtype, engine)
+    if value is None:
+        return f"CAST(NULL AS {name})"
+    if kind == "boolean":
+        return "true" if value else "false"
+    if kind == "string":
+        return (duckdb_text if engine == "duckdb" else spark_text)(str(value))
+    if kind == "date":
+        return f"DATE '{value}'"
+    if kind == "timestamp":
+        return f"CAST('{value}+00:00' AS {name})"
+    if node.dtype.is_interval and engine == "spark":
+        return interval_text(node.dtype, int(value))
+    if kind in ("tinyint", "smallint", "int", "bigint"):
+        # The smallest BIGINT has no positive counterpart to negate, so it is read from text.
+        return (
+            f"CAST('{value}' AS {name})"
+            if isinstance(value, int) and value < 0
+            else f"CAST({value} AS {name})"
+        )
+    return f"CAST('{value}' AS {name})"
+
+
+def _bounded(text: str) -> str:
+    """The text of a call; one that names an argument twice doubles with each level of nesting."""
+    if len(text) > MAX_TEXT:
+        raise UnsupportedSqlError(
+            f"an expression would be more than {MAX_TEXT >> 20} MiB of SQL for an engine"
+        )
+    return text
+
+
+def _c(column: Column | ColumnRef) -> str:
+    return f"c{column.id}"
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A SELECT under construction: FROM, WHERE, then either the input's columns or new ones."""
+
+    source: str
+    where: tuple[str, ...] = ()
+    items: tuple[str, ...] | None = None
+    tail: str = ""
+    is_join: bool = False
+
+    @property
+    def is_bare(self) -> bool:
+        return not self.where and self.items is None and not self.tail
+
+
+class _Renderer:
+    def __init__(self, engine: Engine, parameters: Mapping[str, Literal] | None) -> None:
+        self._engine = engine
+        self._parameters = parameters
+        self._aliases = itertools.count()
+        self._rows = RowWriter(engine, self.scalar, lambda: f"t{next(self._aliases)}")
+
+    # ------------------------------------------------------------ operators
+
+    def plan(self, node: PhysicalPlan, leaves: Leaves) -> _Block:
+        match node:
+            case ScanExec() | StageInputExec():
+                return _Block(f"in_{leaves[node]}")
+            case OneRowExec():
+                return _Block("(SELECT 1 AS one_row) AS one")
+            case FilterExec():
+                child = self._open(self.plan(node.child, leaves))
+                return replace(child, where=(*child.where, self.scalar(node.predicate)))
+            case ProjectionExec():
+                child = self._open(self.plan(node.child, leaves))
+                return replace(child, items=tuple(self._item(c, e) for c, e in node.items))
+            case WindowExec():
+                child = self._open(self.plan(node.child, leaves))
+                text = WindowText(self._engine, self.scalar, literal_text)
+                calls = (f"{text(e)} AS {_c(c)}" for c, e in node.calls)
+                return replace(child, items=(*(_c(c) for c in node.child.columns), *calls))
+            case AggregateExec():
+                return self._aggregate(node, self._open(self.plan(node.child, leaves)))
+            case SortExec() | SortPreservingMergeExec():
+                return self._sort(node, self.plan(node.child, leaves))
+            case RepartitionExec():
+                return self.plan(node.child, leaves)
+            case LimitExec():
+                child = self._closed(self.plan(node.child, leaves))
+                limit = f"LIMIT {node.limit}" if node.limit is not None else ""
+                offset = f"OFFSET {node.offset}" if node.offset else ""
+                return replace(child, tail=" ".join(filter(None, (limit, offset))))
+            case UnionExec():
+                return self._union(node, leaves)
+            case HashJoinExec():
+                return self._join(node, leaves)
+            case ValuesExec():
+                return _Block(self._rows.values(node))
+            case RangeExec():
+                return _Block(self._rows.range(node))
+            case ExpandExec():
+                child = self.plan(node.child, leaves)
+                return _Block(self._rows.expand(node, self.relation(child)))
+            case GenerateExec():
+                child = self.plan(node.child, leaves)
+                return _Block(self._rows.generate(node, self.relation(child)))
+        raise InternalPlanError(f"{type(node).__name__} has no SQL")
+
+    def relation(self, block: _Block) -> str:
+        """The block as an item of FROM."""
+        if block.is_bare:
+            return block.source
+        return f"({self._text(block)}) AS t{next(self._aliases)}"
+
+    def _text(self, block: _Block) -> str:
+        where = f" WHERE {' AND '.join(block.where)}" if block.where else ""
+        tail = f" {block.tail}" if block.tail else ""
+        return f"SELECT {', '.join(block.items or ('*',))} FROM {block.source}{where}{tail}"
+
+    def _open(self, block: _Block) -> _Block:
+        """A block whose columns are those of its FROM, so that WHERE and SELECT may be added."""
+        return block if block.items is None and not block.tail else _Block(self.relation(block))
+
+    def _closed(self, block: _Block) -> _Block:
+        """A block to which a tail may be added."""
+        return block if not block.tail else _Block(self.relation(block))
+
+    def _item(self, column: Column, expr: Expression) -> str:
+        text = self.scalar(expr)
+        return text if text == _c(column) else f"{text} AS {_c(column)}"
+
+    def _aggregate(self, node: AggregateExec, child: _Block) -> _Block:
+        groups = [self._group(c, e) for c, e in node.groups]
+        calls = [f"{self.aggregate(e)} AS {_c(c)}" for c, e in node.aggregates]
+        numbers = ", ".join(str(i + 1) for i in range(len(groups)))
+        return replace(child, items=(*groups, *calls), tail=f"GROUP BY {numbers}" if groups else "")
+
+    def _group(self, column: Column, expr: Expression) -> str:
+        text = self.scalar(expr)
+        if self._engine == "duckdb":
+            # NOTE: Spark groups -0.0 with 0.0 and shows 0.0; DuckDB shows whichever came first.
+            text = normalized("{0}", expr.dtype).format(text)
+        return f"{text} AS {_c(column)}"
+
+    def _sort(self, node: SortExec | SortPreservingMergeExec, child: _Block) -> _Block:
+        keys = ", ".join(self._sort_key(k) for k in node.keys)
+        fetch = f" LIMIT {node.fetch}" if node.fetch is not None else ""
+        opened = child if child.is_bare else _Block(self.relation(child))
+        return replace(opened, tail=f"ORDER BY {keys}{fetch}")
+
+    def _sort_key(self, key: SortKey) -> str:
+        order = "ASC" if key.ascending else "DESC"
+        text = self.scalar(key.expr)
+        if self._engine == "duckdb":
+            # NOTE: NULL members come first in Spark's order, last in DuckDB's.
+            text = order_key("{0}", key.expr.dtype).format(text)
+        return f"{text} {order} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+
+    def _union(self, node: UnionExec, leaves: Leaves) -> _Block:
+        parts = []
+        for child in node.inputs:
+            block = self.plan(child, leaves)
+            pairs = zip(child.columns, node.outputs, strict=True)
+            items = ", ".join(f"{_c(inner)} AS {_c(outer)}" for inner, outer in pairs)
+            parts.append(f"SELECT {items} FROM {self.relation(block)}")
+        return _Block(f"({' UNION ALL '.join(parts)}) AS t{next(self._aliases)}")
+
+    def _join(self, node: HashJoinExec, leaves: Leaves) -> _Block:
+        left = self.relation(self.plan(node.left, leaves))
+        right_block = self.plan(node.right, leaves)
+        right = self.relation(right_block)
+        if right_block.is_join and right_block.is_bare:
+            right = f"(SELECT * FROM {right}) AS t{next(self._aliases)}"
+        null_safe = _NULL_SAFE[self._engine]
+        parts = [
+            f"{self.scalar(a)} {null_safe if safe else '='} {self.scalar(b)}"
+            for a, b, safe in node.key_pairs
+        ]
+        if node.residual != TRUE:
+            parts.append(self.scalar(node.residual))
+        if not parts and node.kind == "inner":
+            return _Block(f"{left} CROSS JOIN {right}", is_join=True)
+        words = _JOINS[self._engine].get(node.kind, f"{node.kind.upper()} JOIN")
+        return _Block(f"{left} {words} {right} ON {' AND '.join(parts) or 'true'}", is_join=True)
+
+    # ------------------------------------------------------------ expressions
+
+    def scalar(self, node: Expression) -> str:
+        """The text of one expression."""
+        match node:
+            case ColumnRef():
+                return _c(node)
+            case Literal():
+                return literal_text(node, self._engine)
+            case Parameter():
+                if self._parameters is None:
+                    return f":{node.name}"
+                value = self._value(node, self._parameters)
+                if self._engine == "spark" and _is_given(node.name):
+                    return f"CAST(:{_marker(node.name)} AS {type_name(node.dtype, 'spark')})"
+                return literal_text(value, self._engine)
+            case Cast():
+                return self._cast(node)
+            case Call():
+                return self._call(node)
+            case Lambda():
+                names = ", ".join(_c(p) for p in node.parameters)
+                if self._engine == "spark":
+                    names = f"({names})" if len(node.parameters) > 1 else names
+                    return f"{names} -> {self.scalar(node.body)}"
+                return f"lambda {names}: {self.scalar(node.body)}"
+        raise InternalPlanError(f"{type(node).__name__} has no SQL")
+
+    def _value(self, node: Parameter, values: Mapping[str, Literal]) -> Literal:
+        value = values.get(node.name)
+        if value is None:
+            raise ParameterError(f"parameter ':{node.name}' has no value")
+        return Literal(node.dtype, value.value)
+
+    def _cast(self, node: Cast) -> str:
+        text = self.scalar(node.arg)
+        name = type_name(node.dtype, self._engine)
+        if self._engine == "duckdb":
+            template = cast_template(node.arg.dtype, node.dtype, safe=node.safe)
+            return _bounded(template.format(text, type=name))
+        return _bounded(f"{'TRY_CAST' if node.safe else 'CAST'}({text} AS {name})")
+
+    def _call(self, node: Call) -> str:
+        function = REGISTRY[node.function]
+        spelling: str | Callable[[Call], str] | None
+        spelling = function.duckdb if self._engine == "duckdb" else function.spark
+        if spelling is None:
+            raise InternalPlanError(f"function '{node.function}' has no DuckDB spelling")
+        template = spelling if isinstance(spelling, str) else spelling(node)
+        if "{*}" in template:
+            template = template.replace("{*}", ", ".join(f"{{{i}}}" for i in range(len(node.args))))
+        parts = {"type": type_name(node.dtype, self._engine)}
+        args: list[str] = []
+        for number, arg in enumerate(node.args):
+            if isinstance(arg, Lambda) and f"{{b{number}}}" in template:
+                # The spelling binds the lambda's parameters itself.
+                parts[f"b{number}"] = self.scalar(arg.body)
+                parts |= {f"p{number}_{i}": _c(p) for i, p in enumerate(arg.parameters)}
+                args.append("")
+            else:
+                args.append(self.scalar(arg))
+        return _bounded(template.format(*args, **parts))
+
+    def aggregate(self, node: AggregateCall) -> str:
+        """The text of one aggregate call."""
+        return aggregate_text(node, self._engine, self.scalar)

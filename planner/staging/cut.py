@@ -1,0 +1,282 @@
+"""Cut a physical plan at its exchanges into stages, leaves first.
+
+Stages that compute the same become one, so a common subplan that is exchanged in the same way is
+computed once.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from stagecoach.planner.catalog import TableInfo
+from stagecoach.planner.distribution.reasons import RESULT, reason_of
+from stagecoach.planner.errors import InternalPlanError
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.expressions import Column, ColumnRef, Expression, Lambda
+from stagecoach.planner.plan.physical import (
+    BloomProbeExec,
+    ExchangeExec,
+    ExchangeKind,
+    HashJoinExec,
+    PhysicalPlan,
+    ProjectionExec,
+    ScanExec,
+    SharedScanExec,
+    StageInputExec,
+    UnionExec,
+)
+from stagecoach.planner.plan.stages import Branch, BranchKind, Stage, StageOutput
+from stagecoach.planner.staging.engines import choose_engine
+from stagecoach.planner.staging.titles import stage_title
+from stagecoach.planner.tree import transform_up, walk
+from stagecoach.planner.types import Field
+
+_MOST = 1e18
+Sizer = Callable[[PhysicalPlan], tuple[float, float]]
+
+
+def cut_into_stages(
+    plan: PhysicalPlan,
+    tables: Mapping[str, TableInfo],
+    options: PlannerOptions,
+    size: Sizer,
+    shared: Sequence[SharedSource] = (),
+) -> tuple[Stage, ...]:
+    """The stages of a plan, leaves first; the last one produces the result.
+
+    Args:
+        plan: Physical plan with exchanges.
+        tables: Catalog entries, which may forbid an engine.
+        options: For the choice of engines.
+        size: Estimated rows and bytes of an operator.
+        shared: What its `SharedScanExec` read, each after those that it reads itself.
+    """
+    cutter = _Cutter(tables, options, size)
+    for source in shared:
+        cutter.share(source)
+    cutter.add(plan, StageOutput("gather", reason=RESULT), plan)
+    return tuple(cutter.stages)
+
+
+@dataclass(frozen=True)
+class SharedSource:
+    """A shared subplan with its exchanges.
+
+    Args:
+        name: The table of its scans.
+        exchange: The subplan below the exchange through which it is read.
+        columns: Numbers of its columns by the names that scans read them by.
+    """
+
+    name: str
+    exchange: ExchangeExec
+    columns: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _SharedStage:
+    """The stage of a shared subplan: its number, its columns, and their positions by name."""
+
+    stage_id: int
+    columns: tuple[Column, ...]
+    positions: Mapping[str, int]
+
+
+class _Cutter:
+    def __init__(
+        self, tables: Mapping[str, TableInfo], options: PlannerOptions, size: Sizer
+    ) -> None:
+        self.stages: list[Stage] = []
+        self._known: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._shared: dict[str, _SharedStage] = {}
+        self._tables = tables
+        self._options = options
+        self._size = size
+        self._numbers = itertools.count(-1, -1)  # of columns that the plan does not have
+
+    def add(self, fragment: PhysicalPlan, output: StageOutput, measured: PhysicalPlan) -> int:
+        """Append the stage of a fragment, after the stages that it reads; its number."""
+        sizes = [size for node in operators_of(fragment) for size in self._sizes(node)]
+        fragment = transform_down_to_inputs(fragment, self._cut)
+        canonical = renumber_fragment(fragment)
+        engine, reason = choose_engine(
+            canonical,
+            self._tables,
+            self._options.engine,
+            self._options.time_zone,
+            exact_math=self._options.exact_math,
+        )
+        rows, num_bytes = self._size(measured)
+        stage = Stage(
+            stage_id=len(self.stages),
+            title=stage_title(canonical, output),
+            fragment=canonical,
+            branches=branches_of(canonical),
+            output=output,
+            schema=tuple(Field(c.name, c.dtype) for c in canonical.columns),
+            engine=engine,
+            engine_reason=reason,
+            estimated_rows=_whole(rows),
+            estimated_bytes=_whole(num_bytes),
+            operator_rows=tuple(_whole(count) for count, _ in sizes),
+            operator_bytes=tuple(_whole(size) for _, size in sizes),
+        )
+        inputs = tuple(x.stage_id for x in stage.leaves if isinstance(x, StageInputExec))
+        key = (stage.plan_hash, inputs)
+        if key not in self._known:
+            self._known[key] = stage.stage_id
+            self.stages.append(stage)
+        return self._known[key]
+
+    def share(self, source: SharedSource) -> None:
+        """Append the stage of a shared subplan, for all scans of it that come."""
+        columns = source.exchange.child.columns
+        places = {column.id: i for i, column in enumerate(columns)}
+        positions = {name: places[i] for name, i in source.columns.items() if i in places}
+        stage_id = self._cut_exchange(source.exchange).stage_id
+        self._shared[source.name] = _SharedStage(stage_id, columns, positions)
+
+    def _sizes(self, node: PhysicalPlan) -> list[tuple[float, float]]:
+        """Those of an operator, and of the one that `_read_shared` puts below it."""
+        more = isinstance(node, SharedScanExec) and not self._reads_all(node)
+        return [self._size(node)] * (2 if more else 1)
+
+    def _reads_all(self, scan: SharedScanExec) -> bool:
+        """Whether a scan has the columns of the stage that it reads, in their order."""
+        stage = self._shared[scan.table]
+        return [stage.positions[n] for n in scan.source] == list(range(len(stage.columns)))
+
+    def _read_shared(self, scan: SharedScanExec) -> PhysicalPlan:
+        """The input that a scan of a shared subplan is, and only the columns that it reads."""
+        stage = self._shared[scan.table]
+        kind: ExchangeKind = "shuffle" if scan.read == "split" else "broadcast"
+        if self._reads_all(scan):
+            return StageInputExec(stage.stage_id, kind, scan.outputs)
+        outputs = tuple(replace(c, id=next(self._numbers)) for c in stage.columns)
+        items = [
+            (column, outputs[stage.positions[name]].ref)
+            for column, name in zip(scan.outputs, scan.source, strict=True)
+        ]
+        return ProjectionExec(StageInputExec(stage.stage_id, kind, outputs), tuple(items))
+
+    def _cut(self, border: ExchangeExec | SharedScanExec) -> PhysicalPlan:
+        if isinstance(border, SharedScanExec):
+            return self._read_shared(border)
+        return self._cut_exchange(border)
+
+    def _cut_exchange(self, exchange: ExchangeExec) -> StageInputExec:
+        child = exchange.child
+        positions = {c.id: i for i, c in enumerate(child.columns)}
+        keys = tuple(positions[k] for k in exchange.keys)
+        output = StageOutput(
+            exchange.kind, keys, exchange.num_partitions, reason=reason_of(exchange)
+        )
+        stage_id = self.add(child, output, exchange)
+        return StageInputExec(stage_id, exchange.kind, child.columns)
+
+
+def _whole(number: float) -> int:
+    """An estimate as a whole number of 64 bits, whatever joins of joins are thought to give."""
+    return round(min(number, _MOST))
+
+
+def operators_of(fragment: PhysicalPlan) -> Iterator[PhysicalPlan]:
+    """The operators down to the topmost exchanges, each of which will be a stage input."""
+    stack = [fragment]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, ExchangeExec):
+            stack.extend(reversed(node.children))
+
+
+def transform_down_to_inputs(
+    plan: PhysicalPlan, cut: Callable[[ExchangeExec | SharedScanExec], PhysicalPlan]
+) -> PhysicalPlan:
+    """The plan with its topmost borders replaced; what lies below them is the callback's."""
+    if isinstance(plan, ExchangeExec | SharedScanExec):
+        return cut(plan)
+    return plan.with_children(tuple(transform_down_to_inputs(c, cut) for c in plan.children))
+
+
+def renumber_fragment(fragment: PhysicalPlan) -> PhysicalPlan:
+    """The fragment with its columns numbered from 0 in the order in which operators make them."""
+    numbers: dict[int, int] = {}
+    counter = itertools.count()
+
+    def column(old: Column) -> Column:
+        if old.id not in numbers:
+            numbers[old.id] = next(counter)
+        return replace(old, id=numbers[old.id])
+
+    def visit_expression(node: Expression) -> Expression:
+        if isinstance(node, ColumnRef):
+            return replace(node, id=numbers[node.id])
+        if isinstance(node, Lambda):
+            return replace(node, parameters=tuple(column(p) for p in node.parameters))
+        return node
+
+    def scalar(expr: Expression) -> Expression:
+        for node in walk(expr):
+            if isinstance(node, Lambda):  # its body is visited before it
+                for parameter in node.parameters:
+                    column(parameter)
+        return transform_up(expr, visit_expression)
+
+    def visit(node: PhysicalPlan) -> PhysicalPlan:
+        renamed = node.with_expressions(tuple(scalar(e) for e in node.expressions))
+        return renamed.with_produced(column)
+
+    return transform_up(fragment, visit)
+
+
+def branches_of(fragment: PhysicalPlan) -> tuple[Branch, ...]:
+    """Which leaves the tasks of a stage share out, by union branch (see `Branch`)."""
+    leaves = [n for n in walk(fragment) if isinstance(n, ScanExec | StageInputExec)]
+    positions: dict[PhysicalPlan, int] = {leaf: i for i, leaf in enumerate(leaves)}
+    found = _branches(fragment, positions)
+    return found or (Branch("single", ()),)
+
+
+def _branches(node: PhysicalPlan, positions: Mapping[PhysicalPlan, int]) -> tuple[Branch, ...]:
+    match node:
+        case ScanExec():
+            return (Branch("splits", (positions[node],)),) if node.read == "split" else ()
+        case StageInputExec():
+            if node.kind == "broadcast":
+                return ()
+            kind: BranchKind = "partitions" if node.kind == "shuffle" else "single"
+            return (Branch(kind, (positions[node],)),)
+        case BloomProbeExec():
+            return _branches(node.left, positions)
+        case HashJoinExec() if node.broadcast:
+            return _branches(node.left, positions)
+        case HashJoinExec():
+            return _merged(_branches(node.left, positions), _branches(node.right, positions))
+        case UnionExec():
+            return _union_branches([_branches(child, positions) for child in node.inputs])
+    if node.children:
+        return _branches(node.children[0], positions)
+    return ()
+
+
+def _union_branches(parts: list[tuple[Branch, ...]]) -> tuple[Branch, ...]:
+    found = tuple(branch for part in parts for branch in part)
+    if found and all(branch.kind == "single" for branch in found):
+        return (Branch("single", tuple(x for branch in found for x in branch.leaves)),)
+    return found
+
+
+def _merged(left: tuple[Branch, ...], right: tuple[Branch, ...]) -> tuple[Branch, ...]:
+    if not left or not right:
+        return left or right
+    if (
+        len(left) != 1
+        or len(right) != 1
+        or left[0].kind != right[0].kind
+        or left[0].kind == "splits"
+    ):
+        raise InternalPlanError("the sides of a partitioned join are not partitioned alike")
+    return (Branch(left[0].kind, (*left[0].leaves, *right[0].leaves)),)

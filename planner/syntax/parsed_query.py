@@ -1,0 +1,110 @@
+"""A query that was parsed: its text, its tree, and what a look at the tree tells.
+
+Parsing is the most expensive step for a short query, and planning, parameters and dependencies all
+start from the same tree. `syntax.parse.parse_query` makes this value once; the rest is handed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from stagecoach.planner.syntax.spark_syntax import position
+
+Place = tuple[int | None, int | None]
+_NUMBER = "cte"
+
+_CHANGING = frozenset(
+    (
+        "current_catalog",
+        "current_database",
+        "current_date",
+        "current_time",
+        "current_timestamp",
+        "current_timezone",
+        "current_user",
+        "curdate",
+        "input_file_block_length",
+        "input_file_block_start",
+        "input_file_name",
+        "localtimestamp",
+        "monotonically_increasing_id",
+        "now",
+        "rand",
+        "randn",
+        "random",
+        "randstr",
+        "session_user",
+        "shuffle",
+        "spark_partition_id",
+        "unix_timestamp",
+        "user",
+        "uniform",
+        "uuid",
+        "version",
+    )
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ParsedQuery:
+    """One query that only reads tables of the catalog.
+
+    Args:
+        sql: Its text, as it was given.
+        tree: Its syntax tree, which nothing may change.
+    """
+
+    sql: str
+    tree: exp.Query
+
+    @cached_property
+    def tables(self) -> tuple[tuple[str, bool], ...]:
+        """Names in FROM clauses, each once, and whether a CTE has that name too.
+
+        A CTE may hide a table of its name in one place and read it in another.
+        """
+        ctes = {cte.alias_or_name.lower() for cte in self.tree.find_all(exp.CTE)}
+        names = [
+            full_name(table)
+            for table in self.tree.find_all(exp.Table)
+            if not isinstance(table.this, exp.Func)
+        ]
+        return tuple((name, name.lower() in ctes) for name in dict.fromkeys(names))
+
+    @cached_property
+    def parameters(self) -> dict[str, Place]:
+        """Line and column of the first use of each parameter, in the order of the text."""
+        found: dict[str, Place] = {}
+        markers = self.tree.find_all(exp.Placeholder)
+        for marker in sorted(markers, key=lambda m: m.meta.get("start", 0)):
+            if marker.name:
+                found.setdefault(marker.name, position(marker))
+        return found
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether the query's own text gives the same rows for the same data in every run."""
+        return not any(
+            (func.name if isinstance(func, exp.Anonymous) else func.sql_name()).lower() in _CHANGING
+            for func in self.tree.find_all(exp.Func)
+        ) and not any(isinstance(node, exp.TableSample) for node in self.tree.walk())
+
+
+def number_ctes(tree: exp.Expr) -> None:
+    """Give each CTE a number of its own, under which planning remembers what it knows of it."""
+    for number, cte in enumerate(tree.find_all(exp.CTE)):
+        cte.meta[_NUMBER] = number
+
+
+def cte_number(cte: exp.CTE) -> int:
+    """The number of a CTE of a parsed query."""
+    number: int = cte.meta[_NUMBER]
+    return number
+
+
+def full_name(table: exp.Table) -> str:
+    """The name of a table with what stands before it, such as a schema."""
+    return ".".join(part.name for part in table.parts)

@@ -1,0 +1,44 @@
+"""What is known of time zones by name: which never change their clocks, and which DuckDB knows."""
+
+from __future__ import annotations
+
+UTC_NAMES = frozenset(("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z"))
+"""Zones in which no clock is ever changed, so that a day always has 24 hours."""
+
+# Zones whose rules differ between the Java and the ICU of the engines' releases (measured on a
+# grid of 1849 to 2148), and their links.
+_UNLIKE_ZONES = frozenset(
+    (
+        "Africa/Casablanca",
+        "Africa/El_Aaiun",
+        "America/Edmonton",
+        "America/Ensenada",
+        "America/Inuvik",
+        "America/Rainy_River",
+        "America/Santa_Isabel",
+        "America/Tijuana",
+        "America/Vancouver",
+        "America/Winnipeg",
+        "America/Yellowknife",
+        "Asia/Tehran",
+        "Canada/Central",
+        "Canada/Mountain",
+        "Canada/Pacific",
+        "Europe/Chisinau",
+        "Europe/Dublin",
+        "Europe/Tiraspol",
+        "Mexico/BajaNorte",
+        "America/Coyhaique",
+        "America/Ciudad_Juarez",
+    )
+)
+
+
+def zone_reason(zone: str) -> str | None:
+    """Why DuckDB must not compute with local times of a zone, or None."""
+    if zone in ("UTC", "Etc/UTC"):
+        return None
+    region, slash, city = zone.partition("/")
+    if not slash or not region.isalpha() or not city or zone in _UNLIKE_ZONES:
+        return f"the rules of time zone '{zone}' are not proven"
+    return None

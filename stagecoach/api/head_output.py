@@ -1,0 +1,134 @@
+"""Reads the rows of a result, and recomputes them if the stored ones are lost or damaged.
+
+A reader of a result has no run around it that would recover. So the head stage runs again here,
+over the same snapshot of the tables as before. Rows that were handed out already are left out: that
+is right where the output came out equal, byte by byte; where it did not (ties under a `LIMIT`), the
+reader is told so rather than given a row twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stagecoach.infra.errors import ShuffleReadError, StorageError
+from stagecoach.infra.runtime.stages.result_rows import result_batches
+from stagecoach.infra.shuffle.commit import load_manifest
+from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
+from stagecoach.infra.storage import layout
+from stagecoach.planner.errors import StagecoachError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stagecoach.infra.storage.object_store import ObjectStore
+    from stagecoach.planner.types import Field
+
+log = logging.getLogger(__name__)
+
+MAX_ROUNDS = 3
+"""How often one call makes the rows again."""
+
+
+class ResultChangedError(StagecoachError):
+    """A result that was lost while it was read came out in another order, or with other ties."""
+
+
+@dataclass
+class HeadOutput:
+    """What a head stage left in storage.
+
+    Args:
+        store: Where it is.
+        run_id: The run.
+        stage: Name of the stage.
+        fingerprint: Where its output is; another one if it runs again and Spark takes over.
+        run_again: Runs the stage again for the same run and returns where its output is; None where
+            a lost output is not made again.
+    """
+
+    store: ObjectStore
+    run_id: str
+    stage: str
+    fingerprint: str
+    run_again: Callable[[], str] | None = None
+
+    def manifest(self) -> Manifest:
+        """Return the commit; an output that is lost is made again.
+
+        Raises:
+            StorageError: It is gone: gc removed it after the run.
+            ManifestError: It is damaged and cannot be made again.
+        """
+        try:
+            return self._stored()
+        except (ManifestError, _GoneError) as error:
+            self._make_again(error)
+        return self._stored()
+
+    def batches(self, columns: Sequence[Field]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, each once, with these names and types.
+
+        Raises:
+            ShuffleReadError: They are lost and cannot be made again.
+            ResultChangedError: They were lost when some of them had been given, and the output that
+                was made again is not equal.
+        """
+        given = rounds = 0
+        manifest = self.manifest()
+        while True:
+            left_out = given
+            try:
+                for batch in result_batches(self.store, manifest, columns):
+                    if left_out >= batch.num_rows:
+                        left_out -= batch.num_rows
+                        continue
+                    rest = batch.slice(left_out)
+                    left_out = 0
+                    given += rest.num_rows
+                    yield rest
+            except ShuffleReadError as error:
+                rounds += 1
+                if rounds > MAX_ROUNDS:
+                    raise
+                self._make_again(error)
+                before, manifest = manifest, self._stored()
+                if given and manifest.content_hash != before.content_hash:
+                    raise ResultChangedError(
+                        f"the result of {self.stage} was lost after {given} rows had been read, "
+                        "and recomputing it changed the order of its rows; read it from the "
+                        "beginning"
+                    ) from error
+            else:
+                return
+
+    def _stored(self) -> Manifest:
+        found = None
+        if self.fingerprint:
+            found = load_manifest(self.store, self.fingerprint, stage=self.stage, expected=True)
+        if found is None:
+            raise _GoneError(
+                f"the output of {self.stage} is gone from storage; run the query again"
+            )
+        return found
+
+    def _make_again(self, error: StagecoachError) -> None:
+        """Run the stage again, over the snapshot of its run.
+
+        Raises:
+            StagecoachError: That error, where it cannot; else what the stage fails with.
+        """
+        # Without the snapshot (gc has removed the run) it would be a result of other files.
+        snapshot = layout.run_snapshot(self.run_id)
+        if self.run_again is None or not self.store.exists(snapshot):
+            raise error
+        log.warning("%s runs again: %s", self.stage, error)
+        self.fingerprint = self.run_again()
+
+
+class _GoneError(StorageError):
+    """There is no output."""
+
+    retryable = False

@@ -1,0 +1,428 @@
+"""Sessions: plan, explain and run queries from Python.
+
+    with stagecoach.connect(catalog="catalog.yaml") as session:
+        session.query("SELECT count(*) FROM lineitem").show()
+
+The command line stands on the same `Session`. Everything heavy (Spark, Dagster, Arrow) is imported
+when it is first needed.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from stagecoach.api.result import Result
+from stagecoach.api.storage_root import with_storage
+
+if TYPE_CHECKING:
+    from stagecoach.api.analysis import Analysis
+    from stagecoach.api.explaining import PlanResult
+    from stagecoach.api.parameters import ParameterInput, ParameterValue
+    from stagecoach.assets.execution.engine import RunListener
+    from stagecoach.infra.config.settings import EngineSettings
+    from stagecoach.infra.formats.published.catalog import TableCatalog
+    from stagecoach.infra.formats.published.stored import StoredCatalog
+    from stagecoach.infra.storage.object_store import ObjectStore
+    from stagecoach.planner.options import PlannerOptions, PlanPhase
+    from stagecoach.planner.plan.stages import StageGraph
+    from stagecoach.planner.planning import PlanPhases
+    from stagecoach.terminal.progress import StageProgress
+
+DEFAULT_CATALOG = "pipelines/catalog.yaml"
+
+
+def connect(
+    catalog: str | os.PathLike[str] = DEFAULT_CATALOG,
+    storage: str | os.PathLike[str] | None = None,
+    *,
+    settings: Mapping[str, object] | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Session:
+    """Return a session over the tables of a catalog; nothing is started yet.
+
+    Args:
+        catalog: The catalog file.
+        storage: Folder or URL of shuffles and results; as the settings say, or
+            `.stagecoach/storage` by default.
+        settings: Values of `EngineSettings`, such as `master`, by name; what is not
+            given comes from the environment, then from the settings file.
+        options: Values of `PlannerOptions`, such as `num_partitions`, likewise.
+
+    Raises:
+        CatalogError: The catalog file cannot be used.
+        ConfigError: For an unknown setting or a value that does not fit.
+        OptionError: For an unknown option or a value that does not fit.
+    """
+    from stagecoach.infra.catalog.catalog import load_catalog
+    from stagecoach.infra.config.settings import load_configuration
+    from stagecoach.planner.options import PREFIX
+
+    overrides = with_storage(settings or {}, storage)
+    overrides |= {f"{PREFIX}{name}": value for name, value in (options or {}).items()}
+    found = load_configuration(overrides=overrides)
+    return Session(
+        catalog=load_catalog(Path(catalog), found.engine.storage_options),
+        settings=found.engine,
+        options=found.planner,
+    )
+
+
+class Session:
+    """Queries over one catalog, with one Spark session for all of them.
+
+    Tables that a project has published in the storage root can be read beside those of the catalog.
+
+    Args:
+        catalog: The base tables.
+        settings: The knobs of a run.
+        options: The knobs of the planner.
+    """
+
+    def __init__(
+        self, *, catalog: TableCatalog, settings: EngineSettings, options: PlannerOptions
+    ) -> None:
+        self.base_catalog = catalog
+        self.settings = settings
+        self.options = options
+        self._storage_checked = False
+        self._has_run = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @cached_property
+    def store(self) -> ObjectStore:
+        """Where shuffles and runs are kept."""
+        return self.settings.open_store()
+
+    @cached_property
+    def catalog(self) -> StoredCatalog:
+        """The base tables and the published ones."""
+        from stagecoach.infra.formats.published.stored import StoredCatalog
+
+        return StoredCatalog(self.base_catalog, self.store)
+
+    def check_storage(self) -> None:
+        """Write and remove a small object, once: a bad root is found before Spark starts.
+
+        Raises:
+            StorageError: The storage cannot be written.
+        """
+        if self._storage_checked:
+            return
+        from stagecoach.infra.storage.layout import run_prefix
+
+        key = f"{run_prefix(f'probe-{uuid.uuid4()}')}/probe"
+        self.store.write_bytes(key, b"")
+        self.store.delete([key])
+        self._storage_checked = True
+
+    def query(
+        self,
+        sql: str,
+        params: Mapping[str, ParameterInput] | None = None,
+        *,
+        name: str = "query",
+        fresh: bool = False,
+    ) -> Result:
+        """Run a query through Dagster and Spark, and return its result.
+
+        Args:
+            sql: One SELECT; front matter in its leading comment may declare parameters.
+            params: A value for each `:name` in it.
+            name: What the query is called in plans and messages.
+            fresh: Run every stage even where its output is there already.
+
+        Raises:
+            SqlError: A mistake in the SQL.
+            ParameterError: A parameter is missing, unknown or of the wrong type.
+            StagecoachError: The run failed.
+        """
+        if (explained := self.explained(sql, params, name=name)) is not None:
+            return explained
+        planned = self.plan(sql, params, name=name)
+        self.check_storage()
+        return self.run(planned, fresh=fresh)
+
+    def explained(
+        self,
+        sql: str,
+        params: Mapping[str, ParameterInput] | None = None,
+        *,
+        name: str = "query",
+    ) -> PlanResult | None:
+        """Return the result of an EXPLAIN statement; None where the SQL is none.
+
+        Raises:
+            SqlError: A mistake in the SQL, or EXPLAIN CODEGEN.
+        """
+        from stagecoach.api.explaining import PlanResult, statement_text
+        from stagecoach.planner.syntax.explain_statement import split_explain
+
+        statement = split_explain(sql)
+        if statement is None:
+            return None
+        phases = self.phases(statement.sql, params, name=name)
+        text = statement_text(phases, statement.mode)
+        return PlanResult(graph=phases.graph, run_id="", stages=(), store=self.store, text=text)
+
+    def phases(
+        self,
+        sql: str,
+        params: Mapping[str, ParameterInput] | None = None,
+        *,
+        name: str = "query",
+    ) -> PlanPhases:
+        """Return the plans of a query after each phase; nothing is run.
+
+        Raises:
+            SqlError: A mistake in the SQL.
+        """
+        from stagecoach.api.query_parameters import specs_of
+        from stagecoach.planner.planning import plan_phases
+
+        values, name = self._prepared(sql, params, name)
+        return plan_phases(sql, self.catalog, self.options, name=name, parameters=specs_of(values))
+
+    def explain(
+        self,
+        sql: str,
+        params: Mapping[str, ParameterInput] | None = None,
+        *,
+        plan: PlanPhase | Literal["all"] = "stages",
+        format: str = "text",
+        details: bool = False,
+        name: str = "query",
+    ) -> str:
+        """Return the plan of a query as text; nothing is run.
+
+        Args:
+            sql: One SELECT, with or without EXPLAIN before it.
+            params: A value for each `:name` in it; only their types matter here.
+            plan: `logical`, `optimized`, `physical`, `stages` or `all` of them.
+            format: `text`, `json`, `yaml`, `mermaid` or `dot`; a diagram shows one plan.
+            details: Whether text tells the SQL of each stage and why its engine runs it.
+            name: What the query is called.
+
+        Raises:
+            SqlError: A mistake in the SQL.
+            OptionError: The plan cannot be had in that format.
+        """
+        from stagecoach.api.explaining import phases_text, without_explain
+
+        phases = self.phases(without_explain(sql), params, name=name)
+        text = phases_text(phases, plan, format, details=details)
+        if format == "text" and plan in ("stages", "all"):
+            from stagecoach.infra.formats.explain import scans_text
+
+            scans = scans_text(phases.graph, self.catalog, details=details)
+            text = f"{text.rstrip()}\n\n{scans}\n" if scans else text
+        return text
+
+    def analyze(
+        self,
+        sql: str,
+        params: Mapping[str, ParameterInput] | None = None,
+        *,
+        name: str = "query",
+        fresh: bool = False,
+    ) -> Analysis:
+        """Run a query and return how the run went beside its plan.
+
+        Args:
+            sql: One SELECT, with or without EXPLAIN before it.
+            params: A value for each `:name` in it.
+            name: What the query is called.
+            fresh: Run every stage even where its output is there already.
+
+        Raises:
+            SqlError: A mistake in the SQL.
+            StagecoachError: The run failed.
+        """
+        from stagecoach.api.explaining import without_explain
+
+        planned = self.plan(without_explain(sql), params, name=name)
+        self.check_storage()
+        return self.analyze_run(planned, fresh=fresh)
+
+    def analyze_run(
+        self,
+        planned: PlannedRun,
+        *,
+        fresh: bool = False,
+        progress: StageProgress | None = None,
+        debug: bool = False,
+    ) -> Analysis:
+        """Run a planned query and return how the run went.
+
+        Raises:
+            StagecoachError: The run failed.
+            KeyboardInterrupt: The run was interrupted; its jobs are cancelled.
+        """
+        import time
+
+        from stagecoach.api.analysis import Recorder, analyze_result
+        from stagecoach.terminal.progress import StageProgress
+
+        recorder = Recorder(progress or StageProgress())
+        started_at, begun = time.time(), time.perf_counter()
+        result = self.run(planned, fresh=fresh, progress=recorder, debug=debug)
+        seconds = time.perf_counter() - begun
+        return analyze_result(result, recorder.spans, started_at, seconds)
+
+    def plan(
+        self,
+        sql: str,
+        params: Mapping[str, ParameterInput] | None = None,
+        *,
+        name: str = "query",
+    ) -> PlannedRun:
+        """Plan a query and check its parameters; nothing is run."""
+        from stagecoach.api.query_parameters import specs_of
+        from stagecoach.planner import plan_query
+        from stagecoach.planner.errors import UnsupportedSqlError
+
+        values, name = self._prepared(sql, params, name)
+        specs = specs_of(values)
+        try:
+            graph = plan_query(sql, self.catalog, self.options, name=name, parameters=specs)
+        except UnsupportedSqlError as error:
+            raise UnsupportedSqlError(
+                f"{error.message}; the engine 'duckdb' was asked for, 'auto' lets Spark run it",
+                line=error.line,
+                column=error.column,
+            ) from error
+        return PlannedRun(graph=graph, parameters=values)
+
+    def load(
+        self, path: str | os.PathLike[str], params: Mapping[str, ParameterInput] | None = None
+    ) -> PlannedRun:
+        """Read a compiled plan and check its parameters; `run` runs it.
+
+        Args:
+            path: A file that `stagecoach compile` wrote.
+            params: A value for each parameter without a default.
+
+        Raises:
+            GraphFormatError: The file is no plan that this version can run.
+            ParameterError: A parameter is missing, unknown or of the wrong type.
+        """
+        from stagecoach.api.query_parameters import plan_parameters
+        from stagecoach.assets.plans.files import read_plan
+
+        graph = read_plan(Path(path)).graph
+        read = [table for table, _ in graph.tables]
+        graph = replace(graph, query=self._free_name(graph.query, read))
+        return PlannedRun(graph=graph, parameters=plan_parameters(graph, params or {}))
+
+    def run(
+        self,
+        planned: PlannedRun,
+        *,
+        fresh: bool = False,
+        progress: StageProgress | None = None,
+        debug: bool = False,
+    ) -> Result:
+        """Run a planned query.
+
+        Raises:
+            StagecoachError: The run failed.
+            KeyboardInterrupt: The run was interrupted; its jobs are cancelled.
+        """
+        from stagecoach.assets.execution.engine import StageRequest
+        from stagecoach.assets.execution.resources import StageEngine
+        from stagecoach.assets.in_process.run import run_graph
+        from stagecoach.assets.project.parameters import with_zone
+        from stagecoach.terminal.progress import StageProgress
+
+        listener: RunListener = progress or StageProgress()
+        self._has_run = True
+        engine = StageEngine(self.settings, self.base_catalog, fresh=fresh)
+        parameters = {k: v.text for k, v in planned.parameters.items() if v.text is not None}
+        outcome = run_graph(
+            planned.graph,
+            runner=engine,
+            parameters=parameters,
+            listener=listener,
+            store=self.store,
+            debug=debug,
+        )
+        if outcome.cancelled:
+            raise KeyboardInterrupt
+        if outcome.failures:
+            raise outcome.failures[min(outcome.failures)]
+        if not outcome.success:
+            from stagecoach.planner.errors import StagecoachError
+
+            raise StagecoachError(f"the run failed outside of any stage: {outcome.problem}")
+        stages = tuple(outcome.stages[s.stage_id] for s in planned.graph.stages)
+        head = StageRequest(
+            graph=planned.graph,
+            stage_id=planned.graph.head.stage_id,
+            run_id=outcome.run_id,
+            root_run_id=outcome.run_id,
+            parameters=with_zone(planned.graph, parameters),
+        )
+
+        def run_again() -> str:
+            return engine.run_stage(head).fingerprint or ""
+
+        return Result(
+            graph=planned.graph,
+            run_id=outcome.run_id,
+            stages=stages,
+            store=self.store,
+            run_again=run_again if self.settings.recover else None,
+        )
+
+    def _prepared(
+        self, sql: str, params: Mapping[str, ParameterInput] | None, name: str
+    ) -> tuple[dict[str, ParameterValue], str]:
+        """The values of a query's parameters, and its name in plans."""
+        from stagecoach.api.query_parameters import query_parameters
+        from stagecoach.assets.project.dependencies import tables_read
+
+        time_zone = self.options.time_zone
+        values = query_parameters(sql, params or {}, time_zone=time_zone, name=name)
+        return values, self._free_name(name, tables_read(sql))
+
+    def _free_name(self, name: str, read: Iterable[str]) -> str:
+        """The name, changed where a table has it: query and table would be the same asset.
+
+        Args:
+            name: What the query is called.
+            read: Names of the tables that it reads, published ones among them.
+        """
+        taken = {table.lower() for table in [*self.base_catalog.table_names(), *read]}
+        while name.lower() in taken:
+            name = f"{name}_query"
+        return name
+
+    def close(self) -> None:
+        """Stop Spark, if this session has run a query."""
+        if self._has_run:
+            from stagecoach.infra.spark.session import stop_sessions
+
+            stop_sessions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """A query that is ready to run.
+
+    Args:
+        graph: Its plan.
+        parameters: Its parameter values.
+    """
+
+    graph: StageGraph
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)

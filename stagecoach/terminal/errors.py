@@ -1,0 +1,176 @@
+"""Formats errors for people: one block that says what, where and what to do.
+
+    error: column 'l_okey' not found in 'lineitem'; did you mean 'l_orderkey'?
+      --> queries/q03.sql:5:3
+       |
+     5 |   l_okey,
+       |   ^
+
+Describing an error never raises, and no block ever holds a traceback or a secret.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from stagecoach.infra.storage import secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+_STACK_LINE = re.compile(r"^\s*(at [\w.$/<>]+\(|Caused by: |\.\.\. \d+ more|JVM stacktrace:)")
+_SQLSTATE = re.compile(r"SQLSTATE: (\w\w)\w{3}")
+_SPARK_POSITION = re.compile(r";? ?\bline (\d+),? pos (\d+);?")
+_SPARK_PLACE = re.compile(r"== SQL.*?\(line (\d+), position (\d+)\) ==")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a query's text comes from.
+
+    Args:
+        name: The file as the user named it, or what stands for it.
+        sql: The text.
+    """
+
+    name: str
+    sql: str
+
+
+def report_error(error: Exception, source: Source | None, *, debug: bool) -> int:
+    """Print an error of a query; return the exit code that it asks for."""
+    if debug:
+        click.echo(traceback_text(), err=True)
+    click.echo(describe_error(error, source), err=True)
+    return exit_code(error)
+
+
+def exit_code(error: BaseException) -> int:
+    """2 where nothing could be run because of what the user gave, 130 for Ctrl-C, else 1."""
+    from stagecoach.infra.errors import ConfigError
+    from stagecoach.planner import errors
+
+    if isinstance(error, KeyboardInterrupt):
+        return EXIT_INTERRUPTED
+    usage = (
+        errors.SqlError,
+        errors.ParameterError,
+        errors.OptionError,
+        errors.CatalogError,
+        errors.GraphFormatError,
+        ConfigError,
+    )
+    if isinstance(error, usage) or type(error).__name__ in ("FrontMatterError", "ProjectError"):
+        return EXIT_USAGE
+    # Spark's own refusal: class 42 is "syntax error or access rule violation", so a mistake in
+    # the SQL; 22, "data exception", is a run that failed.
+    state = _SQLSTATE.search(str(error))
+    if type(error).__name__ == "QueryFailedError" and state and state[1] == "42":
+        return EXIT_USAGE
+    return EXIT_FAILED
+
+
+def describe_error(error: BaseException, source: Source | None = None) -> str:
+    """The block for an error, without a line end.
+
+    Args:
+        error: What was raised.
+        source: The query that it is about, if any.
+    """
+    from stagecoach.infra.errors import ConfigError
+    from stagecoach.planner.errors import PlacedError, StagecoachError
+
+    if type(error).__name__ == "FrontMatterError":
+        found = [(p.message, p.line, p.column) for p in getattr(error, "problems", ())]
+        return "\n".join(_block(text, source, line, column) for text, line, column in found)
+    line, column = None, None
+    if isinstance(error, PlacedError):
+        message, line, column = error.message, error.line, error.column
+    elif isinstance(error, ConfigError):
+        message = str(error)  # ours; what a JVM printed before it ended may look like a plan
+    elif isinstance(error, StagecoachError):
+        message = clean_message(str(error))
+        if type(error).__name__ == "QueryFailedError":
+            # Spark ran the query's own text, so its places are the file's.
+            line, column = _spark_place(str(error), source)
+    elif isinstance(error, KeyboardInterrupt):
+        message = "interrupted"
+    elif isinstance(error, OSError):
+        message = f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+    else:
+        first = str(error).strip().splitlines()
+        message = (
+            f"internal error ({type(error).__name__}): {first[0] if first else 'no message'}\n"
+            "this is a bug in Stagecoach; run again with --debug and report what it prints"
+        )
+    return _block(secrets.redact(message), source, line, column)
+
+
+def traceback_text() -> str:
+    """The traceback of the exception at hand, for `--debug`, without secrets."""
+    return secrets.redact(traceback.format_exc().rstrip())
+
+
+def _block(message: str, source: Source | None, line: int | None, column: int | None) -> str:
+    head, *rest = message.splitlines() or [""]
+    lines = [f"error: {head}"]
+    lines += [f"  {text}" for text in rest]
+    lines += _excerpt(source, line, column)
+    return "\n".join(lines)
+
+
+def clean_message(text: str) -> str:
+    """Spark's message without stack trace, plan and SQL excerpt; we draw the excerpt."""
+    kept: list[str] = []
+    for line in text.splitlines():
+        if _STACK_LINE.match(line):
+            break
+        if line.startswith("== ") and kept:
+            break
+        # The plan that Spark appends to analysis errors is not for the author of the SQL.
+        if re.match(r"^(;?\s*'?[A-Z]\w+.*\[|[+:]- )", line) and kept:
+            break
+        kept.append(_SPARK_POSITION.sub("", line).rstrip())
+    while kept and not kept[-1].strip(";"):
+        kept.pop()
+    return "\n".join(kept).rstrip(";")
+
+
+def _spark_place(text: str, source: Source | None) -> tuple[int | None, int | None]:
+    if source is None:
+        return None, None
+    if match := _SPARK_PLACE.search(text):
+        return int(match[1]), int(match[2])
+    if match := _SPARK_POSITION.search(text):
+        # This form counts positions from 0, the other one from 1.
+        return int(match[1]), int(match[2]) + 1
+    return None, None
+
+
+def _excerpt(source: Source | None, line: int | None, column: int | None) -> Iterable[str]:
+    if source is None:
+        return []
+    lines = source.sql.splitlines()
+    if line is None or not 1 <= line <= len(lines):
+        return [f"  --> {source.name}"]
+    text = lines[line - 1]
+    number = str(line)
+    gutter = " " * len(number)
+    column = min(max(column or 1, 1), len(text) + 1)
+    # Tabs before the caret stay tabs, so that it stands below its character.
+    indent = "".join(c if c == "\t" else " " for c in text[: column - 1])
+    return [
+        f"  --> {source.name}:{line}:{column}",
+        f" {gutter} |",
+        f" {number} | {text.rstrip()}",
+        f" {gutter} | {indent}^",
+    ]

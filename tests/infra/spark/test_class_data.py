@@ -1,0 +1,123 @@
+"""The archive of Spark's classes: who uses it, and that a Spark of tests maps it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stagecoach.infra.spark import class_data
+from stagecoach.infra.spark.class_data import SUBMIT_VARIABLE, share_classes
+from stagecoach.infra.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A JAVA_HOME, a Spark with one jar, and an empty cache folder."""
+    library = tmp_path / "java" / "lib" / "server" / "libjvm.so"
+    library.parent.mkdir(parents=True)
+    library.write_text("a virtual machine")
+    (tmp_path / "spark" / "jars").mkdir(parents=True)
+    (tmp_path / "spark" / "jars" / "spark.jar").write_text("classes")
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    (tmp_path / "cache" / "stagecoach").mkdir(mode=0o700, parents=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    return tmp_path / "java"
+
+
+def make_file(home: Path, content: str = "classes") -> Path:
+    place = next(class_data._places(home))
+    place.write_text(content)
+    return place
+
+
+def options(home: Path, given: str | None = None) -> str:
+    environment = {} if given is None else {SUBMIT_VARIABLE: given}
+    share_classes(environment, home)
+    return environment.get(SUBMIT_VARIABLE, "")
+
+
+def test_without_an_archive_nothing_changes(home: Path) -> None:
+    assert options(home) == ""
+    assert options(home, "-Da=b") == "-Da=b"
+
+
+def test_an_archive_is_used_and_what_was_given_comes_last(home: Path) -> None:
+    archive = make_file(home)
+    assert options(home).startswith(f"-XX:SharedArchiveFile={archive} -Xshare:auto ")
+    assert options(home, "-Xshare:off").endswith(" -Xshare:off")
+    once = options(home, "-Da=b")
+    assert options(home, once) == once
+
+
+def test_a_java_that_made_none_is_left_alone(home: Path) -> None:
+    make_file(home, "")
+    assert options(home) == ""
+
+
+@pytest.mark.parametrize("changed", ["java/lib/server/libjvm.so", "spark/jars/spark.jar"])
+def test_another_java_or_another_spark_needs_another_archive(home: Path, changed: str) -> None:
+    make_file(home)
+    (home.parent / changed).write_text("a newer version")
+    assert options(home) == ""
+
+
+def test_no_java_there_is_no_error(home: Path) -> None:
+    assert options(home.parent / "elsewhere") == ""
+
+
+def test_a_folder_that_others_can_write_is_not_used(home: Path) -> None:
+    archive = make_file(home)
+    archive.parent.chmod(0o777)
+    assert options(home) == ""
+
+
+def test_an_archive_is_made_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded: list[Path] = []
+
+    def record(archive: Path) -> None:
+        recorded.append(archive)
+        archive.write_text("classes")
+
+    monkeypatch.setattr(class_data, "ensure_java", lambda: home)
+    monkeypatch.setattr(class_data, "_record", record)
+    left = next(class_data._places(home)).parent / f".{class_data._name(home)}-killed"
+    left.write_text("half of one")
+    old = left.with_name("spark-of-last-year.jsa")
+    old.write_text("classes")
+    os.utime(old, (0, 0))
+    made = class_data.make_archive()
+    assert made is not None
+    assert made.read_text() == "classes"
+    assert class_data.make_archive() == made
+    assert len(recorded) == 1
+    assert not recorded[0].exists()
+    assert not left.exists()
+    assert not old.exists()
+    assert options(home)
+
+
+def test_a_java_that_cannot_is_asked_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+    monkeypatch.setattr(class_data, "ensure_java", lambda: home)
+    monkeypatch.setattr(class_data, "_record", asked.append)
+    assert class_data.make_archive() is None
+    assert class_data.make_archive() is None
+    assert len(asked) == 1
+    assert options(home) == ""
+
+
+@pytest.mark.spark
+def test_spark_maps_the_archive_of_this_machine(spark: SparkSession) -> None:
+    archive = next((p for p in class_data._places(find_java()) if class_data._is_there(p)), None)
+    if archive is None:
+        pytest.skip("`python -m stagecoach.infra.spark.class_data` has made none here")
+    handle = spark._jvm.java.lang.ProcessHandle.current()  # type: ignore[union-attr]
+    assert str(archive) in Path(f"/proc/{handle.pid()}/maps").read_text()

@@ -1,0 +1,117 @@
+"""Published tables at the command line and in sessions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import stagecoach
+from stagecoach.commands.main import cli
+from stagecoach.infra.formats.published.changes import PublishError
+from stagecoach.infra.formats.published.log import read_current
+from stagecoach.infra.formats.published.target import PublishTarget
+from stagecoach.infra.publishing.publish import publish
+from stagecoach.infra.storage.local_store import LocalStore
+from stagecoach.planner.errors import AnalysisError
+from tests.infra.formats.published.outputs import SETTINGS, fields_of, head_output, no_spark
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A catalog of one table, and a storage with two published ones, one of the same name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pets").mkdir()
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "pets" / "a.parquet")
+    (tmp_path / "catalog.yaml").write_text("tables: {pets: {location: pets}}")
+    store = LocalStore(str(tmp_path / "st"))
+    publish_rows(store, pa.table({"n": [1, 2, 3]}), "Daily", "first")
+    publish_rows(store, pa.table({"n": [4, 5]}), "Daily", "second")
+    publish_rows(store, pa.table({"other": [1]}), "pets", "third")
+    return tmp_path
+
+
+def publish_rows(
+    store: LocalStore, rows: pa.Table, target: str | PublishTarget, run_id: str
+) -> None:
+    publish(
+        head_output(store, [rows]),
+        fields_of(rows),
+        PublishTarget(table=target) if isinstance(target, str) else target,
+        store=store,
+        settings=SETTINGS,
+        spark=no_spark,
+        run_id=run_id,
+    )
+
+
+def run(*args: str, stdin: str | None = None) -> Result:
+    command = [*args, "--catalog", "catalog.yaml", "--storage", "st"]
+    return CliRunner().invoke(cli, command, input=stdin)
+
+
+def test_a_session_reads_what_is_published(project: Path) -> None:
+    session = stagecoach.connect("catalog.yaml", "st")
+    graph = session.plan("SELECT n FROM daily", name="daily").graph
+    assert graph.query == "daily_query"
+    assert [name for name, _ in graph.tables] == ["Daily"]
+    assert graph.head.estimated_rows == 2
+    # The catalog file wins.
+    assert [f.name for f in session.plan("SELECT * FROM pets").graph.result] == ["id"]
+    with pytest.raises(AnalysisError, match=r"did you mean 'daily'\?"):
+        session.plan("SELECT * FROM dayly")
+
+
+def test_the_storage_is_not_listed_for_tables_of_the_catalog(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> list[str]:
+        raise AssertionError
+
+    monkeypatch.setattr(LocalStore, "folders", refuse)
+    stagecoach.connect("catalog.yaml", "st").plan("SELECT id FROM pets")
+    assert run("tables", "pets").exit_code == 0
+
+
+def test_tables_are_listed_with_their_versions(project: Path) -> None:
+    text = run("tables").stdout
+    assert [line.split()[0] for line in text.splitlines() if line[0] != " "] == ["pets", "Daily"]
+    assert "published: version 2 of 20" in text
+    assert "by run second" in text
+    shown = json.loads(run("tables", "daily", "--format", "json").stdout)["tables"]
+    assert shown[0]["version"]["number"] == 2
+    assert (shown[0]["rows"], shown[0]["version"]["run_id"]) == (2, "second")
+
+
+def test_a_table_is_cleared_when_asked_for(project: Path) -> None:
+    store = LocalStore(str(project / "st"))
+    other = PublishTarget(table="Daily", mode="append")
+    with pytest.raises(PublishError, match=r"with `stagecoach tables clear Daily` and publish all"):
+        publish_rows(store, pa.table({"other": [1]}), other, "third")
+    asked = run("tables", "clear", "daily", stdin="n\n")
+    assert "clear table 'Daily' of 2 rows? [y/N]" in asked.output
+    assert (asked.exit_code, read_current(store, "Daily").num_rows) == (1, 2)
+    cleared = run("tables", "clear", "daily", "--yes")
+    assert cleared.stdout == "cleared Daily, version 3; publish all of it again\n"
+    assert "no data yet" in run("tables", "daily").stderr
+    publish_rows(store, pa.table({"other": [1]}), other, "third")
+    assert read_current(store, "Daily").num_rows == 1
+    missing = run("tables", "clear", "pets")
+    assert missing.exit_code == 2
+    assert "no project has published a table 'pets' (published: Daily)" in missing.stderr
+
+
+def test_versions_of_a_table(project: Path) -> None:
+    lines = run("tables", "daily", "--versions").stdout.splitlines()
+    assert lines[0] == "Daily"
+    assert [line.split()[0] for line in lines[1:]] == ["2", "1"]
+    assert lines[1].endswith("run second")
+    kept = json.loads(run("tables", "--versions", "--format", "json").stdout)["versions"]
+    assert [version["rows"] for version in kept["Daily"]] == [2, 3]
+    missing = run("tables", "nothing", "--versions")
+    assert missing.exit_code == 2
+    assert "no project has published a table 'nothing' (published: Daily)" in missing.stderr

@@ -1,0 +1,185 @@
+"""How rows are printed and written."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from stagecoach.infra.errors import StorageError
+from stagecoach.terminal.output import Format, render_rows, take_rows, to_text, write_parquet
+
+
+def make_batch(columns: list[tuple[str, pa.DataType, list[object]]]) -> pa.RecordBatch:
+    schema = pa.schema([pa.field(name, dtype) for name, dtype, _ in columns])
+    arrays = [pa.array(values, dtype) for _, dtype, values in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+BATCH = make_batch(
+    [
+        ("name", pa.string(), ["a,b", "", None]),
+        ("count(1)", pa.int64(), [1, 20, None]),
+        ("name", pa.decimal128(15, 2), [Decimal("1.50"), None, Decimal("-3.00")]),
+    ]
+)
+
+
+def test_table_aligns_numbers_right_and_keeps_duplicate_names() -> None:
+    lines = list(render_rows(BATCH.schema, [BATCH], "table", num_rows=3))
+    assert lines == [
+        "name │ count(1) │ name",
+        "─────┼──────────┼──────",
+        "a,b  │        1 │  1.50",
+        "     │       20 │  NULL",
+        "NULL │     NULL │ -3.00",
+        "(3 rows)",
+    ]
+
+
+def test_table_says_how_many_rows_are_not_shown() -> None:
+    lines = list(render_rows(BATCH.schema, [BATCH], "table", limit=1, num_rows=3))
+    assert lines[-1] == "(3 rows, the first 1 shown; --limit N shows more)"
+    assert len(lines) == 4
+
+
+def test_empty_table_shows_its_columns() -> None:
+    lines = list(render_rows(BATCH.schema, [], "table", num_rows=0))
+    assert lines[0].startswith("name │ count(1)")
+    assert lines[-1] == "(0 rows)"
+
+
+def test_terminal_controls_in_data_are_escaped() -> None:
+    batch = make_batch([("x", pa.string(), ["\x1b[31mred\n"])])
+    assert "\\x1b[31mred\\n" in list(render_rows(batch.schema, [batch], "table"))[2]
+
+
+def test_wide_characters_keep_the_columns_in_line() -> None:
+    batch = make_batch([("x", pa.string(), ["日本", "ab"]), ("y", pa.int32(), [1, 2])])
+    lines = list(render_rows(batch.schema, [batch], "table"))
+    assert lines[2:4] == ["日本 │ 1", "ab   │ 2"]
+
+
+def test_csv_tells_null_from_empty() -> None:
+    lines = list(render_rows(BATCH.schema, [BATCH], "csv"))
+    assert lines == ["name,count(1),name", '"a,b",1,1.50', '"",20,', ",,-3.00"]
+
+
+def test_json_keeps_duplicate_names_and_all_digits() -> None:
+    batch = make_batch(
+        [
+            ("a", pa.decimal128(38, 18), [Decimal("12345678901234567890.123456789012345678")]),
+            ("a", pa.float64(), [float("nan")]),
+            ("d", pa.date32(), [datetime.date(2024, 1, 31)]),
+            ("l", pa.list_(pa.int32()), [[1, None]]),
+        ]
+    )
+    (line,) = render_rows(batch.schema, [batch], "json")
+    assert line.startswith('{"a": 12345678901234567890.123456789012345678, "a": "NaN"')
+    assert json.loads(line)["l"] == [1, None]
+    assert json.loads(line)["d"] == "2024-01-31"
+
+
+def test_timestamps_are_shown_in_the_zone_of_the_session() -> None:
+    moment = datetime.datetime(2024, 7, 1, 10, tzinfo=datetime.UTC)
+    batch = make_batch(
+        [("t", pa.timestamp("us", tz="UTC"), [moment]), ("n", pa.timestamp("us"), [moment])]
+    )
+    zone = "Europe/Berlin"
+    (_, line) = render_rows(batch.schema, [batch], "csv", time_zone=zone)
+    assert line == "2024-07-01 12:00:00,2024-07-01 10:00:00"
+    (line,) = render_rows(batch.schema, [batch], "json", time_zone=zone)
+    assert json.loads(line)["t"] == "2024-07-01T12:00:00+02:00"
+
+
+@pytest.mark.parametrize("output_format", ["csv", "json"])
+def test_limit_of_streams(output_format: Format) -> None:
+    lines = list(render_rows(BATCH.schema, [BATCH, BATCH], output_format, limit=4))
+    assert len(lines) == 4 + (output_format == "csv")
+
+
+def test_limit_stops_reading() -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield BATCH
+        raise AssertionError("read too far")
+
+    assert len(list(take_rows(batches(), 3))) == 3
+    assert list(take_rows(batches(), 0)) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1e7, "1.0E7"),
+        (1234567.0, "1234567.0"),
+        (1.5e-5, "1.5E-5"),
+        (0.001, "0.001"),
+        (-0.0, "-0.0"),
+        (float("inf"), "Infinity"),
+        (123456789.125, "1.23456789125E8"),
+        (datetime.datetime(2024, 1, 1, 10, 0, 0, 500000), "2024-01-01 10:00:00.5"),
+        (True, "true"),
+        ({"a": 1, "b": None}, "{1, NULL}"),
+    ],
+)
+def test_text_is_sparks(value: object, text: str) -> None:
+    assert to_text(value) == text
+
+
+def test_parquet_keeps_names_types_and_rows(tmp_path: Path) -> None:
+    schema = pa.schema(
+        [
+            pa.field("a", pa.int32()),
+            pa.field("a", pa.timestamp("us", tz="UTC")),
+            pa.field("sum((x * 2))", pa.decimal128(38, 6)),
+            pa.field("", pa.date32()),
+        ]
+    )
+    moment = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
+    arrays = [
+        pa.array([1], pa.int32()),
+        pa.array([moment], schema.field(1).type),
+        pa.array([Decimal("1.5")], schema.field(2).type),
+        pa.array([None], pa.date32()),
+    ]
+    path = tmp_path / "deep" / "q.parquet"
+    rows = write_parquet(path, schema, [pa.RecordBatch.from_arrays(arrays, schema=schema)])
+    file = pq.ParquetFile(path)
+    assert rows == 1
+    assert file.schema_arrow.equals(schema)
+    assert file.read().num_rows == 1
+    assert [p.name for p in path.parent.iterdir()] == ["q.parquet"]
+
+
+def test_empty_parquet_has_its_columns(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("a", pa.int32())])
+    write_parquet(tmp_path / "q.parquet", schema, [])
+    assert pq.ParquetFile(tmp_path / "q.parquet").schema_arrow.equals(schema)
+
+
+def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "q.parquet"
+    schema = pa.schema([pa.field("a", pa.int32())])
+    write_parquet(path, schema, [])
+    before = path.read_bytes()
+
+    def broken() -> Iterator[pa.RecordBatch]:
+        raise RuntimeError("lost")
+        yield
+
+    with pytest.raises(RuntimeError, match="lost"):
+        write_parquet(path, schema, broken())
+    assert path.read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=r"cannot write .*q.parquet"):
+        write_parquet(tmp_path / "file" / "q.parquet", pa.schema([]), [])
