@@ -1,10 +1,10 @@
 """Writes docs/sql-support.md from the planner's registries: `python docs/sql_support.py`."""
 
-import csv
 from collections import Counter, defaultdict
 from pathlib import Path
 
 from stagecoach.planner.explain.support import Support, support_of
+from stagecoach.planner.functions.builtin import functions_by_group
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "sql-support.md"
@@ -38,12 +38,10 @@ _WORDS = {
 def functions() -> dict[str, list[str]]:
     """Spark's functions by group, without those that are not counted."""
     found: dict[str, list[str]] = defaultdict(list)
-    with (DOCS / "spark-functions.csv").open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            name, group = row["function"], row["group"]
-            outside = group in OUTSIDE or name in SESSION or name.startswith(SKETCHES)
-            if not outside and not any(word in name for word in ("sketch", "variant")):
-                found[group].append(name)
+    for name, group in functions_by_group():
+        outside = group in OUTSIDE or name in SESSION or name.startswith(SKETCHES)
+        if not outside and not any(word in name for word in ("sketch", "variant")):
+            found[group].append(name)
     return dict(sorted(found.items()))
 
 

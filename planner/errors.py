@@ -6,6 +6,9 @@ what to do.
 
 from __future__ import annotations
 
+import copy
+from typing import Self
+
 
 class StagecoachError(Exception):
     """Root of every error that Stagecoach raises on purpose."""
@@ -26,12 +29,28 @@ class PlacedError(StagecoachError):
         self.message = message
         self.line = line
         self.column = column
-        place = f" (line {line}, column {column})" if line is not None else ""
-        super().__init__(f"{message}{place}")
+        super().__init__(_with_place(message, line, column))
+
+    def at(self, line: int, column: int | None) -> Self:
+        """The same error at a place."""
+        placed = copy.copy(self)
+        placed.line, placed.column = line, column
+        placed.args = (_with_place(self.message, line, column),)
+        return placed
+
+
+def _with_place(message: str, line: int | None, column: int | None) -> str:
+    return message if line is None else f"{message} (line {line}, column {column})"
 
 
 class SqlError(PlacedError):
-    """A mistake in the user's SQL; the command line exits with 2."""
+    """A mistake in the user's SQL; the command line exits with 2.
+
+    Attributes:
+        condition: Name of Spark's error condition, where Spark is known to raise one; else empty.
+    """
+
+    condition: str = ""
 
 
 class ParseError(SqlError):
@@ -43,7 +62,46 @@ class ForbiddenSqlError(SqlError):
 
 
 class AnalysisError(SqlError):
-    """A name, a type or a parameter in the statement does not fit the catalog."""
+    """A name, a type or a parameter in the statement does not fit the catalog.
+
+    The planner may be wrong about it, because it does not know all of Spark's SQL; see
+    `stagecoach.planner.arbiter`.
+    """
+
+
+class UnknownTableError(AnalysisError):
+    """A name in FROM that neither the catalog nor the statement has."""
+
+    condition = "TABLE_OR_VIEW_NOT_FOUND"
+
+
+class UnknownFunctionError(AnalysisError):
+    """A call of a function that Spark does not have."""
+
+    condition = "UNRESOLVED_ROUTINE"
+
+
+class InvalidHintError(AnalysisError):
+    """A hint of how rows are divided has arguments that Spark refuses."""
+
+
+class UnknownColumnError(AnalysisError):
+    """A name that the planner cannot resolve.
+
+    Args:
+        name: The name, or the first part of it that cannot be resolved.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        name: str = "",
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        super().__init__(message, line=line, column=column)
+        self.name = name
 
 
 class UnsupportedSqlError(SqlError):

@@ -13,9 +13,16 @@ from functools import cached_property
 from sqlglot import exp
 
 from stagecoach.planner.analysis.queries import build_logical
+from stagecoach.planner.arbiter import Arbiter, is_certain, unknown_function
 from stagecoach.planner.catalog import Catalog, TableInfo
 from stagecoach.planner.distribution import distribute, distribute_shared, fits_one_task
-from stagecoach.planner.errors import AnalysisError, PlanningTimeoutError, UnsupportedSqlError
+from stagecoach.planner.errors import (
+    AnalysisError,
+    PlanningTimeoutError,
+    SqlError,
+    UnknownTableError,
+    UnsupportedSqlError,
+)
 from stagecoach.planner.estimates import Estimator
 from stagecoach.planner.limits.deadline import deadline
 from stagecoach.planner.limits.deep_stack import run_deep
@@ -143,6 +150,7 @@ def plan_query(
     *,
     name: str = "query",
     parameters: tuple[ParameterSpec, ...] = (),
+    arbiter: Arbiter | None = None,
 ) -> StageGraph:
     """The stage graph of a query.
 
@@ -152,6 +160,8 @@ def plan_query(
         options: Planner options.
         name: Name of the query.
         parameters: Declared parameters; every `:name` in the text must be among them.
+        arbiter: Is asked about a query that the planner cannot stage. None takes what is not
+            supported for valid, and an AnalysisError for final.
 
     Raises:
         ParseError: For text that is not one query.
@@ -162,7 +172,9 @@ def plan_query(
         PlanningTimeoutError: Parsing took longer than `options.timeout_seconds`; with
             `engine='duckdb'` planning, too.
     """
-    return plan_phases(query, catalog, options, name=name, parameters=parameters).graph
+    return plan_phases(
+        query, catalog, options, name=name, parameters=parameters, arbiter=arbiter
+    ).graph
 
 
 def plan_until(
@@ -194,6 +206,7 @@ def plan_phases(
     *,
     name: str = "query",
     parameters: tuple[ParameterSpec, ...] = (),
+    arbiter: Arbiter | None = None,
 ) -> PlanPhases:
     """The plans of all phases of a query, which is parsed and planned once.
 
@@ -205,22 +218,39 @@ def plan_phases(
         request = _Request(_parsed(query), catalog, options, name, parameters)
         try:
             return run_deep(lambda: _staged(request))
-        except UnsupportedSqlError as error:
-            if options.engine == "duckdb":
-                raise
-            reason = error.message
+        except (AnalysisError, UnsupportedSqlError, PlanningTimeoutError) as error:
+            refused: AnalysisError | UnsupportedSqlError | PlanningTimeoutError = error
         except RecursionError:
-            if options.engine == "duckdb":
-                line, column = position(request.query.tree)
-                raise UnsupportedSqlError(_TOO_DEEP, line=line, column=column) from None
-            reason = _TOO_DEEP
-        except PlanningTimeoutError as error:
-            if options.engine == "duckdb":
-                raise
-            reason = str(error)
+            line, column = position(request.query.tree)
+            refused = UnsupportedSqlError(_TOO_DEEP, line=line, column=column)
+    _raise_if_final(refused, request, arbiter)
+    reason = refused.message if isinstance(refused, SqlError) else str(refused)
     # The tree was checked: it only reads tables. So Spark may have the text.
     graph = run_deep(lambda: _whole_query(request, reason))
+    if arbiter is not None:
+        try:
+            arbiter.check(graph)
+        except SqlError as error:
+            if error.line is None and isinstance(refused, SqlError) and refused.line is not None:
+                raise error.at(refused.line, refused.column) from refused
+            raise error from refused
     return PlanPhases(graph, {}, reason, lambda _, __: None)
+
+
+def _raise_if_final(
+    error: AnalysisError | UnsupportedSqlError | PlanningTimeoutError,
+    request: _Request,
+    arbiter: Arbiter | None,
+) -> None:
+    """Raise the planner's refusal of a query unless Spark may answer it."""
+    if isinstance(error, SqlError) and (missing := unknown_function(request.query)):
+        raise missing from error
+    if request.options.engine == "duckdb":
+        raise error
+    if isinstance(error, AnalysisError) and (
+        arbiter is None or is_certain(error, request.query, request.catalog)
+    ):
+        raise error
 
 
 def _parsed(query: str | ParsedQuery) -> ParsedQuery:
@@ -312,7 +342,7 @@ def _tables_of(query: ParsedQuery, catalog: Catalog) -> list[TableInfo]:
         if info is None:
             known = ", ".join(catalog.table_names())
             with located(next(n for n in query.tree.find_all(exp.Table) if full_name(n) == name)):
-                raise AnalysisError(
+                raise UnknownTableError(
                     f"table '{name}' is not in the catalog (tables: {known or 'none'})"
                 )
         found.append(info)

@@ -45,7 +45,8 @@ from stagecoach.assets.execution.resources import EngineResource
 from stagecoach.assets.plans.compiled import CompiledPlans
 from stagecoach.assets.plans.pinned import PinnedPlans
 from stagecoach.assets.plans.planned import PlannedQuery, PlanQuery
-from stagecoach.assets.plans.planning import PlannedProject, plan_project, planner_of
+from stagecoach.assets.plans.planner import DecidedByRun, planner_of
+from stagecoach.assets.plans.planning import PlannedProject, plan_project
 from stagecoach.assets.project.dependencies import order_queries
 from stagecoach.assets.project.queries import (
     Project,
@@ -124,7 +125,7 @@ def build_definitions(
     if clashes := find_clashes(project.queries, tables.table_names()):
         raise ProjectError("\n  ".join([f"{len(clashes)} name clash(es):", *clashes]))
     if plan is None:
-        plan = PinnedPlans(planner_of(options), settings.open_store(), options)
+        plan = PinnedPlans(planner_of(options, DecidedByRun()), settings.open_store(), options)
     if plans is None:
         planned = plan_project(order_queries(project.queries), tables, plan)
     else:

@@ -6,10 +6,12 @@ were written to, so a code location that has them plans nothing and looks at no 
 another text is not used: `stagecoach compile --check` reports it in CI, a warning does so here.
 """
 
+import functools
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stagecoach.assets.plans.catalog import ProjectCatalog
 from stagecoach.assets.plans.checks import check_queries
@@ -28,6 +30,9 @@ from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import GraphFormatError, SqlError, StagecoachError
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.stages import StageGraph
+
+if TYPE_CHECKING:
+    from stagecoach.planner.arbiter import Arbiter
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +130,7 @@ class CompiledQuery:
         query: The query.
         catalog: The tables that it was compiled over.
         plans: Its plan and those of its checks, each with the query that it is the plan of.
-        error: Why there are no plans.
+        error: Why it has no plan.
     """
 
     query: Query
@@ -140,6 +145,8 @@ def compile_project(
     wanted: Collection[str],
     base: Catalog,
     options: PlannerOptions,
+    *,
+    arbiter: "Arbiter | None" = None,
 ) -> Iterator[CompiledQuery]:
     """Compile some queries of a project, upstream ones first.
 
@@ -149,6 +156,7 @@ def compile_project(
         wanted: Paths of those to compile; others are planned where these read their tables.
         base: The base tables.
         options: What they are planned with.
+        arbiter: Is asked about queries that the planner cannot stage.
     """
     order, circles = order_and_circles([*queries, *broken])
     catalog = ProjectCatalog(base, [query.table for query in [*queries, *broken]])
@@ -169,7 +177,8 @@ def compile_project(
             text = f"{query.source} reads the table '{blocked[0].table}': {reason}"
             made = CompiledQuery(query=query, catalog=catalog, error=ProjectError(text))
         else:
-            made = _compiled(query, catalog, options, with_checks=query.source in wanted)
+            compile_one = functools.partial(compile_query, options=options, arbiter=arbiter)
+            made = _compiled(query, catalog, compile_one, with_checks=query.source in wanted)
         if made.error is not None:
             lost[query.name] = f"{query.source} has no plan"
         if query.source in wanted:
@@ -177,17 +186,21 @@ def compile_project(
 
 
 def _compiled(
-    query: Query, catalog: ProjectCatalog, options: PlannerOptions, *, with_checks: bool
+    query: Query,
+    catalog: ProjectCatalog,
+    compile_one: Callable[..., CompiledPlan],
+    *,
+    with_checks: bool,
 ) -> CompiledQuery:
     try:
-        plan = compile_query(query, catalog, options)
+        plan = compile_one(query, catalog)
         table = planned_table(query, plan.graph)
         catalog.add(table)
         plans = [(query, plan)]
         checks = check_queries(query, table.table_columns or ()) if with_checks else ()
         for check, failing in checks:
             try:
-                plan = compile_query(failing, catalog, options, is_asset=False)
+                plan = compile_one(failing, catalog, is_asset=False)
                 plans.append((failing, plan))
             except SqlError as error:
                 raise ProjectError(f"check '{check.check_name}': {error}") from error

@@ -23,9 +23,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stagecoach.assets.plans.planning import planner_of
+from stagecoach.assets.plans.planner import planner_of
 from stagecoach.assets.plans.shown import VERSION as SHOWN_VERSION
 from stagecoach.assets.plans.shown import ShownPlan
 from stagecoach.assets.project.queries import Query
@@ -45,6 +45,9 @@ from stagecoach.planner.plan.serde import (
 )
 from stagecoach.planner.plan.stages import FORMAT_VERSION, PLANNER_VERSION, StageGraph
 from stagecoach.planner.syntax.parse import parse_query
+
+if TYPE_CHECKING:
+    from stagecoach.planner.arbiter import Arbiter
 
 SUFFIX = ".json"
 
@@ -92,7 +95,12 @@ def plan_file(folder: Path, query: Query) -> Path:
 
 
 def compile_query(
-    query: Query, catalog: Catalog, options: PlannerOptions, *, is_asset: bool = True
+    query: Query,
+    catalog: Catalog,
+    options: PlannerOptions,
+    *,
+    is_asset: bool = True,
+    arbiter: "Arbiter | None" = None,
 ) -> CompiledPlan:
     """The compiled plan of a query, whose parameters its front matter declares.
 
@@ -101,6 +109,7 @@ def compile_query(
         catalog: Its tables.
         options: What it is planned with.
         is_asset: Whether its stages are assets, as those of a check's query are not.
+        arbiter: Is asked about a query that the planner cannot stage.
 
     Raises:
         SqlError: A mistake in the SQL.
@@ -109,7 +118,7 @@ def compile_query(
         PlanningTimeoutError: Planning took longer than `planner.timeout_seconds`.
     """
     _check_declared(query)
-    graph = planner_of(options)(query, catalog)
+    graph = planner_of(options, arbiter)(query, catalog)
     if is_timeout(graph.fallback_reason):
         # A file would keep this plan for good; a faster machine may make a better one.
         raise PlanningTimeoutError(f"query '{query.name}': {graph.fallback_reason}")

@@ -15,14 +15,12 @@ from stagecoach.assets.plans.planned import PlanQuery as PlanQuery
 from stagecoach.assets.plans.query_problems import result_problems
 from stagecoach.assets.plans.shown import ShowsPlans
 from stagecoach.assets.project.dependencies import QueryOrder
-from stagecoach.assets.project.parameters import query_parameters
 from stagecoach.assets.project.queries import Query
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.published.catalog import PlannedTable
 from stagecoach.infra.formats.published.target import check_publishable
 from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import CatalogError, StagecoachError
-from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.stages import StageGraph
 
 
@@ -105,19 +103,6 @@ def plan_project(
         blocked=tuple(blocked),
         mistakes=tuple(mistakes),
     )
-
-
-def planner_of(options: PlannerOptions) -> PlanQuery:
-    """Plans a query anew, with the parameters that its front matter declares."""
-
-    def plan(query: Query, catalog: Catalog) -> StageGraph:
-        # A code location with compiled plans does without the planner.
-        from stagecoach.planner import plan_query
-
-        parameters = query_parameters(query.sql, query.front_matter, options.time_zone)
-        return plan_query(query.sql, catalog, options, name=query.name, parameters=parameters)
-
-    return plan
 
 
 def planned_table(query: Query, graph: StageGraph) -> PlannedTable:

@@ -15,6 +15,7 @@ from pathlib import Path
 from stagecoach.assets.plans.catalog import ProjectCatalog
 from stagecoach.assets.plans.estimates import is_far_off, planned_rows
 from stagecoach.assets.plans.files import plan_file, read_plan
+from stagecoach.assets.plans.planned import PlanQuery
 from stagecoach.assets.plans.planning import planned_table
 from stagecoach.assets.plans.query_problems import CheckedQuery, check_query, sorted_problems
 from stagecoach.assets.project.dependencies import (
@@ -29,7 +30,6 @@ from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.published.target import check_publishable
 from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import CatalogError, GraphFormatError, StagecoachError
-from stagecoach.planner.options import PlannerOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ def check_project(
     files: ProjectFiles,
     wanted: Collection[str],
     catalog: Catalog,
-    options: PlannerOptions,
+    plan: PlanQuery,
     *,
     with_tables: bool = True,
 ) -> list[Problem]:
@@ -61,10 +61,10 @@ def check_project(
         files: All queries of the project, whose tables the wanted ones may read.
         wanted: Paths of the queries to check, as their `source` has them.
         catalog: The base tables.
-        options: Knobs of the planner.
+        plan: Plans one query.
         with_tables: Whether to look at base tables, so that the SQL can be planned.
     """
-    check = _ProjectCheck(files, frozenset(wanted), catalog, options)
+    check = _ProjectCheck(files, frozenset(wanted), catalog, plan)
     return sorted_problems(check.problems() if with_tables else check.text_problems())
 
 
@@ -113,11 +113,11 @@ class _ProjectCheck:
         files: ProjectFiles,
         wanted: frozenset[str],
         catalog: Catalog,
-        options: PlannerOptions,
+        plan: PlanQuery,
     ) -> None:
         self._files = files
         self._wanted = wanted
-        self._options = options
+        self._plan = plan
         everything = [*files.queries, *files.broken]
         # A name that clashes is a problem of its own, and no table that others may mean.
         self._clashing = {p.path for p in name_clashes(everything, catalog.table_names())}
@@ -135,7 +135,7 @@ class _ProjectCheck:
             yield from self._circle_problems(circle)
         for query in self._files.queries:
             if query.source in self._wanted:
-                yield from check_query(query, None, self._options).problems
+                yield from check_query(query, None, self._plan).problems
 
     def problems(self) -> Iterator[Problem]:
         """All problems of the wanted queries."""
@@ -148,7 +148,7 @@ class _ProjectCheck:
         for query in self._files.queries:
             if query.source in self._wanted & (self._clashing | in_circles):
                 catalog = None if query.source in in_circles else self._catalog
-                yield from check_query(query, catalog, self._options).problems
+                yield from check_query(query, catalog, self._plan).problems
         if self._files.plans is not None:
             for query in self._order.queries:
                 if any(q in wanted for q in (query, *self._order.upstream(query))):
@@ -164,13 +164,13 @@ class _ProjectCheck:
         if lost:
             reason = self._without_plan[query.name] = self._without_plan[lost[0].name]
             if told:
-                yield from check_query(query, None, self._options).problems
+                yield from check_query(query, None, self._plan).problems
                 if lost[0].source not in self._wanted:
                     line, column = read_place(query, lost[0].table)
                     message = f"table '{lost[0].table}' cannot be planned: {reason}"
                     yield Problem(query.source, line, column, message)
             return
-        checked = check_query(query, self._catalog, self._options)
+        checked = check_query(query, self._catalog, self._plan)
         if told:
             yield from checked.problems
             yield from _publishing_problems(checked)

@@ -5,9 +5,11 @@ catalog is the caller's: what `check_query` finds in it, it takes for a table of
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stagecoach.assets.plans.catalog import ProjectCatalog
+from stagecoach.assets.plans.planned import PlanQuery
+from stagecoach.assets.plans.planner import planner_of
 from stagecoach.assets.project.front_matter import (
     PARTITION_KEY,
     PARTITION_PARAMETERS,
@@ -17,7 +19,6 @@ from stagecoach.assets.project.front_matter import (
 )
 from stagecoach.assets.project.front_matter.checks import NoRowsCheck
 from stagecoach.assets.project.names import closest, did_you_mean
-from stagecoach.assets.project.parameters import query_parameters
 from stagecoach.assets.project.queries import Query
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.published.catalog import PlannedTable
@@ -48,16 +49,16 @@ class CheckedQuery:
 
 
 def check_query(
-    query: Query, catalog: Catalog | None, options: PlannerOptions | None = None
+    query: Query, catalog: Catalog | None, plan: PlanQuery | None = None
 ) -> CheckedQuery:
     """Everything that can be known to be wrong with a query before it runs.
 
     Args:
         query: The query, whose front matter is sound.
         catalog: Its tables; None to look at the text only.
-        options: Knobs of the planner.
+        plan: Plans a query; by default with the default options, without asking Spark.
     """
-    options = options or PlannerOptions()
+    plan = plan or planner_of(PlannerOptions())
     try:
         parsed = parse_query(query.sql)
     except SqlError as error:
@@ -68,14 +69,14 @@ def check_query(
     undeclared = set(used) - set(query.front_matter.parameter_types)
     if catalog is not None and not undeclared:
         try:
-            graph = _plan(query, query.sql, catalog, options)
+            graph = plan(query, catalog)
         except (CatalogError, StorageError) as error:
             problems.append(_at_start(query, f"{UNREADABLE}: {error}"))
         except StagecoachError as error:
             problems.append(_placed(query, error))
         else:
             problems += check_against(query.front_matter, graph.result)
-    problems += _check_sql_problems(query, catalog, options, graph)
+    problems += _check_sql_problems(query, catalog, plan, graph)
     ordered = tuple(sorted(set(problems), key=lambda p: (p.line, p.column, p.message)))
     return CheckedQuery(query=query, problems=ordered, graph=graph)
 
@@ -167,7 +168,7 @@ def _sql_checks(query: Query) -> list[NoRowsCheck]:
 
 
 def _check_sql_problems(
-    query: Query, catalog: Catalog | None, options: PlannerOptions, graph: StageGraph | None
+    query: Query, catalog: Catalog | None, plan: PlanQuery, graph: StageGraph | None
 ) -> Iterator[Problem]:
     places = query.front_matter.places
     for i, check in enumerate(query.front_matter.checks):
@@ -179,20 +180,13 @@ def _check_sql_problems(
             if catalog is not None and graph is not None:
                 with_own = ProjectCatalog(catalog)
                 with_own.add(PlannedTable(name=query.table, columns=graph.result))
-                _plan(query, sql, with_own, options)
+                plan(replace(query, sql=sql), with_own)
         except StagecoachError as error:
             message = f"check '{check.check_name}': {error}"
             yield _of(query, places.problem(("checks", i, "no_rows", "sql"), message))
 
 
-# ---------------------------------------------------------------- planning and places
-
-
-def _plan(query: Query, sql: str, catalog: Catalog, options: PlannerOptions) -> StageGraph:
-    from stagecoach.planner import plan_query  # not where plans are compiled
-
-    parameters = query_parameters(sql, query.front_matter, options.time_zone)
-    return plan_query(sql, catalog, options, name=query.name, parameters=parameters)
+# ---------------------------------------------------------------- places
 
 
 def _placed(query: Query, error: StagecoachError) -> Problem:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stagecoach.planner.analysis.scalars.windows import NamedWindows, window_call
-from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.errors import AnalysisError, UnknownColumnError, UnsupportedSqlError
 from stagecoach.planner.functions.macros.members import get_field
 from stagecoach.planner.plan.expressions import (
     Column,
@@ -228,4 +228,4 @@ def _not_found(shown: str, name: str, candidates: list[str], what: str = "column
     near = [lowered[n] for n in difflib.get_close_matches(name.lower(), lowered, n=3)]
     hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
     listed = f" (available: {', '.join(known[:20])}{', …' if len(known) > 20 else ''})"
-    return AnalysisError(f"{what} {shown} not found{hint}{listed}")
+    return UnknownColumnError(f"{what} {shown} not found{hint}{listed}", name=name)

@@ -26,4 +26,4 @@ def located(node: exp.Expr | None) -> Iterator[None]:
         line, column = position(node) if node is not None else (None, None)
         if error.line is not None or line is None:
             raise
-        raise type(error)(error.message, line=line, column=column) from error
+        raise error.at(line, column) from error

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,8 @@ from stagecoach.api.result import Result
 from stagecoach.api.storage_root import with_storage
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from stagecoach.api.analysis import Analysis
     from stagecoach.api.explaining import PlanResult
     from stagecoach.api.parameters import ParameterInput, ParameterValue
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from stagecoach.infra.formats.published.catalog import TableCatalog
     from stagecoach.infra.formats.published.stored import StoredCatalog
     from stagecoach.infra.storage.object_store import ObjectStore
+    from stagecoach.planner.arbiter import Arbiter
     from stagecoach.planner.options import PlannerOptions, PlanPhase
     from stagecoach.planner.plan.stages import StageGraph
     from stagecoach.planner.planning import PlanPhases
@@ -43,6 +46,7 @@ def connect(
     *,
     settings: Mapping[str, object] | None = None,
     options: Mapping[str, object] | None = None,
+    offline: bool = False,
 ) -> Session:
     """Return a session over the tables of a catalog; nothing is started yet.
 
@@ -53,6 +57,8 @@ def connect(
         settings: Values of `EngineSettings`, such as `master`, by name; what is not
             given comes from the environment, then from the settings file.
         options: Values of `PlannerOptions`, such as `num_partitions`, likewise.
+        offline: Plan without ever asking Spark: a query that the planner does not understand is
+            an error then. Running a query needs Spark all the same.
 
     Raises:
         CatalogError: The catalog file cannot be used.
@@ -70,6 +76,7 @@ def connect(
         catalog=load_catalog(Path(catalog), found.engine.storage_options),
         settings=found.engine,
         options=found.planner,
+        offline=offline,
     )
 
 
@@ -82,14 +89,26 @@ class Session:
         catalog: The base tables.
         settings: The knobs of a run.
         options: The knobs of the planner.
+        offline: Whether planning never asks Spark: then a query that the planner does not
+            understand is an error.
+
+    Attributes:
+        on_spark: Is called before planning asks Spark for the first time.
     """
 
     def __init__(
-        self, *, catalog: TableCatalog, settings: EngineSettings, options: PlannerOptions
+        self,
+        *,
+        catalog: TableCatalog,
+        settings: EngineSettings,
+        options: PlannerOptions,
+        offline: bool = False,
     ) -> None:
         self.base_catalog = catalog
         self.settings = settings
         self.options = options
+        self.offline = offline
+        self.on_spark: Callable[[], None] = lambda: None
         self._storage_checked = False
         self._has_run = False
 
@@ -191,7 +210,14 @@ class Session:
         from stagecoach.planner.planning import plan_phases
 
         values, name = self._prepared(sql, params, name)
-        return plan_phases(sql, self.catalog, self.options, name=name, parameters=specs_of(values))
+        return plan_phases(
+            sql,
+            self.catalog,
+            self.options,
+            name=name,
+            parameters=specs_of(values),
+            arbiter=self.arbiter(values),
+        )
 
     def explain(
         self,
@@ -294,7 +320,14 @@ class Session:
         values, name = self._prepared(sql, params, name)
         specs = specs_of(values)
         try:
-            graph = plan_query(sql, self.catalog, self.options, name=name, parameters=specs)
+            graph = plan_query(
+                sql,
+                self.catalog,
+                self.options,
+                name=name,
+                parameters=specs,
+                arbiter=self.arbiter(values),
+            )
         except UnsupportedSqlError as error:
             raise UnsupportedSqlError(
                 f"{error.message}; the engine 'duckdb' was asked for, 'auto' lets Spark run it",
@@ -302,6 +335,34 @@ class Session:
                 column=error.column,
             ) from error
         return PlannedRun(graph=graph, parameters=values)
+
+    def arbiter(self, values: Mapping[str, ParameterValue] | None = None) -> Arbiter | None:
+        """Return what decides about queries that the planner cannot stage; None when offline.
+
+        It starts Spark when it is first asked.
+
+        Args:
+            values: Values of the parameters of the query at hand.
+        """
+        if self.offline:
+            return None
+        from stagecoach.infra.engines.spark.arbiter import SparkArbiter
+        from stagecoach.planner.plan.literal_text import parse_literal
+
+        literals = {
+            name: parse_literal(value.text, value.dtype, self.options.time_zone)
+            for name, value in (values or {}).items()
+            if value.text is not None
+        }
+        return SparkArbiter(self._spark, literals)
+
+    def _spark(self) -> SparkSession:
+        from stagecoach.infra.spark.session import get_session
+
+        if not self._has_run:
+            self.on_spark()
+        self._has_run = True
+        return get_session(self.settings)
 
     def load(
         self, path: str | os.PathLike[str], params: Mapping[str, ParameterInput] | None = None

@@ -13,7 +13,7 @@ import click
 from stagecoach.api.session import DEFAULT_CATALOG, connect
 from stagecoach.api.storage_root import DEFAULT_STORAGE
 from stagecoach.arguments.project_files import ChosenFiles, choose_files, project_option
-from stagecoach.terminal.streams import configure_logging
+from stagecoach.terminal.streams import announce_spark, configure_logging
 
 if TYPE_CHECKING:
     from stagecoach.api.session import Session
@@ -44,6 +44,7 @@ class ProjectRequest:
         project: The project's folder.
         catalog: The catalog file.
         settings: As `--set`, `--engine` and `--time-zone` say.
+        offline: Whether Spark is never asked.
         debug: Whether tracebacks are shown.
     """
 
@@ -51,6 +52,7 @@ class ProjectRequest:
     project: Path
     catalog: str
     settings: Settings
+    offline: bool
     debug: bool
 
     def files(self, verb: str) -> ChosenFiles:
@@ -63,7 +65,10 @@ class ProjectRequest:
 
     def session(self) -> Session:
         """A session over the base tables."""
-        return open_session(self.catalog, None, self.settings)
+        session = open_session(self.catalog, None, self.settings, offline=self.offline)
+        if not self.debug:
+            session.on_spark = announce_spark
+        return session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +91,9 @@ class SessionRequest:
     quiet: bool
     debug: bool
 
-    def open(self) -> Session:
+    def open(self, *, offline: bool = False) -> Session:
         """A session for the command."""
-        return open_session(self.catalog, self.storage, self.settings)
+        return open_session(self.catalog, self.storage, self.settings, offline=offline)
 
 
 def debug_option(command: _F) -> _F:
@@ -125,6 +130,23 @@ def storage_option(command: _F) -> _F:
         metavar="URL",
         help="Folder or s3:// URL of shuffles and runs "
         f"[default: $STAGECOACH_STORAGE_ROOT, or {DEFAULT_STORAGE}]",
+    )(command)
+
+
+def remote_option(command: _F) -> _F:
+    """`--remote`."""
+    return click.option(
+        "--remote", metavar="URL", help="Use a Spark Connect server, sc://host:port."
+    )(command)
+
+
+def offline_option(command: _F) -> _F:
+    """`--offline`."""
+    return click.option(
+        "--offline",
+        is_flag=True,
+        help="Never start Spark: a query that the planner does not understand is an error, though "
+        "Spark might accept it.",
     )(command)
 
 
@@ -185,6 +207,8 @@ def project_options(command: Callable[..., None]) -> Callable[..., None]:
         engine: str | None,
         time_zone: str | None,
         assignments: tuple[str, ...],
+        remote: str | None,
+        offline: bool,
         debug: bool,
         **own: Any,
     ) -> None:
@@ -192,7 +216,8 @@ def project_options(command: Callable[..., None]) -> Callable[..., None]:
             named=named,
             project=project,
             catalog=catalog,
-            settings=read_settings(assignments, engine=engine, time_zone=time_zone),
+            settings=read_settings(assignments, engine=engine, time_zone=time_zone, remote=remote),
+            offline=offline,
             debug=debug,
         )
         command(request, **own)
@@ -200,7 +225,8 @@ def project_options(command: Callable[..., None]) -> Callable[..., None]:
     argument = click.argument(
         "named", metavar="[FILE.sql|FOLDER]…", nargs=-1, type=click.Path(path_type=Path)
     )
-    return argument(catalog_option(project_option(planner_options(debug_option(run)))))
+    spark = remote_option(offline_option(debug_option(run)))
+    return argument(catalog_option(project_option(planner_options(spark))))
 
 
 def session_options(quiet_help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -254,11 +280,8 @@ def session_options(quiet_help: str) -> Callable[[Callable[..., None]], Callable
         master = click.option(
             "--master", metavar="MASTER", help="Spark master of this process.  [default: local[*]]"
         )
-        remote = click.option(
-            "--remote", metavar="URL", help="Use a Spark Connect server, sc://host:port."
-        )
         quiet = click.option("--quiet", "-q", is_flag=True, help=quiet_help)
-        spark = master(remote(quiet(debug_option(run))))
+        spark = master(remote_option(quiet(debug_option(run))))
         return catalog_option(storage_option(param(planner_options(spark))))
 
     return decorate
@@ -305,9 +328,13 @@ def read_settings(
     return settings
 
 
-def open_session(catalog: str, storage: str | None, settings: Settings) -> Session:
+def open_session(
+    catalog: str, storage: str | None, settings: Settings, *, offline: bool = False
+) -> Session:
     """A session for a command."""
-    return connect(catalog, storage, settings=settings.engine, options=settings.planner)
+    return connect(
+        catalog, storage, settings=settings.engine, options=settings.planner, offline=offline
+    )
 
 
 def _check_zone(_: click.Context, __: click.Parameter, value: str | None) -> str | None:

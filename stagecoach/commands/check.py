@@ -1,6 +1,7 @@
 """`stagecoach check`: reports every mistake in query files, with an exit code for CI.
 
-Nothing is run and Spark is not started: files are read, and queries are planned over footers.
+Nothing is run: files are read, and queries are planned over footers. Spark starts for a query that
+the planner does not understand, and only to analyse it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from stagecoach.terminal.errors import EXIT_FAILED
 from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:
+    from stagecoach.api.session import Session
+    from stagecoach.assets.plans.planned import PlanQuery
     from stagecoach.assets.project.front_matter import Problem
     from stagecoach.planner.catalog import Catalog
-    from stagecoach.planner.options import PlannerOptions
 
 
 @click.command()
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: bool) -> None:
     """Check queries without running them: front matter, names, SQL, parameters, columns.
 
-    Without files or folders, all queries of the project. Each problem is a line
+    Without files or folders, all queries of the project. Spark decides about queries that the
+    planner does not understand; with --remote, about all of them. Each problem is a line
     FILE:LINE:COLUMN: MESSAGE, and the exit code is 1 if there is one. A note on standard error says
     which compiled plans were made for far more or less data than there is.
     """
@@ -51,17 +54,17 @@ def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: 
     from stagecoach.assets.plans.query_problems import UNREADABLE
 
     configure_logging(debug=request.debug)
-    session = request.session()
     files = request.files("check")
     chosen, plans = files.chosen, plans or files.plans
-    problems = check_files(
-        chosen,
-        files.files,
-        session.base_catalog,
-        session.options,
-        plans=plans if plans.is_dir() else None,
-        with_tables=not no_tables,
-    )
+    with request.session() as session:
+        problems = check_files(
+            chosen,
+            files.files,
+            session.base_catalog,
+            _planner(session),
+            plans=plans if plans.is_dir() else None,
+            with_tables=not no_tables,
+        )
     for problem in problems:
         click.echo(str(problem))
     if plans.is_dir() and not no_tables:
@@ -77,6 +80,15 @@ def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: 
     click.echo(f"{count}, no problems")
 
 
+def _planner(session: Session) -> PlanQuery:
+    """Plans a query; Spark is asked about every query only where it is running already."""
+    from stagecoach.assets.plans.planner import confirmed_by, planner_of
+
+    arbiter = session.arbiter()
+    plan = planner_of(session.options, arbiter)
+    return confirmed_by(arbiter, plan) if arbiter and session.settings.remote else plan
+
+
 def _plan_notes(chosen: Sequence[Path], plans: Path, catalog: Catalog) -> list[tuple[Path, str]]:
     from stagecoach.assets.plans.project_problems import plan_notes
     from stagecoach.assets.project.queries import read_queries
@@ -88,7 +100,7 @@ def check_files(
     chosen: Sequence[Path],
     files: Sequence[Path],
     catalog: Catalog,
-    options: PlannerOptions,
+    plan: PlanQuery,
     *,
     plans: Path | None = None,
     with_tables: bool = True,
@@ -99,7 +111,7 @@ def check_files(
         chosen: The files to check.
         files: All files of the project, whose names must differ, and whose tables may be read.
         catalog: The base tables.
-        options: Knobs of the planner.
+        plan: Plans one query.
         plans: Folder of compiled plans, which must still fit the tables that they read; or None.
         with_tables: Whether to look at the tables, so that the SQL can be planned.
     """
@@ -112,5 +124,5 @@ def check_files(
     problems += [problem for query in broken for problem in syntax_problems(query)]
     wanted = {str(path) for path in chosen}
     project = ProjectFiles(queries=queries, broken=broken, plans=plans)
-    problems += check_project(project, wanted, catalog, options, with_tables=with_tables)
+    problems += check_project(project, wanted, catalog, plan, with_tables=with_tables)
     return [p for p in sorted_problems(problems) if p.path in wanted]

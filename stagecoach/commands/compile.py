@@ -23,6 +23,7 @@ from stagecoach.terminal.streams import configure_logging
 if TYPE_CHECKING:
     from stagecoach.assets.plans.files import CompiledPlan
     from stagecoach.assets.plans.staleness import Finding
+    from stagecoach.planner.arbiter import Arbiter
     from stagecoach.planner.catalog import Catalog
     from stagecoach.planner.options import PlannerOptions
 
@@ -36,6 +37,7 @@ class _Job:
         plans: Folder of the plans.
         catalog: The base tables.
         options: What queries are planned with.
+        arbiter: Is asked about queries that the planner cannot stage; None when offline.
         debug: Whether tracebacks are shown.
     """
 
@@ -43,6 +45,7 @@ class _Job:
     plans: Path
     catalog: Catalog
     options: PlannerOptions
+    arbiter: Arbiter | None
     debug: bool
 
 
@@ -91,15 +94,16 @@ def compile_(
     configure_logging(debug=request.debug)
     chosen = request.files("compile")
     _check_targets(chosen.chosen)
-    session = request.session()
-    job = _Job(
-        files=chosen,
-        plans=output_dir or chosen.plans,
-        catalog=session.base_catalog,
-        options=session.options,
-        debug=request.debug,
-    )
-    code = _check(job, strict) if check else _compile(job, force)
+    with request.session() as session:
+        job = _Job(
+            files=chosen,
+            plans=output_dir or chosen.plans,
+            catalog=session.base_catalog,
+            options=session.options,
+            arbiter=session.arbiter(),
+            debug=request.debug,
+        )
+        code = _check(job, strict) if check else _compile(job, force)
     if code:
         raise click.exceptions.Exit(code)
 
@@ -176,7 +180,8 @@ def _plans(job: _Job, codes: list[int]) -> Iterator[_Found]:
     for problem in (p for p in problems if p.path in chosen):
         click.echo(f"error: {problem}", err=True)
         codes.append(EXIT_USAGE)
-    for made in compile_project(queries, broken, chosen, job.catalog, job.options):
+    found = compile_project(queries, broken, chosen, job.catalog, job.options, arbiter=job.arbiter)
+    for made in found:
         source = Source(name=made.query.source, sql=made.query.sql)
         if made.error is not None:
             codes.append(report_error(made.error, source, debug=job.debug))

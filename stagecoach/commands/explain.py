@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from stagecoach.arguments.options import SessionRequest, session_options
+from stagecoach.arguments.options import SessionRequest, offline_option, session_options
 from stagecoach.arguments.sources import query_name, read_source
 from stagecoach.terminal.errors import report_error
 from stagecoach.terminal.interrupts import was_interrupted
 from stagecoach.terminal.progress import make_progress
-from stagecoach.terminal.streams import discard_log, divert_noise
+from stagecoach.terminal.streams import announce_spark, discard_log, divert_noise
 
 if TYPE_CHECKING:
     from stagecoach.api.analysis import Analysis
@@ -84,6 +84,7 @@ class _Request:
     is_flag=True,
     help="With --analyze: run every stage, even if its output exists.",
 )
+@offline_option
 @session_options("With --analyze: do not show progress.")
 def explain(
     given: SessionRequest,
@@ -96,6 +97,7 @@ def explain(
     analyze: bool,
     html: Path | None,
     fresh: bool,
+    offline: bool,
 ) -> None:
     """Show the plan of a SQL file: why each exchange is there, what runs each stage and why."""
     _check_options(analyze, html, fresh, plan, output_format)
@@ -112,7 +114,9 @@ def explain(
     )
     if analyze and not given.debug:
         divert_noise()
-    with given.open() as session:
+    with given.open(offline=offline) as session:
+        if not given.debug:
+            session.on_spark = announce_spark
         try:
             show = _analyze if analyze else _lineage if lineage else _explain
             text = show(session, source.sql, request)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stagecoach.infra.engines.spark.message import clean_message, place_in
 from stagecoach.infra.storage import secrets
 
 if TYPE_CHECKING:
@@ -27,10 +28,7 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
-_STACK_LINE = re.compile(r"^\s*(at [\w.$/<>]+\(|Caused by: |\.\.\. \d+ more|JVM stacktrace:)")
 _SQLSTATE = re.compile(r"SQLSTATE: (\w\w)\w{3}")
-_SPARK_POSITION = re.compile(r";? ?\bline (\d+),? pos (\d+);?")
-_SPARK_PLACE = re.compile(r"== SQL.*?\(line (\d+), position (\d+)\) ==")
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ def describe_error(error: BaseException, source: Source | None = None) -> str:
         message = clean_message(str(error))
         if type(error).__name__ == "QueryFailedError":
             # Spark ran the query's own text, so its places are the file's.
-            line, column = _spark_place(str(error), source)
+            line, column = place_in(str(error)) or (None, None)
     elif isinstance(error, KeyboardInterrupt):
         message = "interrupted"
     elif isinstance(error, OSError):
@@ -126,34 +124,6 @@ def _block(message: str, source: Source | None, line: int | None, column: int | 
     lines += [f"  {text}" for text in rest]
     lines += _excerpt(source, line, column)
     return "\n".join(lines)
-
-
-def clean_message(text: str) -> str:
-    """Spark's message without stack trace, plan and SQL excerpt; we draw the excerpt."""
-    kept: list[str] = []
-    for line in text.splitlines():
-        if _STACK_LINE.match(line):
-            break
-        if line.startswith("== ") and kept:
-            break
-        # The plan that Spark appends to analysis errors is not for the author of the SQL.
-        if re.match(r"^(;?\s*'?[A-Z]\w+.*\[|[+:]- )", line) and kept:
-            break
-        kept.append(_SPARK_POSITION.sub("", line).rstrip())
-    while kept and not kept[-1].strip(";"):
-        kept.pop()
-    return "\n".join(kept).rstrip(";")
-
-
-def _spark_place(text: str, source: Source | None) -> tuple[int | None, int | None]:
-    if source is None:
-        return None, None
-    if match := _SPARK_PLACE.search(text):
-        return int(match[1]), int(match[2])
-    if match := _SPARK_POSITION.search(text):
-        # This form counts positions from 0, the other one from 1.
-        return int(match[1]), int(match[2]) + 1
-    return None, None
 
 
 def _excerpt(source: Source | None, line: int | None, column: int | None) -> Iterable[str]:

@@ -15,6 +15,8 @@ import warnings
 from pathlib import Path
 from typing import TextIO
 
+import click
+
 from stagecoach.infra.storage import secrets
 from stagecoach.infra.telemetry.stderr_handler import StderrHandler, root_handlers
 from stagecoach.terminal.interrupts import was_interrupted
@@ -49,6 +51,14 @@ def divert_noise() -> Path | None:
     os.close(handle)
     _log_path = path
     return path
+
+
+def announce_spark() -> None:
+    """Say that a command which seldom needs Spark waits for it, and keep its noise away."""
+    divert_noise()
+    atexit.register(discard_log)
+    text = "asking Spark about SQL that the planner does not understand (--offline does not)"
+    click.echo(text, err=True)
 
 
 def log_path() -> Path | None:

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from stagecoach.planner.analysis.scalars import build_scalar
 from stagecoach.planner.analysis.scope import Scope
-from stagecoach.planner.errors import AnalysisError, SqlError
+from stagecoach.planner.errors import AnalysisError, InvalidHintError, SqlError
 from stagecoach.planner.plan.expressions import Expression
 from stagecoach.planner.plan.logical import LogicalPlan, Repartition
 from stagecoach.planner.plan.operators import NamedExpression
@@ -70,7 +70,7 @@ def task_hints(
             asked = _task_hint(name, item.expressions, scope, outputs)
         except SqlError as error:  # places in a hint are counted from its own beginning
             with located(node):
-                raise type(error)(error.message) from error
+                raise InvalidHintError(error.message) from error
         if asked is not None and scope.parent is None:
             found.append(asked)
     return tuple(found)

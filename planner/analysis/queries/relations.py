@@ -20,7 +20,12 @@ from stagecoach.planner.analysis.queries.generators import (
 from stagecoach.planner.analysis.queries.pivot import plan_pivot
 from stagecoach.planner.analysis.queries.values import plan_range, plan_values
 from stagecoach.planner.analysis.scope import Relation, Scope
-from stagecoach.planner.errors import AnalysisError, CatalogError, UnsupportedSqlError
+from stagecoach.planner.errors import (
+    AnalysisError,
+    CatalogError,
+    UnknownTableError,
+    UnsupportedSqlError,
+)
 from stagecoach.planner.functions import make_call
 from stagecoach.planner.functions.nested_rules import has_kind
 from stagecoach.planner.plan.coercion import comparable
@@ -220,7 +225,7 @@ def _scan(context: BuildContext, name: str, node: exp.Table, ctes: Ctes) -> Logi
         known = [*context.catalog.table_names(), *(c[0].alias for c in ctes.values())]
         near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=3)
         hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
-        raise AnalysisError(
+        raise UnknownTableError(
             f"table '{name}' is not in the catalog{hint} (tables: {', '.join(known) or 'none'})"
         )
     if not info.columns:

@@ -88,7 +88,7 @@ def build_scalar(node: exp.Expr, names: Names) -> Expression:
         if error.line is None:
             line, column = position(node)
             if line is not None:
-                raise type(error)(error.message, line=line, column=column) from error
+                raise error.at(line, column) from error
         raise
 
 

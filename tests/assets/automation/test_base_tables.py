@@ -15,7 +15,7 @@ from stagecoach.assets.automation.base_tables import (
     listing_version,
     read_cursor,
 )
-from stagecoach.assets.plans.planning import planner_of
+from stagecoach.assets.plans.planner import planner_of
 from stagecoach.infra.storage.table_files import FileEntry
 from stagecoach.planner.options import PlannerOptions
 from tests.assets.fakes import FakeRunner

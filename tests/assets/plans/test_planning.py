@@ -12,7 +12,8 @@ from stagecoach.assets.plans.compiled import CompiledPlans
 from stagecoach.assets.plans.files import compile_query
 from stagecoach.assets.plans.pinned import PinnedPlans, magnitude
 from stagecoach.assets.plans.planned import PlanQuery
-from stagecoach.assets.plans.planning import PlannedProject, plan_project, planner_of
+from stagecoach.assets.plans.planner import planner_of
+from stagecoach.assets.plans.planning import PlannedProject, plan_project
 from stagecoach.assets.project.dependencies import order_queries
 from stagecoach.assets.project.front_matter import parse_front_matter
 from stagecoach.assets.project.queries import ProjectError, Query
@@ -207,9 +208,7 @@ def test_a_query_that_is_not_planned_in_time_is_not_compiled(
     asked = query("a", "SELECT kind FROM orders")
     graph = planner_of(OPTIONS)(asked, base())
     late = dataclasses.replace(graph, fallback_reason="planning took longer than 30 seconds")
-    monkeypatch.setattr(
-        "stagecoach.assets.plans.files.planner_of", lambda options: lambda q, c: late
-    )
+    monkeypatch.setattr("stagecoach.assets.plans.files.planner_of", lambda *_: lambda q, c: late)
     with pytest.raises(PlanningTimeoutError, match="query 'a': planning took longer"):
         compile_query(asked, base(), OPTIONS)
 

@@ -254,7 +254,7 @@ def test_a_plan_without_texts_is_compiled_again(project: Path) -> None:
 
 def test_pinned_plans_keep_what_is_shown(project: Path) -> None:
     from stagecoach.assets.plans.pinned import PinnedPlans
-    from stagecoach.assets.plans.planning import planner_of
+    from stagecoach.assets.plans.planner import planner_of
     from stagecoach.infra.storage.stores import open_store
     from stagecoach.planner.catalog import MappingCatalog
     from stagecoach.planner.types import INT, Field

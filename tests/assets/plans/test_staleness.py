@@ -11,7 +11,7 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContextForTest
 
 from stagecoach.assets import build_definitions
-from stagecoach.assets.plans.planning import planner_of
+from stagecoach.assets.plans.planner import planner_of
 from stagecoach.planner.options import PlannerOptions
 from tests.assets.fakes import FakeRunner
 

@@ -241,3 +241,47 @@ def test_no_spark_is_loaded(project: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+ODD = "SELECT id FROM pets GROUP BY id HAVING id"
+WRONG = "SELECT id,\n  id + array(1) AS x FROM pets"
+
+
+def test_offline_an_sql_that_the_planner_does_not_understand_is_a_problem(project: Path) -> None:
+    write(odd=ODD)
+    result = run("--offline")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("pipelines/queries/odd.sql:1:40: HAVING needs a boolean")
+
+
+@pytest.mark.slow
+def test_spark_decides_about_what_the_planner_does_not_understand(project: Path) -> None:
+    write(odd=ODD, wrong=WRONG)
+    # A process of its own: the command stops the Spark that it has started.
+    command = [sys.executable, "-m", "stagecoach", "check", "--catalog", "catalog.yaml"]
+    done = subprocess.run(
+        [*command, "--set", "engine.master=local[1]"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("pipelines/queries/wrong.sql:2:3: [DATATYPE_MISMATCH")
+    assert done.stderr.splitlines() == [
+        "asking Spark about SQL that the planner does not understand (--offline does not)",
+        "1 problem in 1 of 3 queries",
+    ]
+
+
+def test_a_code_location_leaves_the_decision_to_the_run(
+    project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(odd=ODD)
+    definitions = build_definitions(
+        queries=project / "pipelines" / "queries",
+        catalog=project / "catalog.yaml",
+        storage=project / "storage",
+    )
+    (stage,) = (
+        spec for spec in definitions.resolve_all_asset_specs() if spec.key.to_user_string() == "odd"
+    )
+    assert "spark" in stage.kinds
+    assert "Spark may refuse it when it runs: HAVING needs a boolean" in caplog.text
