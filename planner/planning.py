@@ -30,7 +30,7 @@ from stagecoach.planner.lowering.lower import Lowering
 from stagecoach.planner.optimizer.context import RuleContext, first_free_id
 from stagecoach.planner.optimizer.shared_plans import optimize_shared
 from stagecoach.planner.options import PlannerOptions, PlanPhase
-from stagecoach.planner.plan.logical import LogicalPlan
+from stagecoach.planner.plan.logical import LogicalPlan, Scan
 from stagecoach.planner.plan.physical import OneRowExec, PhysicalPlan
 from stagecoach.planner.plan.stages import Branch, ParameterSpec, Stage, StageGraph, StageOutput
 from stagecoach.planner.render.limits import TOO_DEEP as _TOO_DEEP
@@ -39,6 +39,7 @@ from stagecoach.planner.staging.cut import SharedSource, cut_into_stages
 from stagecoach.planner.syntax.parse import parse_query, position
 from stagecoach.planner.syntax.parsed_query import ParsedQuery, full_name
 from stagecoach.planner.syntax.places import located
+from stagecoach.planner.tree import walk
 from stagecoach.planner.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Field, to_arrow
 
 DEFAULT_OPTIONS = PlannerOptions()
@@ -76,7 +77,24 @@ class _Planned:
         self.optimized, self._shared = optimize_shared(
             self.built.plan, self.built.shared, self._context, known
         )
+        self._check_scans()
         self._lowering = Lowering(self._context)
+
+    def _check_scans(self) -> None:
+        """Refuse a query that reads a column which only Spark can read.
+
+        Raises:
+            UnsupportedSqlError: Naming the column and its type.
+        """
+        for plan in (self.optimized, *(part.plan for part in self._shared)):
+            for node in walk(plan):
+                if isinstance(node, Scan):
+                    for column, source in zip(node.outputs, node.source, strict=True):
+                        if column.dtype.is_only_sparks:
+                            raise UnsupportedSqlError(
+                                f"column '{source}' of table '{node.table}' has the type "
+                                f"{column.dtype}, which only Spark reads"
+                            )
 
     @cached_property
     def _lowered(self) -> tuple[list[PhysicalPlan], PhysicalPlan]:

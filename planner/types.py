@@ -93,6 +93,13 @@ class DataType:
         return self.is_day_time or self.is_year_month
 
     @property
+    def is_only_sparks(self) -> bool:
+        """Whether a column of the type can be read by Spark alone, or holds one that can."""
+        if self.is_interval or _ONLY_SPARKS.fullmatch(self.kind):
+            return True
+        return any(field.dtype.is_only_sparks for field in self.fields)
+
+    @property
     def is_atomic(self) -> bool:
         """Whether the type has no members."""
         return self.kind not in ("array", "map", "struct")
@@ -117,6 +124,11 @@ INTERVAL_DAY = DataType("interval day")
 DAY_TIME_INTERVAL = DataType("interval day to second")
 YEAR_MONTH_INTERVAL = DataType("interval year to month")
 
+# Types that Stagecoach has no Arrow form for.
+_ONLY_SPARKS = re.compile(
+    r"variant|time\(\d+\)|string collate \w+|(geography|geometry)\(\w+\)", re.IGNORECASE
+)
+_COLLATED = re.compile(r"string collate \w+", re.IGNORECASE)
 _YEAR_MONTH_FIELDS = ("year", "month")
 _DAY_TIME_FIELDS = ("day", "hour", "minute", "second")
 _INTEGRAL_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
@@ -317,6 +329,26 @@ def parse_type(text: str) -> DataType:
         members = [part.partition(":") for part in _split_arguments(match[1])]
         return struct_of(tuple(Field(n.strip().strip("`"), parse_type(t)) for n, _, t in members))
     raise UnsupportedSqlError(f"type '{text}' is not supported")
+
+
+def parse_column_type(text: str) -> DataType:
+    """The type of a stored column, also one that only Spark can read.
+
+    Raises:
+        UnsupportedSqlError: For a type that Spark does not have.
+    """
+    if _ONLY_SPARKS.fullmatch(text):
+        return DataType(text)
+    return parse_type(text)
+
+
+def parse_result_type(text: str) -> DataType:
+    """The type that carries a column of a result: a collated string is a string outside of Spark.
+
+    Raises:
+        UnsupportedSqlError: For a type that Stagecoach has no Arrow form for.
+    """
+    return STRING if _COLLATED.fullmatch(text) else parse_type(text)
 
 
 def _split_arguments(text: str) -> list[str]:

@@ -190,7 +190,8 @@ def _endless(columns: Sequence[StoredColumn], summaries: Sequence[ColumnSummary]
 
 def _summarize(schema: Any, groups: list[Any], column: StoredColumn) -> ColumnSummary:
     """Summary of one top-level column; of a nested one only its size."""
-    if column.num_leaves == 1 and column.field.dtype.is_atomic:
+    dtype = column.field.dtype
+    if column.num_leaves == 1 and dtype.is_atomic and not dtype.is_only_sparks:
         leaf = schema.column(column.first_leaf)
         return merge_summaries(
             [

@@ -16,7 +16,7 @@ from stagecoach.infra.integrity.local import DEFAULT_CHECKS, FileChecks
 from stagecoach.infra.reading.deletes import UnitDeletes
 from stagecoach.infra.reading.row_bounds import BoundsTest
 from stagecoach.infra.reading.row_groups import DEFAULT_MEMORY_BYTES
-from stagecoach.planner.types import DataType, Field, arrow_schema, parse_type
+from stagecoach.planner.types import DataType, Field, arrow_schema, parse_column_type
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class LeafColumn:
     def from_list(cls, values: list[Any]) -> LeafColumn:
         """The column that `to_list` described."""
         name, source, dtype, *ids = values
-        return cls(name, source, parse_type(dtype), *ids)
+        return cls(name, source, parse_column_type(dtype), *ids)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ the footer and Spark does not know: an Arrow duration is a bigint to Spark.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -118,7 +119,14 @@ def stored_columns(metadata: pq.FileMetaData) -> tuple[StoredColumn, ...]:
             )
         )
     _check_names([column.field.name for column in columns])
-    _check_spark_schema(metadata, tuple(column.field for column in columns))
+    declared = _declared_columns(metadata)
+    for position, column in enumerate(columns):
+        told = (declared or {}).get(column.field.name)
+        if told is not None and told.is_only_sparks:
+            field = Field(column.field.name, told)
+            columns[position] = replace(column, field=field, native_reason=None)
+    if declared is not None:
+        _check_spark_schema(declared, tuple(column.field for column in columns))
     return tuple(columns)
 
 
@@ -218,30 +226,36 @@ def _check_names(names: list[str]) -> None:
         seen[name.lower()] = name
 
 
-def _check_spark_schema(metadata: pq.FileMetaData, columns: tuple[Field, ...]) -> None:
-    """Spark trusts the schema that Spark wrote into the footer, so it must say the same."""
+def _declared_columns(metadata: pq.FileMetaData) -> dict[str, DataType] | None:
+    """Types by name in the schema that Spark wrote into the footer; None if there is none."""
     text = (metadata.metadata or {}).get(_SPARK_SCHEMA_KEY)
     if text is None:
-        return
+        return None
     try:
         members = json.loads(text)["fields"]
     except (ValueError, KeyError, TypeError):
-        return  # Spark ignores a schema that it cannot read
+        return None  # Spark ignores a schema that it cannot read
     except RecursionError:
         raise CatalogError(_TOO_DEEP) from None
+    declared = {}
     for member in members:
         try:
-            declared = _declared_type(member)
+            declared[member["name"]] = _declared_type(member)
         except UnsupportedSqlError as error:
             raise CatalogError(f"column {member['name']!r}: {error.message}") from error
         except RecursionError:
             raise CatalogError(_TOO_DEEP) from None
-        stored = next((c for c in columns if c.name == member["name"]), None)
-        if stored is None or stored.dtype != declared:
-            _raise_stale(f"{member['name']} {declared}", stored)
-    declared_names = {member["name"] for member in members}
+    return declared
+
+
+def _check_spark_schema(declared: Mapping[str, DataType], columns: tuple[Field, ...]) -> None:
+    """Spark trusts the schema that Spark wrote into the footer, so it must say the same."""
+    for name, dtype in declared.items():
+        stored = next((c for c in columns if c.name == name), None)
+        if stored is None or stored.dtype != dtype:
+            _raise_stale(f"{name} {dtype}", stored)
     for column in columns:
-        if column.name not in declared_names:
+        if column.name not in declared:
             _raise_stale("nothing", column)
 
 
@@ -255,17 +269,22 @@ def _raise_stale(declared: str, stored: Field | None) -> None:
 
 def _declared_type(member: dict[str, Any]) -> DataType:
     """The type of a field in Spark's schema JSON."""
-    if "__COLLATIONS" in member.get("metadata", {}):
-        raise UnsupportedSqlError("collated strings are not supported; rewrite it without")
-    return _declared(member["type"])
+    collations = member.get("metadata", {}).get("__COLLATIONS", {})
+    if not collations:
+        return _declared(member["type"])
+    # By path, such as `c` or `c.element`; a name has its provider before it: `icu.UNICODE_CI`.
+    simple = isinstance(collations, dict) and collations.keys() == {member["name"]}
+    if simple and member["type"] == "string":
+        collation = collations[member["name"]].split(".")[-1]
+        return types.parse_column_type(f"string collate {collation}")
+    raise UnsupportedSqlError(
+        "collated strings inside of arrays, maps and structs are not supported; rewrite it without"
+    )
 
 
 def _declared(body: Any) -> DataType:
     if isinstance(body, str):
-        dtype = types.parse_type(body)
-        if dtype.is_interval:
-            raise UnsupportedSqlError(f"type '{dtype}' is not supported")
-        return dtype
+        return types.parse_column_type(body)
     match body.get("type"):
         case "struct":
             return types.struct_of(

@@ -142,7 +142,7 @@ def _decode_plain(data: dict[str, Any]) -> Any:
         return _NON_FINITE[data["float"]]
     if data.keys() == {"type"}:
         try:
-            return types.parse_type(data["type"])
+            return types.parse_column_type(data["type"])
         except (SqlError, ValueError, TypeError) as error:
             raise GraphFormatError(
                 f"stage graph holds an unknown type '{data['type']}': {error}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from stagecoach.infra.storage import checked_json, layout
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.infra.storage.rereads import reread
-from stagecoach.planner.types import Field, parse_type
+from stagecoach.planner.types import Field, parse_result_type
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class StagePointer:
     @property
     def fields(self) -> tuple[Field, ...]:
         """The result's columns."""
-        return tuple(Field(name, parse_type(kind)) for name, kind in self.columns)
+        return tuple(Field(name, parse_result_type(kind)) for name, kind in self.columns)
 
 
 def write_pointer(store: ObjectStore, run_id: str, stage_id: int, pointer: StagePointer) -> None:

@@ -22,7 +22,7 @@ from stagecoach.infra.storage.rereads import reread
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.syntax.parse import spark_text
-from stagecoach.planner.types import Field, arrow_schema, parse_type
+from stagecoach.planner.types import Field, arrow_schema, parse_result_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ class SchemaCheck:
         Raises:
             UnsupportedSqlError: A type cannot be stored.
         """
-        fields = tuple(Field(name, parse_type(kind)) for name, kind in self.columns)
+        fields = tuple(Field(name, parse_result_type(kind)) for name, kind in self.columns)
         arrow_schema(fields)  # refuses by name what no file of ours can hold
         return fields
 

@@ -397,7 +397,7 @@ def test_legacy_calendars_are_read_by_spark(tmp_path: Path, keys: dict[str, str]
     assert written(tmp_path, numbers).native_reason is None
 
 
-def spark_schema(*fields: tuple[str, object], metadata: dict[str, str] | None = None) -> bytes:
+def spark_schema(*fields: tuple[str, object], metadata: dict[str, object] | None = None) -> bytes:
     members = [
         {"name": name, "type": dtype, "nullable": True, "metadata": metadata or {}}
         for name, dtype in fields
@@ -410,8 +410,6 @@ def spark_schema(*fields: tuple[str, object], metadata: dict[str, str] | None = 
     [
         (spark_schema(("x", "long")), None),
         (b"not json", None),
-        (spark_schema(("x", "interval day")), r"column 'x': type 'interval day' is not supported"),
-        (spark_schema(("x", "variant")), r"type 'variant' is not supported"),
         (spark_schema(("x", {"type": "udt", "class": "c"})), r"type 'udt' is not supported"),
         (spark_schema(("x", "long"), metadata={"__COLLATIONS": "{}"}), r"collated strings"),
         (spark_schema(("x", "integer")), r"declares x int but the file stores x bigint"),
@@ -427,6 +425,24 @@ def test_the_schema_that_spark_wrote_must_agree(tmp_path: Path, schema: bytes, m
         return
     with pytest.raises(CatalogError, match=message):
         written(tmp_path, table)
+
+
+@pytest.mark.parametrize("dtype", ["variant", "interval month", "interval day", "time(6)"])
+def test_a_column_that_only_spark_reads_has_sparks_type(tmp_path: Path, dtype: str) -> None:
+    table = pa.table({"x": [1]}).replace_schema_metadata({SPARK_SCHEMA: spark_schema(("x", dtype))})
+    footer = written(tmp_path, table)
+    assert str(footer.columns[0].dtype) == dtype
+    assert footer.columns[0].dtype.is_only_sparks
+    assert footer.native_reason is None
+    assert footer.stats is not None
+    stats = footer.stats.columns["x"]
+    assert (stats.min_value, stats.null_count) == (None, None)
+
+
+def test_a_collated_column_is_a_string_with_a_collation(tmp_path: Path) -> None:
+    schema = spark_schema(("x", "string"), metadata={"__COLLATIONS": {"x": "icu.UNICODE_CI"}})
+    table = pa.table({"x": ["a"]}).replace_schema_metadata({SPARK_SCHEMA: schema})
+    assert str(written(tmp_path, table).columns[0].dtype) == "string collate UNICODE_CI"
 
 
 def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:

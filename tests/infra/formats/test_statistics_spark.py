@@ -90,7 +90,7 @@ def test_types_of_spark_s_files(spark: SparkSession, tmp_path: Path):
     assert catalog_type(path) == spark_type(spark, path)
 
 
-def test_intervals_of_spark_s_files_are_refused(spark: SparkSession, tmp_path: Path):
-    spark.sql("select interval '1' day iv").write.parquet(str(tmp_path / "t"))
-    with pytest.raises(CatalogError, match="column 'iv': type 'interval day' is not supported"):
-        catalog_type(tmp_path / "t")
+def test_intervals_of_spark_s_files_have_sparks_types(spark: SparkSession, tmp_path: Path):
+    path = tmp_path / "t"
+    spark.sql("select interval '1' day iv, parse_json('1') v").write.parquet(str(path))
+    assert catalog_type(path) == spark_type(spark, path)

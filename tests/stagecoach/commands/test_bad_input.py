@@ -253,7 +253,10 @@ def test_batch_ends_with_1_and_without_noise(
     done, _ = batch
     assert done.returncode == 1
     assert done.stdout == ""
-    assert "7 of 9 queries failed: divide, overflow, cast, function, types, sum, damaged" in done.stderr
+    assert (
+        "7 of 9 queries failed: divide, overflow, cast, function, types, sum, damaged"
+        in done.stderr
+    )
     for noise in ("Traceback", "WARN", "py4j", "at org.apache", "java.lang", "Setting default"):
         assert noise not in done.stderr
 
