@@ -15,6 +15,7 @@ from sqlglot import exp
 from stagecoach.planner.analysis.queries import build_logical
 from stagecoach.planner.catalog import Catalog, TableInfo
 from stagecoach.planner.distribution import distribute, distribute_shared, fits_one_task
+from stagecoach.planner.engines.registry import SPARK, planner_engine
 from stagecoach.planner.errors import AnalysisError, PlanningTimeoutError, UnsupportedSqlError
 from stagecoach.planner.estimates import Estimator
 from stagecoach.planner.limits.deadline import deadline
@@ -158,9 +159,9 @@ def plan_query(
         ForbiddenSqlError: For SQL that does more than read the catalog's tables.
         AnalysisError: For names or types that do not fit the catalog.
         CatalogError: For tables that cannot be read.
-        UnsupportedSqlError: With `engine='duckdb'`, for what DuckDB is not proven to do.
-        PlanningTimeoutError: Parsing took longer than `options.timeout_seconds`; with
-            `engine='duckdb'` planning, too.
+        UnsupportedSqlError: If the options name a task engine, for what it is not proven to do.
+        PlanningTimeoutError: Parsing took longer than `options.timeout_seconds`; planning, too, if
+            the options name a task engine.
     """
     return plan_phases(query, catalog, options, name=name, parameters=parameters).graph
 
@@ -205,22 +206,27 @@ def plan_phases(
         request = _Request(_parsed(query), catalog, options, name, parameters)
         try:
             return run_deep(lambda: _staged(request))
-        except UnsupportedSqlError as error:
-            if options.engine == "duckdb":
+        except (UnsupportedSqlError, PlanningTimeoutError, RecursionError) as error:
+            if not options.may_fall_back:
+                if isinstance(error, RecursionError):
+                    raise _too_deep(request.query) from None
                 raise
-            reason = error.message
-        except RecursionError:
-            if options.engine == "duckdb":
-                line, column = position(request.query.tree)
-                raise UnsupportedSqlError(_TOO_DEEP, line=line, column=column) from None
-            reason = _TOO_DEEP
-        except PlanningTimeoutError as error:
-            if options.engine == "duckdb":
-                raise
-            reason = str(error)
+            reason = _reason(error)
     # The tree was checked: it only reads tables. So Spark may have the text.
     graph = run_deep(lambda: _whole_query(request, reason))
     return PlanPhases(graph, {}, reason, lambda _, __: None)
+
+
+def _reason(error: Exception) -> str:
+    """Why a query is not staged, without a place in its text."""
+    if isinstance(error, RecursionError):
+        return _TOO_DEEP
+    return error.message if isinstance(error, UnsupportedSqlError) else str(error)
+
+
+def _too_deep(query: ParsedQuery) -> UnsupportedSqlError:
+    line, column = position(query.tree)
+    return UnsupportedSqlError(_TOO_DEEP, line=line, column=column)
 
 
 def _parsed(query: str | ParsedQuery) -> ParsedQuery:
@@ -247,8 +253,8 @@ def _staged(request: _Request) -> PlanPhases:
         check_text(stages)
         for field in (f for stage in stages for f in stage.schema):
             to_arrow(field.dtype)  # what no exchange can carry, such as an interval of months
-    if options.engine == "duckdb":
-        _require_duckdb(stages, query.tree)
+    if not options.may_fall_back:
+        _require_engine(stages, options.engine, query.tree)
     declared = request.parameters
     used = {p for stage in stages for p in stage.parameters}
     graph = StageGraph(
@@ -264,13 +270,14 @@ def _staged(request: _Request) -> PlanPhases:
     return PlanPhases(graph, _plans(planned, "physical"), None, planned.size)
 
 
-def _require_duckdb(stages: tuple[Stage, ...], query: exp.Query) -> None:
+def _require_engine(stages: tuple[Stage, ...], name: str, query: exp.Query) -> None:
+    label = planner_engine(name).label
     for stage in stages:
-        if stage.engine != "duckdb":
+        if stage.engine != name:
             reason = stage.engine_reason or ""
             named = {name.lower() for name in re.findall(r"'(\w+)'", reason)}
             with located(next((n for n in query.walk() if n.name.lower() in named), query)):
-                raise UnsupportedSqlError(f"stage {stage.stage_id} cannot run on DuckDB: {reason}")
+                raise UnsupportedSqlError(f"stage {stage.stage_id} cannot run on {label}: {reason}")
 
 
 def _whole_query(request: _Request, reason: str) -> StageGraph:
@@ -284,7 +291,7 @@ def _whole_query(request: _Request, reason: str) -> StageGraph:
         branches=(Branch("single", ()),),
         output=StageOutput("gather"),
         schema=(),
-        engine="spark",
+        engine=SPARK,
         engine_reason=reason,
         sql=query.sql,
         sql_tables=tuple(t.name for t in tables),

@@ -289,6 +289,7 @@ class Session:
         """Plan a query and check its parameters; nothing is run."""
         from stagecoach.api.query_parameters import specs_of
         from stagecoach.planner import plan_query
+        from stagecoach.planner.engines.registry import AUTO
         from stagecoach.planner.errors import UnsupportedSqlError
 
         values, name = self._prepared(sql, params, name)
@@ -297,7 +298,8 @@ class Session:
             graph = plan_query(sql, self.catalog, self.options, name=name, parameters=specs)
         except UnsupportedSqlError as error:
             raise UnsupportedSqlError(
-                f"{error.message}; the engine 'duckdb' was asked for, 'auto' lets Spark run it",
+                f"{error.message}; the engine '{self.options.engine}' was asked for, "
+                f"'{AUTO}' lets Spark run it",
                 line=error.line,
                 column=error.column,
             ) from error
