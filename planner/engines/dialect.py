@@ -142,9 +142,10 @@ class Dialect(ABC):
 
     # ------------------------------------------------------------ windows
 
-    @abstractmethod
     def window_call(self, call: WindowCall, scalar: Scalar) -> str:
         """A window call up to OVER."""
+        del scalar
+        raise InternalPlanError(f"{type(self).__name__} writes no window of '{call.function}'")
 
     def partition_key(self, text: str, dtype: DataType) -> str:
         """A key of PARTITION BY."""
