@@ -1,4 +1,4 @@
-"""Fill the templates of aggregates, and write the order of their rows."""
+"""Fill the templates of aggregates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def filled(template: str, node: AggregateCall, type_name: str, scalar: Scalar) -
         distinct="DISTINCT " if node.distinct else "",
         where=f"({where})" if where else "TRUE",
         filter=f" FILTER (WHERE {where})" if where else "",
-        order=f"ORDER BY {order_text(node.order, scalar)}" if node.order else "",
+        order=f"ORDER BY {_order_text(node.order, scalar)}" if node.order else "",
         direction="DESC" if node.order and not node.order[0].ascending else "ASC",
         ignore_nulls="true" if node.ignore_nulls else "false",
         type=type_name,
@@ -34,7 +34,7 @@ def filled(template: str, node: AggregateCall, type_name: str, scalar: Scalar) -
     return f"CAST({text} AS {type_name})"
 
 
-def order_text(keys: Iterable[SortKey], scalar: Scalar) -> str:
+def _order_text(keys: Iterable[SortKey], scalar: Scalar) -> str:
     """Sort keys as ORDER BY lists them, with the place of NULLs."""
     return ", ".join(
         f"{scalar(key.expr)} {'ASC' if key.ascending else 'DESC'} "

@@ -16,7 +16,6 @@ from stagecoach.planner.errors import InternalPlanError, ParameterError, Unsuppo
 from stagecoach.planner.limits.deep_stack import on_deep_stack
 from stagecoach.planner.plan.expressions import (
     TRUE,
-    AggregateCall,
     Call,
     Cast,
     Column,
@@ -230,7 +229,7 @@ class _Renderer:
 
     def _aggregate(self, node: AggregateExec, child: _Block) -> _Block:
         groups = [self._group(c, e) for c, e in node.groups]
-        calls = [f"{self.aggregate(e)} AS {_c(c)}" for c, e in node.aggregates]
+        calls = [f"{self.dialect.aggregate(e, self.scalar)} AS {_c(c)}" for c, e in node.aggregates]
         numbers = ", ".join(str(i + 1) for i in range(len(groups)))
         return replace(child, items=(*groups, *calls), tail=f"GROUP BY {numbers}" if groups else "")
 
@@ -322,7 +321,3 @@ class _Renderer:
             else:
                 args.append(self.scalar(arg))
         return _bounded(template.format(*args, **parts))
-
-    def aggregate(self, node: AggregateCall) -> str:
-        """The text of one aggregate call."""
-        return self.dialect.aggregate(node, self.scalar)
