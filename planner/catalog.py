@@ -73,7 +73,7 @@ class TableInfo:
         name: Name in the catalog, as spelled there.
         columns: Columns in file order.
         stats: Sizes; None where they could not be had.
-        native_reason: Why DuckDB must not read the table's files, or None where it may.
+        native_reason: Why only Spark may read the table's files, or None where any engine may.
         unique_key: Columns of which the scan shows each value once, whatever is stored: a filter on
             other columns must not be evaluated below it. Empty where stored rows are shown as they
             are.

@@ -6,14 +6,14 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 from typing import Literal as OneOf
 
+from stagecoach.planner.engines.registry import AUTO, SPARK, engine_choices
 from stagecoach.planner.errors import OptionError
 from stagecoach.planner.option_values import Limits, ValueRule, in_source, refusal, rules_of
 
 PlanPhase = OneOf["logical", "optimized", "physical", "stages"]
-EngineChoice = OneOf["auto", "duckdb", "spark"]
 
 PREFIX = "planner."
 """Of the name of an option where settings of a run have names, too."""
@@ -59,7 +59,7 @@ class PlannerOptions:
     bloom_bytes: int = 16 << 20
     force_distribution: bool = False
     runtime_filters: bool = True
-    engine: EngineChoice = "auto"
+    engine: str = AUTO
     time_zone: str = "UTC"
     exact_math: bool = True
     timeout_seconds: int = 30
@@ -68,6 +68,11 @@ class PlannerOptions:
         for name, rule in _rules().items():
             if not rule.fits(value := getattr(self, name)):
                 raise OptionError(refusal(f"{PREFIX}{name}", value, rule.allowed))
+
+    @property
+    def may_fall_back(self) -> bool:
+        """Whether Spark may run a stage, or the whole query, that the chosen engine must not."""
+        return self.engine in (AUTO, SPARK)
 
     def updated(self, values: Mapping[str, object], source: str = "") -> PlannerOptions:
         """These options with some set, each to a value of the right type or its text.
@@ -104,10 +109,14 @@ class PlannerOptions:
         return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in values.items()}
 
 
-@functools.cache
 def _rules() -> Mapping[str, ValueRule]:
+    return _rules_with(engine_choices())
+
+
+@functools.cache
+def _rules_with(engines: tuple[str, ...]) -> Mapping[str, ValueRule]:
     numbers = (f.name for f in dataclasses.fields(PlannerOptions) if type(f.default) is int)
     limits = dict.fromkeys(numbers, Limits())
     limits["partition_bytes"] = Limits(above=True)
     limits["num_partitions"] = Limits(high=_MAX_PARTITIONS)
-    return rules_of(PlannerOptions, limits=limits, choices={"engine": get_args(EngineChoice)})
+    return rules_of(PlannerOptions, limits=limits, choices={"engine": engines})

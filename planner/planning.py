@@ -16,6 +16,7 @@ from stagecoach.planner.analysis.queries import build_logical
 from stagecoach.planner.arbiter import Arbiter, is_certain, unknown_function
 from stagecoach.planner.catalog import Catalog, TableInfo
 from stagecoach.planner.distribution import distribute, distribute_shared, fits_one_task
+from stagecoach.planner.engines.registry import SPARK, planner_engine
 from stagecoach.planner.errors import (
     AnalysisError,
     PlanningTimeoutError,
@@ -186,9 +187,9 @@ def plan_query(
         ForbiddenSqlError: For SQL that does more than read the catalog's tables.
         AnalysisError: For names or types that do not fit the catalog.
         CatalogError: For tables that cannot be read.
-        UnsupportedSqlError: With `engine='duckdb'`, for what DuckDB is not proven to do.
-        PlanningTimeoutError: Parsing took longer than `options.timeout_seconds`; with
-            `engine='duckdb'` planning, too.
+        UnsupportedSqlError: If the options name a task engine, for what it is not proven to do.
+        PlanningTimeoutError: Parsing took longer than `options.timeout_seconds`; planning, too, if
+            the options name a task engine.
     """
     return plan_phases(
         query, catalog, options, name=name, parameters=parameters, arbiter=arbiter
@@ -263,7 +264,7 @@ def _raise_if_final(
     """Raise the planner's refusal of a query unless Spark may answer it."""
     if isinstance(error, SqlError) and (missing := unknown_function(request.query)):
         raise missing from error
-    if request.options.engine == "duckdb":
+    if not request.options.may_fall_back:
         raise error
     if isinstance(error, AnalysisError) and (
         arbiter is None or is_certain(error, request.query, request.catalog)
@@ -295,8 +296,8 @@ def _staged(request: _Request) -> PlanPhases:
         check_text(stages)
         for field in (f for stage in stages for f in stage.schema):
             to_arrow(field.dtype)  # what no exchange can carry, such as an interval of months
-    if options.engine == "duckdb":
-        _require_duckdb(stages, query.tree)
+    if not options.may_fall_back:
+        _require_engine(stages, options.engine, query.tree)
     declared = request.parameters
     used = {p for stage in stages for p in stage.parameters}
     graph = StageGraph(
@@ -312,13 +313,14 @@ def _staged(request: _Request) -> PlanPhases:
     return PlanPhases(graph, _plans(planned, "physical"), None, planned.size)
 
 
-def _require_duckdb(stages: tuple[Stage, ...], query: exp.Query) -> None:
+def _require_engine(stages: tuple[Stage, ...], name: str, query: exp.Query) -> None:
+    label = planner_engine(name).label
     for stage in stages:
-        if stage.engine != "duckdb":
+        if stage.engine != name:
             reason = stage.engine_reason or ""
             named = {name.lower() for name in re.findall(r"'(\w+)'", reason)}
             with located(next((n for n in query.walk() if n.name.lower() in named), query)):
-                raise UnsupportedSqlError(f"stage {stage.stage_id} cannot run on DuckDB: {reason}")
+                raise UnsupportedSqlError(f"stage {stage.stage_id} cannot run on {label}: {reason}")
 
 
 def _whole_query(request: _Request, reason: str) -> StageGraph:
@@ -332,7 +334,7 @@ def _whole_query(request: _Request, reason: str) -> StageGraph:
         branches=(Branch("single", ()),),
         output=StageOutput("gather"),
         schema=(),
-        engine="spark",
+        engine=SPARK,
         engine_reason=reason,
         sql=query.sql,
         sql_tables=tuple(t.name for t in tables),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from stagecoach.planner.engines.registry import PLANNER_ENGINES
 
 ROOT = Path(__file__).parents[1]
 ENGINES = ("pyspark", "dagster", "duckdb", "s3fs", "fsspec", "yaml")
@@ -88,3 +91,16 @@ def test_infra_loads_no_dagster() -> None:
 
 def test_assets_load_no_command_line() -> None:
     assert not loaded_by(modules_of("assets")) & set(ABOVE[2:])
+
+
+def test_no_phase_of_the_planner_tells_engines_apart_by_name() -> None:
+    named = []
+    for path in sorted((ROOT / "planner").rglob("*.py")):
+        if "engines" in path.relative_to(ROOT / "planner").parts[:1]:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            tests = node.comparators if isinstance(node, ast.Compare) else []
+            for test in [*tests, *(node.keys if isinstance(node, ast.Dict) else [])]:
+                if isinstance(test, ast.Constant) and test.value in PLANNER_ENGINES.names:
+                    named.append(f"{path}:{test.lineno}")
+    assert not named

@@ -60,6 +60,7 @@ from stagecoach.infra.config.settings import load_configuration
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.publishing.deduplicated_tables import chunk_tables
 from stagecoach.planner.catalog import Catalog, MappingCatalog, TableInfo
+from stagecoach.planner.engines.registry import SPARK
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.physical import OneRowExec
@@ -283,7 +284,7 @@ def _blocked_spec(
         branches=(Branch("single", ()),),
         output=StageOutput("gather"),
         schema=(),
-        engine="spark",
+        engine=SPARK,
         engine_reason=reason,
         sql=query.sql,
     )

@@ -27,7 +27,7 @@ from stagecoach.assets.execution.engine import StageRequest
 from stagecoach.assets.report.metadata import NAMESPACE, StageMetadata
 from stagecoach.infra.config.settings import PAGES_VARIABLE
 from stagecoach.infra.storage.object_store import ObjectStore
-from stagecoach.planner.plan.stages import Engine, StageGraph
+from stagecoach.planner.plan.stages import StageGraph
 
 logger = logging.getLogger(__name__)
 
@@ -155,11 +155,10 @@ def _made_before(store: ObjectStore, request: StageRequest, stage_id: int) -> St
     for root in (request.root_run_id, *(run.root_run_id for run in request.earlier)):
         pointer = read_pointer(store, root, stage_id)
         if pointer is not None:
-            engine: Engine = "spark" if pointer.engine == "spark" else "duckdb"
             return StageMetadata(
                 reused=True,
                 fingerprint=pointer.fingerprint,
-                engine=engine if pointer.engine else None,
+                engine=pointer.engine or None,
                 fallback_reason=pointer.fallback_reason,
                 deferred=pointer.deferred,
             )

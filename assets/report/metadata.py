@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import dagster as dg
 
 from stagecoach.planner.lineage.model import Source, TableColumn
-from stagecoach.planner.plan.stages import Engine
 from stagecoach.planner.types import Field
 
 NAMESPACE = "stagecoach"
@@ -32,7 +31,7 @@ class StageMetadata:
         partitions: Partitions of the output.
         skew: Bytes of its largest partition, divided by the median of all; 1 is even.
         seconds: Wall time of the stage, seconds.
-        engine: What ran it: `duckdb` or `spark`.
+        engine: What ran it, such as `duckdb` or `spark`.
         fallback_reason: Why another engine ran it than the plan says.
         deferred: Why it left its work to the head stage.
         reused: Whether the output was there already and nothing ran.
@@ -57,7 +56,7 @@ class StageMetadata:
     partitions: int | None = None
     skew: float | None = None
     seconds: float | None = None
-    engine: Engine | None = None
+    engine: str | None = None
     fallback_reason: str | None = None
     deferred: str | None = None
     reused: bool | None = None

@@ -16,8 +16,9 @@ from stagecoach.infra.formats.snapshot import Snapshot
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.storage.layout import shuffle_prefix
 from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.planner.engines.registry import SPARK
 from stagecoach.planner.explain.lineage import plain
-from stagecoach.planner.plan.stages import Engine, Stage, StageGraph
+from stagecoach.planner.plan.stages import Stage, StageGraph
 
 # The runtime imports pyspark, which loading a code location need not wait for.
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def stage_metadata(
         partitions=manifest.num_partitions,
         skew=skew(manifest.partition_bytes),
         seconds=result.seconds,
-        engine=_engine(result.engine),
+        engine=result.engine or None,
         fallback_reason=result.fallback_reason,
         reused=result.reused,
         saved_bytes=num_bytes + manifest.num_bytes if result.reused else None,
@@ -160,7 +161,7 @@ def _engine_line(stage: Stage, result: "StageResult") -> str:
 def _task_line(manifest: Manifest) -> str:
     metrics, count = manifest.metrics, len(manifest.files)
     read = f"{_input_bytes(manifest):,} bytes of input"
-    if manifest.engine != "duckdb" or "slots" not in metrics:
+    if manifest.engine == SPARK or "slots" not in metrics:
         return f"**tasks** {count}, as Spark divided {read}"
     if count == 1 and _input_bytes(manifest) < metrics["min_task_bytes"]:
         why = f"less than `min_task_bytes` ({metrics['min_task_bytes']:,})"
@@ -207,12 +208,6 @@ def _adaptive_lines(manifest: Manifest) -> Iterator[str]:
 
 def _input_bytes(manifest: Manifest) -> int:
     return int(manifest.metrics.get("inputs", {}).get("bytes", 0))
-
-
-def _engine(name: str) -> Engine | None:
-    if name in ("duckdb", "spark"):
-        return "duckdb" if name == "duckdb" else "spark"
-    return None
 
 
 def _clipped(reason: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stagecoach.planner.formats.registry import Registry
+from stagecoach.planner.registry import Registry
 
 FILES = "files"
 """The `kind` of a table in the catalog file whose `format` is given by itself."""

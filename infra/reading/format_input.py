@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from stagecoach.infra.reading.inputs import FileRows, LeafColumn, PlainInput, ScanInput
-from stagecoach.planner.formats.registry import load
+from stagecoach.planner.registry import load
 
 if TYPE_CHECKING:
     import duckdb

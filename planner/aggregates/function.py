@@ -70,3 +70,8 @@ class AggregateFunction:
     reason: str = ""
     row: Callable[[AggregateCall], Expression] | None = None
     proof: str = ""
+
+    @property
+    def in_one_step(self) -> bool:
+        """Whether a plan may compute it from its rows; else it is always finished from states."""
+        return self.states is None or self.duckdb is not None

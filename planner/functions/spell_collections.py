@@ -15,7 +15,7 @@ from stagecoach.planner.functions.nested_rules import element, has_kind
 from stagecoach.planner.functions.templates import escaped, quoted, quoted_name
 from stagecoach.planner.plan.expressions import Call, Literal
 from stagecoach.planner.text.quoting import spark_name
-from stagecoach.planner.text.type_names import type_name
+from stagecoach.planner.text.type_names import duckdb_type
 from stagecoach.planner.types import DataType
 
 Spelling = Callable[[Call], str]
@@ -23,7 +23,7 @@ Spelling = Callable[[Call], str]
 
 def duck_name(dtype: DataType) -> str:
     """DuckDB's name of a type, inside a template."""
-    return escaped(type_name(dtype, "duckdb"))
+    return escaped(duckdb_type(dtype))
 
 
 def raises(condition: str, dtype: str = "{type}") -> str:
@@ -97,7 +97,7 @@ def nested_cast(
     if any(t is None for t in templates):
         return None
     texts = [
-        lambda arg, t=t, f=f: t.format(arg, type=type_name(f.dtype, "duckdb"))
+        lambda arg, t=t, f=f: t.format(arg, type=duckdb_type(f.dtype))
         for t, (_, f) in zip(templates, pairs, strict=True)
     ]
     if source.kind == "array":
@@ -116,7 +116,7 @@ def nested_cast(
     members = []
     for (mine, theirs), template in zip(pairs, templates, strict=True):
         value = f"struct_extract({{0}}, {quoted(mine.name)})"
-        text = escaped((template or "").format("\x00", type=type_name(theirs.dtype, "duckdb")))
+        text = escaped((template or "").format("\x00", type=duckdb_type(theirs.dtype)))
         members.append(f"{quoted_name(theirs.name)} := {text.replace(chr(0), value)}")
     return f"CASE WHEN {{0}} IS NOT NULL THEN struct_pack({', '.join(members)}) END"
 

@@ -136,13 +136,12 @@ class Lowering:
         results: list[tuple[Column, Expression]] = []
         for column, node in plan.aggregates:
             function = AGGREGATES[node.function]
-            states = function.states(node) if function.states and function.duckdb is None else None
-            if states is None:
+            if function.states is None or function.in_one_step:
                 parts.setdefault(node, column)
                 results.append((column, parts[node].ref))
                 continue
             columns = []
-            for state in states:
+            for state in function.states(node):
                 call = state.partial
                 if node.distinct:
                     call = AggregateCall(call.dtype, call.function, call.args, True, call.where)

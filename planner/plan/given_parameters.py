@@ -1,4 +1,4 @@
-"""Checks of the parameter values that a run of a plan is given.
+"""Checks of the parameter values that a query is given, as a text or as a plan.
 
 Tags, the command line and the Python API all give values; each says in its own words how to give
 one that is missing.
@@ -6,20 +6,24 @@ one that is missing.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from stagecoach.planner.errors import ParameterError
-from stagecoach.planner.plan.stages import StageGraph
+
+if TYPE_CHECKING:
+    from stagecoach.planner.plan.stages import StageGraph
 
 RUN_BOUND_PREFIX = "@"
 """How the names of parameters start that the run binds itself: its clock."""
 
 
 def check_given(graph: StageGraph, given: Collection[str], hint: str = "") -> None:
-    """Refuse a value for no parameter of a query, and a parameter with neither value nor default.
+    """Refuse a value for no parameter of a plan, and a parameter with neither value nor default.
 
     Args:
-        graph: The query.
+        graph: The plan.
         given: Names of the parameters that have a value.
         hint: How to give a value, with the name as `{name}`.
 
@@ -27,15 +31,40 @@ def check_given(graph: StageGraph, given: Collection[str], hint: str = "") -> No
         ParameterError: Naming the first one.
     """
     wanted = {p.name: p for p in graph.parameters if not p.name.startswith(RUN_BOUND_PREFIX)}
-    if unknown := sorted(set(given) - set(wanted)):
-        raise ParameterError(
-            f"query '{graph.query}' has no parameter '{unknown[0]}' "
-            f"(available: {', '.join(wanted) or 'none'})"
-        )
+    check_known(given, wanted, graph.query)
     for name, spec in wanted.items():
         if name not in given and spec.default is None:
-            wrong = f"parameter '{name}' has no value{hint.format(name=name)}"
-            raise at_its_use(ParameterError(wrong), name, graph.sql, graph.query)
+            raise at_its_use(without_value(name, hint), name, graph.sql, graph.query)
+
+
+def check_known(given: Collection[str], known: Collection[str], query: str = "") -> None:
+    """Refuse parameters that no query has.
+
+    Args:
+        given: Names that have a value.
+        known: Names that may have one.
+        query: The query's name; empty if there are several.
+
+    Raises:
+        ParameterError: Naming the first of them, the nearest match and all that exist.
+    """
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            advice = f"; did you mean '{close[0]}'?" if close else ""
+            names = ", ".join(sorted(known)) or "none"
+            message = f"unknown parameter '{name}'{advice} (the SQL has: {names})"
+            raise ParameterError(f"query '{query}': {message}" if query else message)
+
+
+def without_value(name: str, hint: str = "") -> ParameterError:
+    """The error of a parameter with neither value nor default.
+
+    Args:
+        name: The parameter.
+        hint: How to give a value, with the name as `{name}`.
+    """
+    return ParameterError(f"parameter '{name}' has no value{hint.format(name=name)}")
 
 
 def at_its_use(error: ParameterError, name: str, sql: str, query: str = "") -> ParameterError:

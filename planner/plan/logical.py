@@ -13,19 +13,22 @@ from stagecoach.planner.plan.operators import NamedExpression as NamedExpression
 from stagecoach.planner.plan.operators import (
     Operator,
     WithBounds,
+    WithChild,
     WithGenerator,
     WithGroups,
+    WithInputs,
     WithItems,
     WithOutputs,
     WithPredicate,
     WithProjections,
     WithRows,
+    WithSides,
     WithSortKeys,
     WithTasks,
     WithWindowCalls,
     joined_columns,
 )
-from stagecoach.planner.tree import same, walk
+from stagecoach.planner.tree import walk
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,6 @@ class LogicalPlan(Operator):
     def children(self) -> tuple[LogicalPlan, ...]:
         """Inputs, in order."""
         return ()
-
-    def with_children(self, new: tuple[LogicalPlan, ...]) -> LogicalPlan:
-        """The same operator over other inputs."""
-        if new:
-            raise InternalPlanError(f"{type(self).__name__} has no inputs")
-        return self
 
     @cached_property
     def column_ids(self) -> frozenset[int]:
@@ -106,22 +103,8 @@ class SharedScan(Scan):
 
 
 @dataclass(frozen=True)
-class _Unary(LogicalPlan):
+class _Unary(WithChild, LogicalPlan):
     child: LogicalPlan
-
-    @property
-    def children(self) -> tuple[LogicalPlan, ...]:
-        """The one input."""
-        return (self.child,)
-
-    def with_children(self, new: tuple[LogicalPlan, ...]) -> LogicalPlan:
-        """The same operator over another input."""
-        return self if new[0] is self.child else replace(self, child=new[0])
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Those of the input."""
-        return self.child.columns
 
 
 @dataclass(frozen=True)
@@ -161,22 +144,13 @@ class Limit(_Unary):
 
 
 @dataclass(frozen=True)
-class Join(LogicalPlan):
+class Join(WithSides, LogicalPlan):
     """Two inputs combined; semi and anti keep only the columns of the left one."""
 
     left: LogicalPlan
     right: LogicalPlan
     kind: JoinKind
     condition: Expression
-
-    @property
-    def children(self) -> tuple[LogicalPlan, ...]:
-        """Left, right."""
-        return (self.left, self.right)
-
-    def with_children(self, new: tuple[LogicalPlan, ...]) -> LogicalPlan:
-        """The same join of other inputs."""
-        return self if same(self.children, new) else replace(self, left=new[0], right=new[1])
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -194,7 +168,7 @@ class Join(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class Union(WithOutputs, LogicalPlan):
+class Union(WithInputs, WithOutputs, LogicalPlan):
     """All rows of all inputs (UNION ALL); inputs agree in number and types of columns."""
 
     inputs: tuple[LogicalPlan, ...]
@@ -204,15 +178,6 @@ class Union(WithOutputs, LogicalPlan):
         for child in self.inputs:
             if [c.dtype for c in child.columns] != [c.dtype for c in self.outputs]:
                 raise InternalPlanError("UNION inputs differ in their columns")
-
-    @property
-    def children(self) -> tuple[LogicalPlan, ...]:
-        """All inputs."""
-        return self.inputs
-
-    def with_children(self, new: tuple[LogicalPlan, ...]) -> LogicalPlan:
-        """The union of other inputs."""
-        return self if same(self.inputs, new) else replace(self, inputs=new)
 
 
 @dataclass(frozen=True)

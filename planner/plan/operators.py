@@ -21,6 +21,7 @@ from stagecoach.planner.plan.expressions import (
     with_key_expressions,
 )
 from stagecoach.planner.plan.value import Value
+from stagecoach.planner.tree import same
 
 JoinKind = OneOf["inner", "cross", "left", "right", "full", "semi", "anti"]
 NamedExpression = tuple[Column, Expression]
@@ -57,6 +58,63 @@ class Operator(Value):
         """The same operator under other numbers for the columns that it makes itself."""
         del rename
         return self
+
+    def with_children(self, new: tuple[Any, ...]) -> Self:
+        """The same operator over other inputs; itself if all of them are the same objects."""
+        if new:
+            raise InternalPlanError(f"{type(self).__name__} has no inputs")
+        return self
+
+
+class WithChild(Operator):
+    """An operator with one input; the field is where its class wants it."""
+
+    child: Operator
+
+    @property
+    def children(self) -> tuple[Any, ...]:
+        """The one input."""
+        return (self.child,)
+
+    def with_children(self, new: tuple[Any, ...]) -> Self:
+        """The same operator over another input."""
+        return self if new[0] is self.child else _changed(self, child=new[0])
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the input."""
+        return self.child.columns
+
+
+class WithSides(Operator):
+    """An operator with two inputs."""
+
+    left: Operator
+    right: Operator
+
+    @property
+    def children(self) -> tuple[Any, ...]:
+        """Left, right."""
+        return (self.left, self.right)
+
+    def with_children(self, new: tuple[Any, ...]) -> Self:
+        """The same operator over other inputs."""
+        return self if same(self.children, new) else _changed(self, left=new[0], right=new[1])
+
+
+class WithInputs(Operator):
+    """An operator with any number of inputs."""
+
+    inputs: tuple[Operator, ...]
+
+    @property
+    def children(self) -> tuple[Any, ...]:
+        """All inputs."""
+        return self.inputs
+
+    def with_children(self, new: tuple[Any, ...]) -> Self:
+        """The same operator over other inputs."""
+        return self if same(self.inputs, new) else _changed(self, inputs=new)
 
 
 class WithOutputs(Operator):

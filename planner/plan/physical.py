@@ -17,19 +17,21 @@ from stagecoach.planner.plan.operators import (
     NamedExpression,
     Operator,
     WithBounds,
+    WithChild,
     WithGenerator,
     WithGroups,
+    WithInputs,
     WithItems,
     WithOutputs,
     WithPredicate,
     WithProjections,
     WithRows,
+    WithSides,
     WithSortKeys,
     WithTasks,
     WithWindowCalls,
     joined_columns,
 )
-from stagecoach.planner.tree import same
 
 ExchangeKind = OneOf["shuffle", "broadcast", "gather"]
 AggregateMode = OneOf["partial", "final", "single"]
@@ -44,12 +46,6 @@ class PhysicalPlan(Operator):
     def children(self) -> tuple[PhysicalPlan, ...]:
         """Inputs, in order."""
         return ()
-
-    def with_children(self, new: tuple[PhysicalPlan, ...]) -> PhysicalPlan:
-        """The same operator over other inputs."""
-        if new:
-            raise InternalPlanError(f"{type(self).__name__} has no inputs")
-        return self
 
 
 @dataclass(frozen=True)
@@ -115,37 +111,14 @@ class StageInputExec(WithOutputs, PhysicalPlan):
 
 
 @dataclass(frozen=True)
-class _UnaryExec(PhysicalPlan):
+class _UnaryExec(WithChild, PhysicalPlan):
     child: PhysicalPlan
-
-    @property
-    def children(self) -> tuple[PhysicalPlan, ...]:
-        """The one input."""
-        return (self.child,)
-
-    def with_children(self, new: tuple[PhysicalPlan, ...]) -> PhysicalPlan:
-        """The same operator over another input."""
-        return self if new[0] is self.child else replace(self, child=new[0])
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Those of the input."""
-        return self.child.columns
 
 
 @dataclass(frozen=True)
-class _BinaryExec(PhysicalPlan):
+class _BinaryExec(WithSides, PhysicalPlan):
     left: PhysicalPlan
     right: PhysicalPlan
-
-    @property
-    def children(self) -> tuple[PhysicalPlan, ...]:
-        """Left, right."""
-        return (self.left, self.right)
-
-    def with_children(self, new: tuple[PhysicalPlan, ...]) -> PhysicalPlan:
-        """The same operator over other inputs."""
-        return self if same(self.children, new) else replace(self, left=new[0], right=new[1])
 
 
 @dataclass(frozen=True)
@@ -251,20 +224,11 @@ class HashJoinExec(_BinaryExec):
 
 
 @dataclass(frozen=True)
-class UnionExec(WithOutputs, PhysicalPlan):
+class UnionExec(WithInputs, WithOutputs, PhysicalPlan):
     """All rows of all inputs; each task works on one input."""
 
     inputs: tuple[PhysicalPlan, ...]
     outputs: tuple[Column, ...]
-
-    @property
-    def children(self) -> tuple[PhysicalPlan, ...]:
-        """All inputs."""
-        return self.inputs
-
-    def with_children(self, new: tuple[PhysicalPlan, ...]) -> PhysicalPlan:
-        """The union of other inputs."""
-        return self if same(self.inputs, new) else replace(self, inputs=new)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,6 @@ from stagecoach.planner.types import DataType, Field
 FORMAT_VERSION = 2
 PLANNER_VERSION = 3
 
-Engine = OneOf["duckdb", "spark"]
 BranchKind = OneOf["splits", "partitions", "single"]
 
 _reading = threading.RLock()
@@ -82,7 +81,7 @@ class Stage:
         branches: Which leaves each family of tasks reads.
         output: Layout of the shuffle files.
         schema: Output columns by position, with pinned types; names are for people.
-        engine: What runs the fragment.
+        engine: Name of the engine that runs the fragment; see `stagecoach.planner.engines`.
         engine_reason: Why it is that engine.
         sql: Text of the whole query, where the stage is the query handed to Spark as it stands.
         estimated_rows: Planner's guess of the output rows.
@@ -98,7 +97,7 @@ class Stage:
     branches: tuple[Branch, ...]
     output: StageOutput
     schema: tuple[Field, ...]
-    engine: Engine
+    engine: str
     engine_reason: str
     sql: str | None = None
     sql_tables: tuple[str, ...] = ()

@@ -8,17 +8,14 @@ written order: the right side is hashed.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from stagecoach.planner.engines.registry import planner_engine
 from stagecoach.planner.errors import InternalPlanError, ParameterError, UnsupportedSqlError
-from stagecoach.planner.functions import REGISTRY
-from stagecoach.planner.functions.casts import cast_template
-from stagecoach.planner.functions.spell_collections import normalized, order_key
 from stagecoach.planner.limits.deep_stack import on_deep_stack
 from stagecoach.planner.plan.expressions import (
     TRUE,
-    AggregateCall,
     Call,
     Cast,
     Column,
@@ -51,34 +48,26 @@ from stagecoach.planner.plan.physical import (
     ValuesExec,
     WindowExec,
 )
-from stagecoach.planner.plan.stages import Engine, Stage
-from stagecoach.planner.render.aggregates import aggregate_text
+from stagecoach.planner.plan.stages import Stage
 from stagecoach.planner.render.rows import RowWriter
 from stagecoach.planner.render.windows import WindowText
-from stagecoach.planner.text.quoting import duckdb_text, spark_text
-from stagecoach.planner.text.type_names import interval_text, type_name
 from stagecoach.planner.types import Field
 
-_JOINS = {
-    "duckdb": {"semi": "SEMI JOIN", "anti": "ANTI JOIN"},
-    "spark": {"semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"},
-}
 MAX_TEXT = 16 << 20
 """Characters of an expression's SQL."""
 Leaves = Mapping[PhysicalPlan, int]
 """The position of each leaf of a stage."""
-_NULL_SAFE = {"duckdb": "IS NOT DISTINCT FROM", "spark": "<=>"}
 
 
 @on_deep_stack
-def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Literal] | None) -> str:
+def render_fragment(stage: Stage, engine: str, parameters: Mapping[str, Literal] | None) -> str:
     """The SQL of a stage.
 
     Args:
         stage: Any stage that is not a whole query.
-        engine: Whose SQL to write.
-        parameters: Values of all parameters that the stage refers to, for which Spark's text has
-            markers (`marker_values`). None writes `:name` for each, for people to read.
+        engine: Name of the engine whose SQL to write.
+        parameters: Values of all parameters that the stage refers to; Spark's text has markers for
+            them. None writes `:name` for each, for people to read.
 
     Raises:
         ParameterError: If a parameter has no value.
@@ -93,25 +82,10 @@ def render_fragment(stage: Stage, engine: Engine, parameters: Mapping[str, Liter
     fields = stage.schema if same else [Field(c.name, c.dtype) for c in fragment.columns]
     pairs = zip(fragment.columns, fields, strict=True)
     items = ", ".join(
-        f"CAST({_c(column)} AS {type_name(field.dtype, engine)}) AS c{position}"
+        f"CAST({_c(column)} AS {renderer.dialect.type_name(field.dtype)}) AS c{position}"
         for position, (column, field) in enumerate(pairs)
     )
     return f"SELECT {items}\nFROM {renderer.relation(block)}{_afterwards(stage, leaves)}"
-
-
-def marker_values(parameters: Mapping[str, Literal]) -> dict[str, Literal]:
-    """The values of the markers in a fragment that is rendered for Spark, by the markers' names."""
-    return {_marker(name): value for name, value in parameters.items() if _is_given(name)}
-
-
-def _is_given(name: str) -> bool:
-    """Whether somebody gives the parameter's value; else it is the run's own clock."""
-    return not name.startswith("@")
-
-
-def _marker(name: str) -> str:
-    """The name of a marker; Spark takes no digits alone, as those of `?` are."""
-    return f"p_{name}"
 
 
 def engine_fragment(stage: Stage) -> PhysicalPlan:
@@ -139,9 +113,7 @@ def _positions(plan: PhysicalPlan, keys: Sequence[Expression]) -> str:
 
 
 @on_deep_stack
-def render_scalar(
-    expr: Expression, engine: Engine, parameters: Mapping[str, Literal] | None
-) -> str:
+def render_scalar(expr: Expression, engine: str, parameters: Mapping[str, Literal] | None) -> str:
     """The SQL of an expression over columns `c<number>`.
 
     Raises:
@@ -149,32 +121,6 @@ def render_scalar(
         UnsupportedSqlError: The engine cannot evaluate it.
     """
     return _Renderer(engine, parameters).scalar(expr)
-
-
-def literal_text(node: Literal, engine: Engine) -> str:
-    """An engine's spelling of a constant, with its type."""
-    kind, value = node.dtype.kind, node.value
-    name = type_name(node.dtype, engine)
-    if value is None:
-        return f"CAST(NULL AS {name})"
-    if kind == "boolean":
-        return "true" if value else "false"
-    if kind == "string":
-        return (duckdb_text if engine == "duckdb" else spark_text)(str(value))
-    if kind == "date":
-        return f"DATE '{value}'"
-    if kind == "timestamp":
-        return f"CAST('{value}+00:00' AS {name})"
-    if node.dtype.is_interval and engine == "spark":
-        return interval_text(node.dtype, int(value))
-    if kind in ("tinyint", "smallint", "int", "bigint"):
-        # The smallest BIGINT has no positive counterpart to negate, so it is read from text.
-        return (
-            f"CAST('{value}' AS {name})"
-            if isinstance(value, int) and value < 0
-            else f"CAST({value} AS {name})"
-        )
-    return f"CAST('{value}' AS {name})"
 
 
 def _bounded(text: str) -> str:
@@ -206,11 +152,11 @@ class _Block:
 
 
 class _Renderer:
-    def __init__(self, engine: Engine, parameters: Mapping[str, Literal] | None) -> None:
-        self._engine = engine
+    def __init__(self, engine: str, parameters: Mapping[str, Literal] | None) -> None:
+        self.dialect = planner_engine(engine).dialect
         self._parameters = parameters
         self._aliases = itertools.count()
-        self._rows = RowWriter(engine, self.scalar, lambda: f"t{next(self._aliases)}")
+        self._rows = RowWriter(self.dialect, self.scalar, lambda: f"t{next(self._aliases)}")
 
     # ------------------------------------------------------------ operators
 
@@ -228,7 +174,7 @@ class _Renderer:
                 return replace(child, items=tuple(self._item(c, e) for c, e in node.items))
             case WindowExec():
                 child = self._open(self.plan(node.child, leaves))
-                text = WindowText(self._engine, self.scalar, literal_text)
+                text = WindowText(self.dialect, self.scalar)
                 calls = (f"{text(e)} AS {_c(c)}" for c, e in node.calls)
                 return replace(child, items=(*(_c(c) for c in node.child.columns), *calls))
             case AggregateExec():
@@ -283,16 +229,13 @@ class _Renderer:
 
     def _aggregate(self, node: AggregateExec, child: _Block) -> _Block:
         groups = [self._group(c, e) for c, e in node.groups]
-        calls = [f"{self.aggregate(e)} AS {_c(c)}" for c, e in node.aggregates]
+        calls = [f"{self.dialect.aggregate(e, self.scalar)} AS {_c(c)}" for c, e in node.aggregates]
         numbers = ", ".join(str(i + 1) for i in range(len(groups)))
         return replace(child, items=(*groups, *calls), tail=f"GROUP BY {numbers}" if groups else "")
 
     def _group(self, column: Column, expr: Expression) -> str:
-        text = self.scalar(expr)
-        if self._engine == "duckdb":
-            # NOTE: Spark groups -0.0 with 0.0 and shows 0.0; DuckDB shows whichever came first.
-            text = normalized("{0}", expr.dtype).format(text)
-        return f"{text} AS {_c(column)}"
+        key = self.dialect.group_key(self.scalar(expr), expr.dtype)
+        return f"{key} AS {_c(column)}"
 
     def _sort(self, node: SortExec | SortPreservingMergeExec, child: _Block) -> _Block:
         keys = ", ".join(self._sort_key(k) for k in node.keys)
@@ -302,10 +245,7 @@ class _Renderer:
 
     def _sort_key(self, key: SortKey) -> str:
         order = "ASC" if key.ascending else "DESC"
-        text = self.scalar(key.expr)
-        if self._engine == "duckdb":
-            # NOTE: NULL members come first in Spark's order, last in DuckDB's.
-            text = order_key("{0}", key.expr.dtype).format(text)
+        text = self.dialect.sort_key(self.scalar(key.expr), key.expr.dtype)
         return f"{text} {order} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
     def _union(self, node: UnionExec, leaves: Leaves) -> _Block:
@@ -323,7 +263,7 @@ class _Renderer:
         right = self.relation(right_block)
         if right_block.is_join and right_block.is_bare:
             right = f"(SELECT * FROM {right}) AS t{next(self._aliases)}"
-        null_safe = _NULL_SAFE[self._engine]
+        null_safe = self.dialect.null_safe_equal
         parts = [
             f"{self.scalar(a)} {null_safe if safe else '='} {self.scalar(b)}"
             for a, b, safe in node.key_pairs
@@ -332,7 +272,7 @@ class _Renderer:
             parts.append(self.scalar(node.residual))
         if not parts and node.kind == "inner":
             return _Block(f"{left} CROSS JOIN {right}", is_join=True)
-        words = _JOINS[self._engine].get(node.kind, f"{node.kind.upper()} JOIN")
+        words = self.dialect.join(node.kind)
         return _Block(f"{left} {words} {right} ON {' AND '.join(parts) or 'true'}", is_join=True)
 
     # ------------------------------------------------------------ expressions
@@ -343,24 +283,21 @@ class _Renderer:
             case ColumnRef():
                 return _c(node)
             case Literal():
-                return literal_text(node, self._engine)
+                return self.dialect.literal(node)
             case Parameter():
                 if self._parameters is None:
                     return f":{node.name}"
                 value = self._value(node, self._parameters)
-                if self._engine == "spark" and _is_given(node.name):
-                    return f"CAST(:{_marker(node.name)} AS {type_name(node.dtype, 'spark')})"
-                return literal_text(value, self._engine)
+                return self.dialect.parameter(node, value)
             case Cast():
-                return self._cast(node)
+                text = self.scalar(node.arg)
+                cast = self.dialect.cast(text, node.arg.dtype, node.dtype, safe=node.safe)
+                return _bounded(cast)
             case Call():
                 return self._call(node)
             case Lambda():
-                names = ", ".join(_c(p) for p in node.parameters)
-                if self._engine == "spark":
-                    names = f"({names})" if len(node.parameters) > 1 else names
-                    return f"{names} -> {self.scalar(node.body)}"
-                return f"lambda {names}: {self.scalar(node.body)}"
+                names = [_c(p) for p in node.parameters]
+                return self.dialect.lambda_function(names, self.scalar(node.body))
         raise InternalPlanError(f"{type(node).__name__} has no SQL")
 
     def _value(self, node: Parameter, values: Mapping[str, Literal]) -> Literal:
@@ -369,24 +306,11 @@ class _Renderer:
             raise ParameterError(f"parameter ':{node.name}' has no value")
         return Literal(node.dtype, value.value)
 
-    def _cast(self, node: Cast) -> str:
-        text = self.scalar(node.arg)
-        name = type_name(node.dtype, self._engine)
-        if self._engine == "duckdb":
-            template = cast_template(node.arg.dtype, node.dtype, safe=node.safe)
-            return _bounded(template.format(text, type=name))
-        return _bounded(f"{'TRY_CAST' if node.safe else 'CAST'}({text} AS {name})")
-
     def _call(self, node: Call) -> str:
-        function = REGISTRY[node.function]
-        spelling: str | Callable[[Call], str] | None
-        spelling = function.duckdb if self._engine == "duckdb" else function.spark
-        if spelling is None:
-            raise InternalPlanError(f"function '{node.function}' has no DuckDB spelling")
-        template = spelling if isinstance(spelling, str) else spelling(node)
+        template = self.dialect.function(node)
         if "{*}" in template:
             template = template.replace("{*}", ", ".join(f"{{{i}}}" for i in range(len(node.args))))
-        parts = {"type": type_name(node.dtype, self._engine)}
+        parts = {"type": self.dialect.type_name(node.dtype)}
         args: list[str] = []
         for number, arg in enumerate(node.args):
             if isinstance(arg, Lambda) and f"{{b{number}}}" in template:
@@ -397,7 +321,3 @@ class _Renderer:
             else:
                 args.append(self.scalar(arg))
         return _bounded(template.format(*args, **parts))
-
-    def aggregate(self, node: AggregateCall) -> str:
-        """The text of one aggregate call."""
-        return aggregate_text(node, self._engine, self.scalar)

@@ -7,6 +7,7 @@ twice doubles the text at each level.
 
 from __future__ import annotations
 
+from stagecoach.planner.engines.registry import SPARK
 from stagecoach.planner.errors import UnsupportedSqlError
 from stagecoach.planner.plan.stages import Stage
 from stagecoach.planner.render.fragment import render_fragment
@@ -32,6 +33,6 @@ def check_text(stages: tuple[Stage, ...]) -> None:
         if operators + deepest > MAX_DEPTH:
             raise UnsupportedSqlError(TOO_DEEP)
         if deepest > _SHALLOW:
-            # Spark runs the stage where DuckDB fails on the data.
-            for engine in sorted({stage.engine, "spark"}):
+            # Spark runs the stage if a task engine fails on the data.
+            for engine in sorted({stage.engine, SPARK}):
                 render_fragment(stage, engine, None)

@@ -2,78 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from stagecoach.planner.aggregates import AGGREGATES
-from stagecoach.planner.errors import InternalPlanError
-from stagecoach.planner.plan.expressions import Expression, FrameBound, Literal, SortKey, WindowCall
-from stagecoach.planner.plan.stages import Engine
-from stagecoach.planner.text.type_names import type_name
+from stagecoach.planner.engines.dialect import Dialect, Scalar
+from stagecoach.planner.plan.expressions import Expression, FrameBound, SortKey, WindowCall
 from stagecoach.planner.types import DataType
 from stagecoach.planner.windows.registry import WINDOW_FUNCTIONS
 
 
 @dataclass(frozen=True)
 class WindowText:
-    """Writes window calls for one engine.
+    """Writes window calls.
 
     Args:
-        engine: Whose SQL to write.
+        dialect: Of the engine.
         scalar: The text of a scalar expression.
-        literal: The text of a constant.
     """
 
-    engine: Engine
-    scalar: Callable[[Expression], str]
-    literal: Callable[[Literal, Engine], str]
+    dialect: Dialect
+    scalar: Scalar
 
     def __call__(self, call: WindowCall) -> str:
         """The text of a call.
 
         Raises:
-            InternalPlanError: If DuckDB has no proven spelling for it.
+            InternalPlanError: The engine is not proven to compute it.
         """
-        name = type_name(call.dtype, self.engine)
-        head = self._duckdb(call) if self.engine == "duckdb" else self._spark(call)
+        head = self.dialect.window_call(call, self.scalar)
+        name = self.dialect.type_name(call.dtype)
         return f"CAST({head} OVER ({self._window(call)}) AS {name})"
-
-    def _spark(self, call: WindowCall) -> str:
-        args = ", ".join(self.scalar(a) for a in call.args)
-        known = WINDOW_FUNCTIONS.get(call.function)
-        if known is None:
-            args = args or "*"
-        distinct = "DISTINCT " if call.distinct else ""
-        nulls = " IGNORE NULLS" if call.ignore_nulls else ""
-        return f"{call.function}({distinct}{args}){self._filter(call)}{nulls}"
-
-    def _duckdb(self, call: WindowCall) -> str:
-        args = [self.scalar(a) for a in call.args]
-        known = WINDOW_FUNCTIONS.get(call.function)
-        if known is not None:
-            nulls = " IGNORE NULLS" if call.ignore_nulls else ""
-            return f"{known.duckdb}({', '.join(args)}{nulls})"
-        spelling = AGGREGATES[call.function].duckdb
-        if spelling is None:
-            raise InternalPlanError(f"aggregate '{call.function}' has no DuckDB spelling")
-        if len(args) < 2:
-            return f"{spelling}({', '.join(args) or '*'}){self._filter(call)}"
-        # Only count takes several: the rows without a NULL among them.
-        present = [f"{a} IS NOT NULL" for a in args]
-        return f"{spelling}(*){self._filter(call, present)}"
-
-    def _filter(self, call: WindowCall, more: list[str] | None = None) -> str:
-        parts = [self.scalar(call.where)] if call.where is not None else []
-        parts += more or []
-        return f" FILTER (WHERE {' AND '.join(parts)})" if parts else ""
 
     def _window(self, call: WindowCall) -> str:
         parts = []
         if call.partition:
             parts.append(f"PARTITION BY {', '.join(self._partition(p) for p in call.partition)}")
         if call.order:
-            by_distance = _has_distance(call)
-            keys = ", ".join(self._key(k, call if by_distance else None) for k in call.order)
+            distance = _distance_type(call)
+            keys = ", ".join(self._key(k, distance) for k in call.order)
             parts.append(f"ORDER BY {keys}")
         if call.frame is not None and not self._implied(call):
             key = call.order[0].expr.dtype if call.order else None
@@ -87,15 +52,12 @@ class WindowText:
         return known is not None and known.frame != "any"
 
     def _partition(self, expr: Expression) -> str:
-        text = self.scalar(expr)
-        if expr.dtype.is_floating and self.engine == "duckdb":
-            return f"({text} + CAST(0 AS {type_name(expr.dtype, 'duckdb')}))"
-        return text
+        return self.dialect.partition_key(self.scalar(expr), expr.dtype)
 
-    def _key(self, key: SortKey, distance: WindowCall | None) -> str:
+    def _key(self, key: SortKey, distance: DataType | None) -> str:
         text = self.scalar(key.expr)
-        if distance is not None and self.engine == "duckdb":
-            text = _as_number(text, key.expr.dtype, distance)
+        if distance is not None:
+            text = self.dialect.range_key(text, key.expr.dtype, distance)
         order = "ASC" if key.ascending else "DESC"
         return f"{text} {order} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
@@ -105,45 +67,13 @@ class WindowText:
         words = bound.kind.upper().replace("_", " ")
         if bound.offset is None:
             return words
-        return f"{self._offset(bound.offset, key)} {words}"
-
-    def _offset(self, offset: Literal, key: DataType | None) -> str:
-        if offset.dtype.is_interval:
-            return self._interval(offset)
-        if self.engine == "spark" and offset.dtype.kind in ("int", "bigint"):
-            return f"{offset.value}{'L' if offset.dtype.kind == 'bigint' else ''}"
-        if self.engine == "duckdb" and key is not None and key.kind == "date":
-            return f"CAST({offset.value} AS BIGINT)"
-        return self.literal(offset, self.engine)
-
-    def _interval(self, offset: Literal) -> str:
-        amount = int(offset.value or 0)
-        if offset.dtype.is_year_month:
-            return f"INTERVAL '{amount}' MONTH"
-        if self.engine == "duckdb":
-            return f"CAST({amount} AS BIGINT)"
-        seconds, fraction = divmod(amount, 1_000_000)
-        minutes, seconds = divmod(seconds, 60)
-        hours, minutes = divmod(minutes, 60)
-        days, hours = divmod(hours, 24)
-        time = f"{hours:02}:{minutes:02}:{seconds:02}.{fraction:06}"
-        return f"INTERVAL '{days} {time}' DAY TO SECOND"
+        return f"{self.dialect.distance(bound.offset, key)} {words}"
 
 
-def _has_distance(call: WindowCall) -> bool:
-    """Whether the frame is bounded by distances from the sort key's value."""
+def _distance_type(call: WindowCall) -> DataType | None:
+    """The type of the distances from the sort key's value that bound the frame, if any do."""
     frame = call.frame
     if frame is None or frame.unit != "range":
-        return False
-    return frame.start.offset is not None or frame.end.offset is not None
-
-
-def _as_number(text: str, key: DataType, call: WindowCall) -> str:
-    """The sort key of a RANGE by days or microseconds as a whole number of them."""
-    assert call.frame is not None
-    offsets = [b.offset for b in (call.frame.start, call.frame.end) if b.offset is not None]
-    if key.kind == "date" and offsets[0].dtype.is_integral:
-        return f"({text} - DATE '1970-01-01')"
-    if offsets[0].dtype.is_day_time:
-        return f"epoch_us({text})"
-    return text
+        return None
+    offsets = (bound.offset for bound in (frame.start, frame.end))
+    return next((offset.dtype for offset in offsets if offset is not None), None)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from stagecoach.planner.catalog import TableInfo
 from stagecoach.planner.distribution.reasons import RESULT, reason_of
+from stagecoach.planner.engines.protocol import Conditions
 from stagecoach.planner.errors import InternalPlanError
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.expressions import Column, ColumnRef, Expression, Lambda
@@ -91,7 +92,7 @@ class _Cutter:
         self.stages: list[Stage] = []
         self._known: dict[tuple[str, tuple[int, ...]], int] = {}
         self._shared: dict[str, _SharedStage] = {}
-        self._tables = tables
+        self._conditions = Conditions(tables, options.time_zone, options.exact_math)
         self._options = options
         self._size = size
         self._numbers = itertools.count(-1, -1)  # of columns that the plan does not have
@@ -101,13 +102,7 @@ class _Cutter:
         sizes = [size for node in operators_of(fragment) for size in self._sizes(node)]
         fragment = transform_down_to_inputs(fragment, self._cut)
         canonical = renumber_fragment(fragment)
-        engine, reason = choose_engine(
-            canonical,
-            self._tables,
-            self._options.engine,
-            self._options.time_zone,
-            exact_math=self._options.exact_math,
-        )
+        engine, reason = choose_engine(canonical, self._conditions, self._options.engine)
         rows, num_bytes = self._size(measured)
         stage = Stage(
             stage_id=len(self.stages),

@@ -13,16 +13,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stagecoach.planner.aggregates import AGGREGATES
+from stagecoach.planner.engines.protocol import Conditions
+from stagecoach.planner.engines.registry import planner_engine
 from stagecoach.planner.plan.operators import NamedExpression
 from stagecoach.planner.plan.physical import AggregateExec, ProjectionExec
 from stagecoach.planner.plan.stages import Stage
+
+_ALREADY_MET = Conditions({}, exact_math=False)
+"""Of what the stage did before, which the engine may run."""
 
 
 def passed_through(stage: Stage) -> Stage | None:
     """The stage with a row for each input row of its partial aggregate, or None.
 
-    None where it does not end in a partial aggregate with keys, or where a state has no form for
-    one row. The plan hash of the result means nothing: the stage is the same.
+    None where it does not end in a partial aggregate with keys, where a state has no form for one
+    row, or where the engine of the stage must not compute that form. The plan hash of the result
+    means nothing: the stage is the same.
     """
     node = stage.fragment
     if not isinstance(node, AggregateExec) or node.mode != "partial" or not node.groups:
@@ -33,4 +39,7 @@ def passed_through(stage: Stage) -> Stage | None:
         if row is None or call.distinct:
             return None
         items.append((column, row(call)))
-    return replace(stage, fragment=ProjectionExec(node.child, tuple(items)))
+    rows = ProjectionExec(node.child, tuple(items))
+    if planner_engine(stage.engine).refusal(rows, _ALREADY_MET) is not None:
+        return None
+    return replace(stage, fragment=rows)

@@ -23,19 +23,6 @@ _DUCKDB_TYPES = {
 }
 
 
-def type_name(dtype: DataType, engine: str) -> str:
-    """An engine's name of a type.
-
-    Args:
-        dtype: Any type.
-        engine: `duckdb` or `spark`.
-
-    Raises:
-        UnsupportedSqlError: For a type that DuckDB has no name for, such as an interval.
-    """
-    return _spark_name(dtype) if engine == "spark" else _duckdb_name(dtype)
-
-
 def interval_text(dtype: DataType, amount: int) -> str:
     """Spark's spelling of an interval.
 
@@ -53,16 +40,22 @@ def interval_text(dtype: DataType, amount: int) -> str:
     return f"CAST(INTERVAL '{text}' DAY TO SECOND AS {dtype})"
 
 
-def _spark_name(dtype: DataType) -> str:
-    inner = [_spark_name(f.dtype) for f in dtype.fields]
+def spark_type(dtype: DataType) -> str:
+    """Spark's name of a type."""
+    inner = [spark_type(f.dtype) for f in dtype.fields]
     if dtype.kind == "struct":
         names = (spark_name(f.name) for f in dtype.fields)
         return f"struct<{', '.join(f'{n}: {t}' for n, t in zip(names, inner, strict=True))}>"
     return f"{dtype.kind}<{', '.join(inner)}>" if inner else str(dtype)
 
 
-def _duckdb_name(dtype: DataType) -> str:
-    inner = [_duckdb_name(f.dtype) for f in dtype.fields]
+def duckdb_type(dtype: DataType) -> str:
+    """DuckDB's name of a type.
+
+    Raises:
+        UnsupportedSqlError: It has no name for the type.
+    """
+    inner = [duckdb_type(f.dtype) for f in dtype.fields]
     match dtype.kind:
         case "decimal":
             return f"DECIMAL({dtype.precision},{dtype.scale})"

@@ -12,7 +12,6 @@ a literal, never spliced into SQL.
 from __future__ import annotations
 
 import datetime
-import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from stagecoach.planner.errors import ParameterError, UnsupportedSqlError
+from stagecoach.planner.plan.given_parameters import at_its_use, without_value
 
 if TYPE_CHECKING:
     from stagecoach.planner.plan.expressions import Literal
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 ParameterInput = str | int | float | bool | Decimal | datetime.date | datetime.datetime | None
 
+HINT = "; give it with --param {name}=…"
+"""How to give a value."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*")
 
 
@@ -66,20 +68,6 @@ def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def check_known(given: Collection[str], known: Collection[str]) -> None:
-    """Refuse parameters that no query has.
-
-    Raises:
-        ParameterError: Naming the first of them, the nearest match and all that exist.
-    """
-    for name in given:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
-            names = ", ".join(sorted(known)) or "none"
-            raise ParameterError(f"unknown parameter '{name}'{hint} (the SQL has: {names})")
-
-
 def resolve_parameters(
     used: Collection[str],
     given: Mapping[str, ParameterInput],
@@ -111,13 +99,9 @@ def resolve_parameters(
         try:
             value = given[name] if name in given else defaults.get(name)
             if name not in given and value is None:
-                raise ParameterError(
-                    f"parameter '{name}' has no value; give it with --param {name}=…"
-                )
+                raise without_value(name, HINT)
             values[name] = parse_value(name, value, types.get(name), time_zone)
         except ParameterError as error:
-            from stagecoach.planner.plan.given_parameters import at_its_use
-
             raise at_its_use(error, name, sql, query) from error
     return values
 

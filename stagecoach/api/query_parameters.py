@@ -8,13 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from stagecoach.api.parameters import (
-    ParameterInput,
-    ParameterValue,
-    check_known,
-    resolve_parameters,
-)
+from stagecoach.api.parameters import HINT, ParameterInput, ParameterValue, resolve_parameters
 from stagecoach.planner.errors import ParameterError
+from stagecoach.planner.plan.given_parameters import at_its_use, check_given, check_known
 
 if TYPE_CHECKING:
     from stagecoach.planner.plan.stages import ParameterSpec, StageGraph
@@ -41,10 +37,7 @@ def query_parameters(
     if used is None:
         # No query that we can parse: whoever reads it next says what is wrong with it.
         used = tuple(dict.fromkeys([*given, *declared.parameter_types]))
-    try:
-        check_known(given, set(used) | set(declared.parameter_types))
-    except ParameterError as error:
-        raise ParameterError(f"query '{name}': {error.message}") from error
+    check_known(given, set(used) | set(declared.parameter_types), name)
     values = resolve_parameters(
         used,
         given,
@@ -55,8 +48,6 @@ def query_parameters(
         query=name,
     )
     if empty := [p for p, value in values.items() if value.text is None]:
-        from stagecoach.planner.plan.given_parameters import at_its_use
-
         wrong = f"parameter '{empty[0]}' is NULL, which cannot be bound; write NULL in the SQL"
         raise at_its_use(ParameterError(wrong), empty[0], sql, name)
     return values
@@ -70,11 +61,8 @@ def plan_parameters(
     Raises:
         ParameterError: A parameter is missing, unknown or of the wrong type.
     """
-    from stagecoach.planner.plan.given_parameters import check_given
-
     types = {p.name: str(p.dtype) for p in graph.parameters if not p.name.startswith("@")}
-    check_known(given, types)
-    check_given(graph, given, "; give it with --param {name}=…")
+    check_given(graph, given, HINT)
     return resolve_parameters(
         list(given),
         given,

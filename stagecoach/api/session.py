@@ -315,6 +315,7 @@ class Session:
         """Plan a query and check its parameters; nothing is run."""
         from stagecoach.api.query_parameters import specs_of
         from stagecoach.planner import plan_query
+        from stagecoach.planner.engines.registry import AUTO
         from stagecoach.planner.errors import UnsupportedSqlError
 
         values, name = self._prepared(sql, params, name)
@@ -330,7 +331,8 @@ class Session:
             )
         except UnsupportedSqlError as error:
             raise UnsupportedSqlError(
-                f"{error.message}; the engine 'duckdb' was asked for, 'auto' lets Spark run it",
+                f"{error.message}; the engine '{self.options.engine}' was asked for, "
+                f"'{AUTO}' lets Spark run it",
                 line=error.line,
                 column=error.column,
             ) from error

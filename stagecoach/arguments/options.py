@@ -13,6 +13,7 @@ import click
 from stagecoach.api.session import DEFAULT_CATALOG, connect
 from stagecoach.api.storage_root import DEFAULT_STORAGE
 from stagecoach.arguments.project_files import ChosenFiles, choose_files, project_option
+from stagecoach.planner.engines.registry import engine_choices
 from stagecoach.terminal.streams import announce_spark, configure_logging
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def planner_options(command: _F) -> _F:
     decorators = [
         click.option(
             "--engine",
-            type=click.Choice(["auto", "duckdb", "spark"]),
+            type=click.Choice(engine_choices()),
             default=None,
             help="Engine of the stages: DuckDB where it is proven equal to Spark (auto, the "
             "default), DuckDB or an error, or Spark for all.",

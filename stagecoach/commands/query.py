@@ -137,9 +137,9 @@ def _check_outputs(files: Sequence[str], output: Path | None, output_dir: Path |
 
 def _check_parameters(given: dict[str, str], sources: Sequence[Source]) -> None:
     """Refuse a parameter that none of the files has."""
-    from stagecoach.api.parameters import check_known
     from stagecoach.api.query_parameters import used_parameters
     from stagecoach.assets.project.front_matter import FrontMatterError, parse_front_matter
+    from stagecoach.planner.plan.given_parameters import check_known
 
     known: set[str] = set()
     for source in sources if given else ():

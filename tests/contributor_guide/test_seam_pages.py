@@ -1,4 +1,4 @@
-"""The pages on table formats and storage schemes name files, blocks and names that exist."""
+"""The pages on formats, engines and storage schemes name files, blocks and names that exist."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import pytest
 
 from tests.contributor_guide.changes import ROOT
 
-PAGES = {"table-formats.md": 4, "storage-schemes.md": 1}
+PAGES = {"engines.md": 2, "table-formats.md": 4, "storage-schemes.md": 1}
 SOURCES = (
+    "infra/engines",
     "infra/formats",
     "infra/reading",
     "infra/storage",
     "infra/worker/spec.py",
+    "planner/engines",
     "planner/formats",
     "planner/catalog.py",
+    "planner/plan/stages.py",
 )
 
 

@@ -26,6 +26,7 @@ from stagecoach.planner import plan_query
 from stagecoach.planner.aggregates import AGGREGATES
 from stagecoach.planner.errors import SqlError
 from stagecoach.planner.functions import REGISTRY
+from stagecoach.planner.functions.casts import cast_reason
 from stagecoach.planner.functions.spell_numbers import APPROXIMATE
 from stagecoach.planner.functions.tables import generators
 from stagecoach.planner.options import PlannerOptions
@@ -33,8 +34,7 @@ from stagecoach.planner.plan.expressions import Call, Cast
 from stagecoach.planner.plan.physical import ProjectionExec, ScanExec
 from stagecoach.planner.plan.stages import Stage
 from stagecoach.planner.render.fragment import _Renderer, render_fragment
-from stagecoach.planner.staging.engines import cast_reason
-from stagecoach.planner.text.type_names import type_name
+from stagecoach.planner.text.type_names import duckdb_type
 from stagecoach.planner.tree import walk
 from stagecoach.planner.types import DataType, decimal, parse_type, to_arrow
 from tests.differential import cases_collections, cases_json
@@ -177,7 +177,7 @@ class Proof:
         renderer = _Renderer("duckdb", {})
         source = renderer.relation(renderer.plan(node.child, {x: i for i, x in enumerate(case.stage.leaves)}))  # fmt: skip
         text = renderer.scalar(node.items[1][1])
-        return f"CAST({text} AS {type_name(case.dtype, 'duckdb')})", source
+        return f"CAST({text} AS {duckdb_type(case.dtype)})", source
 
     def _rows_that_raise(self, case: Case) -> list[int]:
         text, source = self._item(case)

@@ -39,7 +39,7 @@ class StageRun:
 def run_here(
     graph: StageGraph, catalog: FileCatalog, settings: EngineSettings, store: ObjectStore
 ) -> Sequence[StageRun]:
-    """All stages of a graph, each of which DuckDB must be able to run."""
+    """All stages of a graph, each of which is planned for a task engine."""
     snapshot = take_snapshot(catalog, sorted(name for name, _ in graph.tables))
     done: list[StageRun] = []
     for stage in graph.stages:
@@ -49,10 +49,10 @@ def run_here(
             StageReads(graph, stage, snapshot, {i: done[i].manifest for i in stage.inputs}, {}),
             settings,
             store,
-            sql=render_fragment(stage, "duckdb", {}),
+            sql=render_fragment(stage, stage.engine, {}),
             fingerprint=_fingerprint(stage, settings),
             parallelism=settings.parallelism,
-            row_sql=None if rows is None else render_fragment(rows, "duckdb", {}),
+            row_sql=None if rows is None else render_fragment(rows, stage.engine, {}),
         )
         # As plain data, as tasks travel.
         specs = [TaskSpec.from_dict(json.loads(json.dumps(s.to_dict()))) for s in planned.specs]
@@ -66,7 +66,7 @@ def run_here(
             plan_hash=stage.plan_hash,
             query=graph.query,
             stage_id=stage.stage_id,
-            engine="duckdb",
+            engine=stage.engine,
             schema=output_schema(types),
             partitioning=output_partitioning(stage),
             codec=settings.codec,

@@ -34,8 +34,8 @@ from stagecoach.infra.reading.inputs import (
 )
 from stagecoach.infra.reading.parquet import check_local_files, read_parquet_batches
 from stagecoach.planner.errors import StagecoachError, UnsupportedSqlError
+from stagecoach.planner.text import type_names
 from stagecoach.planner.text.quoting import duckdb_name
-from stagecoach.planner.text.type_names import type_name
 from stagecoach.planner.types import DataType
 
 BATCH_ROWS = 1 << 17
@@ -99,7 +99,7 @@ def duckdb_type(dtype: DataType) -> str:
         QueryError: If DuckDB has no such type.
     """
     try:
-        return type_name(dtype, "duckdb")
+        return type_names.duckdb_type(dtype)
     except UnsupportedSqlError as error:
         raise QueryError(error.message) from error
 

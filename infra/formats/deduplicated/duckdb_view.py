@@ -37,7 +37,7 @@ from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.planner.functions.spell_collections import normalized
 from stagecoach.planner.text.quoting import duckdb_name
-from stagecoach.planner.text.type_names import type_name
+from stagecoach.planner.text.type_names import duckdb_type
 from stagecoach.planner.types import DataType, parse_type
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ class _Binder:
     def empty(self) -> str:
         """A relation without rows."""
         items = ", ".join(
-            f"CAST(NULL AS {_type(c.dtype)}) AS {duckdb_name(c.name)}" for c in self._leaf.columns
+            f"CAST(NULL AS {duckdb_type(c.dtype)}) AS {duckdb_name(c.name)}"
+            for c in self._leaf.columns
         )
         return f"SELECT {items or 'TRUE AS no_column'} WHERE FALSE"
 
@@ -236,7 +237,7 @@ class _Binder:
         return f"SELECT * FROM ({select}) WHERE {first.clip}" if first.clip else select
 
     def _value(self, column: LeafColumn, stored: dict[str, DataType], may_be_nan: bool) -> str:
-        kind = _type(column.dtype)
+        kind = duckdb_type(column.dtype)
         if column.source not in stored:
             return f"CAST(NULL AS {kind})"
         if may_be_nan:
@@ -382,10 +383,6 @@ def _twin(name: str) -> str:
 
 def _where(condition: str) -> str:
     return f" WHERE {condition}" if condition else ""
-
-
-def _type(dtype: DataType) -> str:
-    return type_name(dtype, "duckdb")
 
 
 def _literal(text: str) -> str:

@@ -24,7 +24,8 @@ from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.physical import ScanExec
 from stagecoach.planner.plan.stages import Stage, StageGraph
 
-_ENGINES = ("duckdb", "pyspark", "pyarrow")
+_PACKAGES = ("duckdb", "pyspark", "pyarrow")
+"""What computes rows: with another version, a result may be another one."""
 
 
 def stage_fingerprints(
@@ -50,7 +51,7 @@ def stage_fingerprints(
     Raises:
         ParameterError: A parameter has no value.
     """
-    versions = {name: package_version(name) for name in _ENGINES}
+    versions = {name: package_version(name) for name in _PACKAGES}
     found: dict[int, str] = {}
     for stage in graph.stages:
         if stages is not None and stage.stage_id not in stages:

@@ -39,7 +39,7 @@ def bind_parameters(
         ParameterError: A parameter has neither value nor default, or a value is unknown.
     """
     clock = {p.name for p in graph.parameters if p.name.startswith(RUN_BOUND_PREFIX)}
-    check_given(graph, given.keys() - clock)
+    check_given(graph, [name for name in given if name not in clock])
     bound: dict[str, Literal] = {}
     for spec in graph.parameters:
         if spec.name in given:

@@ -53,11 +53,13 @@ from stagecoach.infra.worker.inputs import scan_input
 from stagecoach.infra.worker.reports import TaskReport
 from stagecoach.infra.worker.spec import InputSpec, TaskSettings, TaskSpec
 from stagecoach.infra.worker.task import output_schema
+from stagecoach.planner.engines.registry import SPARK
+from stagecoach.planner.engines.spark.dialect import marker_values
 from stagecoach.planner.errors import SqlError
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.physical import ScanExec, StageInputExec
 from stagecoach.planner.plan.stages import Stage
-from stagecoach.planner.render.fragment import marker_values, render_fragment
+from stagecoach.planner.render.fragment import render_fragment
 from stagecoach.planner.staging.row_states import passed_through
 from stagecoach.planner.syntax.parse import spark_text
 from stagecoach.planner.syntax.text import SparkText
@@ -222,7 +224,7 @@ def run_spark(attempt: Attempt) -> Output:
     """
     stage = attempt.stage
     try:
-        sql = render_fragment(stage, "spark", attempt.run.values)
+        sql = render_fragment(stage, SPARK, attempt.run.values)
     except SqlError as error:
         raise QueryFailedError(attempt.run.graph.query, type(error).__name__, str(error)) from error
     run = attempt.run
@@ -298,7 +300,7 @@ def _run_sql(
     except QueryError as error:
         raise QueryFailedError(attempt.run.graph.query, type(error).__name__, str(error)) from error
     return Output(
-        engine="spark",
+        engine=SPARK,
         schema=output_schema(types),
         partitioning=spec.output,
         reports=tuple(_renumbered(reports)),

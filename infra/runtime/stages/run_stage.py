@@ -51,6 +51,7 @@ from stagecoach.infra.shuffle.commit import commit_manifest, mark_lost
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
 from stagecoach.infra.shuffle.reader import read_table
 from stagecoach.infra.storage import layout
+from stagecoach.planner.engines.registry import SPARK, planner_engine
 from stagecoach.planner.plan.stages import Stage
 
 if TYPE_CHECKING:
@@ -254,14 +255,15 @@ def _run_fragment(
     manifests = {i: pinned_manifest(run, i, pointer) for i, pointer in inputs.items()}
     attempt = Attempt(run=run, stage=stage, fingerprint=fingerprint, manifests=manifests)
     reason: str | None = None
-    if stage.engine != "spark" and (reason := _native_reason(run, stage)) is None:
+    if stage.engine != SPARK and (reason := _native_reason(run, stage)) is None:
         try:
             return run_in_tasks(attempt)
         except QueryError as error:
             reason = str(error).splitlines()[0]
     if reason is not None:
         name = run.stage_name(stage.stage_id)
-        log.warning("%s: DuckDB cannot run it, Spark does: %s", name, reason)
+        label = planner_engine(stage.engine).label
+        log.warning("%s: %s cannot run it, Spark does: %s", name, label, reason)
     return replace(run_spark(attempt), fallback_reason=reason)
 
 

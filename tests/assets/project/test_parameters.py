@@ -70,7 +70,7 @@ def test_missing_and_unknown_values() -> None:
     graph = graph_with(("p", "int", None), ("q", "int", "3"))
     with pytest.raises(ParameterError, match="'p' has no value; set the run tag stagecoach/"):
         bind_parameters(graph, {})
-    with pytest.raises(ParameterError, match=r"no parameter 'r' \(available: p, q\)"):
+    with pytest.raises(ParameterError, match=r"unknown parameter 'r' \(the SQL has: p, q\)"):
         bind_parameters(graph, {"p": "1", "r": "2"})
     assert list(bind_parameters(graph, {"p": "1"})) == ["p"]
 

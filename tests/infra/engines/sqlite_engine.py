@@ -29,11 +29,18 @@ class SqliteEngine:
                 insert = f"INSERT INTO {name} VALUES ({', '.join('?' for _ in columns)})"
                 for batch in _batches(relation):
                     database.executemany(insert, zip(*batch.to_pydict().values(), strict=True))
-            try:
+            with _refusals():
                 rows = database.execute(fragment.sql)
-            except sqlite3.Error as error:
-                raise QueryError(f"SQLite: {error}") from error
             yield _as_batches(rows, fragment.schema)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Errors of SQLite are what the driver lets Spark answer."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise QueryError(f"SQLite: {error}") from error
 
 
 def _batches(relation: Relation) -> Iterator[pa.RecordBatch]:
@@ -45,7 +52,12 @@ def _batches(relation: Relation) -> Iterator[pa.RecordBatch]:
 
 
 def _as_batches(rows: sqlite3.Cursor, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    while found := rows.fetchmany(_BATCH_ROWS):
+    while found := _fetched(rows):
         columns = zip(*found, strict=True)
         arrays = [pa.array(c, kind) for c, kind in zip(columns, schema.types, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _fetched(rows: sqlite3.Cursor) -> list[tuple[object, ...]]:
+    with _refusals():
+        return rows.fetchmany(_BATCH_ROWS)

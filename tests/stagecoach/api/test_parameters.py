@@ -8,12 +8,12 @@ from decimal import Decimal
 import pytest
 
 from stagecoach.api.parameters import (
-    check_known,
     parse_assignments,
     parse_value,
     resolve_parameters,
 )
 from stagecoach.planner.errors import ParameterError
+from stagecoach.planner.plan.given_parameters import check_known
 from stagecoach.terminal.errors import Source, describe_error
 
 

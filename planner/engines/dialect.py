@@ -1,0 +1,163 @@
+"""An engine's SQL: what it writes differently from other engines.
+
+`stagecoach.planner.render` writes a fragment and asks the dialect of its engine at each of these
+points. The defaults are standard SQL; a dialect overrides what its engine writes in another way.
+Columns are `c<number>`, and every text of a value may be used as an operand.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from stagecoach.planner.errors import InternalPlanError
+from stagecoach.planner.plan.expressions import (
+    AggregateCall,
+    Call,
+    Expression,
+    Literal,
+    Parameter,
+    WindowCall,
+)
+from stagecoach.planner.plan.operators import JoinKind
+from stagecoach.planner.plan.physical import GenerateExec
+from stagecoach.planner.types import DataType
+
+Scalar = Callable[[Expression], str]
+"""Writes an expression."""
+Alias = Callable[[], str]
+"""Makes a new name for a relation."""
+
+
+class Dialect(ABC):
+    """How an engine writes SQL."""
+
+    # ------------------------------------------------------------ types and constants
+
+    @abstractmethod
+    def type_name(self, dtype: DataType) -> str:
+        """The engine's name of a type.
+
+        Raises:
+            UnsupportedSqlError: It has none.
+        """
+
+    def text(self, value: str) -> str:
+        """A text literal.
+
+        Raises:
+            UnsupportedSqlError: The engine's SQL cannot hold the text.
+        """
+        return "'" + value.replace("'", "''") + "'"
+
+    def literal(self, node: Literal) -> str:
+        """A constant, with its type."""
+        kind, value = node.dtype.kind, node.value
+        name = self.type_name(node.dtype)
+        if value is None:
+            return f"CAST(NULL AS {name})"
+        if kind == "boolean":
+            return "true" if value else "false"
+        if kind == "string":
+            return self.text(str(value))
+        if kind == "date":
+            return f"DATE '{value}'"
+        if kind == "timestamp":
+            return f"CAST('{value}+00:00' AS {name})"
+        if kind in ("tinyint", "smallint", "int", "bigint"):
+            # The smallest BIGINT has no positive counterpart to negate, so it is read from text.
+            return (
+                f"CAST('{value}' AS {name})"
+                if isinstance(value, int) and value < 0
+                else f"CAST({value} AS {name})"
+            )
+        return f"CAST('{value}' AS {name})"
+
+    def parameter(self, node: Parameter, value: Literal) -> str:
+        """A parameter whose value is known."""
+        del node
+        return self.literal(value)
+
+    # ------------------------------------------------------------ expressions
+
+    def cast(self, text: str, source: DataType, target: DataType, *, safe: bool) -> str:
+        """A cast; a safe one gives NULL where it fails."""
+        del source
+        return f"{'TRY_CAST' if safe else 'CAST'}({text} AS {self.type_name(target)})"
+
+    @abstractmethod
+    def function(self, node: Call) -> str:
+        """The template of a call; see `stagecoach.planner.functions.function`."""
+
+    def lambda_function(self, names: Sequence[str], body: str) -> str:
+        """A function of these parameters."""
+        raise InternalPlanError(f"{type(self).__name__} writes no lambda of {', '.join(names)}")
+
+    @abstractmethod
+    def aggregate(self, node: AggregateCall, scalar: Scalar) -> str:
+        """An aggregate call, cast to its type."""
+
+    # ------------------------------------------------------------ operators
+
+    null_safe_equal = "IS NOT DISTINCT FROM"
+    """Compares two values of which NULL equals NULL."""
+
+    def join(self, kind: JoinKind) -> str:
+        """The words between the sides of a join."""
+        return f"{kind.upper()} JOIN"
+
+    def group_key(self, text: str, dtype: DataType) -> str:
+        """A key of GROUP BY, so that equal values group and show as they do in Spark."""
+        del dtype
+        return text
+
+    def sort_key(self, text: str, dtype: DataType) -> str:
+        """A key of ORDER BY, so that values sort as they do in Spark."""
+        del dtype
+        return text
+
+    def values(self, rows: str, alias: str, columns: str) -> str:
+        """Written rows as an item of FROM.
+
+        Args:
+            rows: The rows, each in parentheses.
+            alias: A name for the relation.
+            columns: Names of its columns.
+        """
+        return f"(VALUES {rows}) AS {alias}({columns})"
+
+    def numbers(self, bounds: str, column: str) -> str:
+        """A SELECT of the whole numbers from start to below stop.
+
+        Args:
+            bounds: Start, stop and step.
+            column: Name of the result's column.
+        """
+        raise InternalPlanError(f"{type(self).__name__} writes no range({bounds}) as {column}")
+
+    def generate(self, node: GenerateExec, child: str, scalar: Scalar, alias: Alias) -> str:
+        """Each row of the child with each row that the generator makes of it, as a FROM item."""
+        del child, scalar, alias
+        raise InternalPlanError(f"{type(self).__name__} writes no '{node.generator.function}'")
+
+    # ------------------------------------------------------------ windows
+
+    def window_call(self, call: WindowCall, scalar: Scalar) -> str:
+        """A window call up to OVER."""
+        del scalar
+        raise InternalPlanError(f"{type(self).__name__} writes no window of '{call.function}'")
+
+    def partition_key(self, text: str, dtype: DataType) -> str:
+        """A key of PARTITION BY."""
+        del dtype
+        return text
+
+    def range_key(self, text: str, key: DataType, offset: DataType) -> str:
+        """The sort key of a RANGE that is bounded by distances from its value."""
+        del key, offset
+        return text
+
+    def distance(self, offset: Literal, key: DataType | None) -> str:
+        """The bound of a frame: a number of rows, or a distance from the sort key's value."""
+        del key
+        return self.literal(offset)

@@ -1,0 +1,1 @@
+"""DuckDB, as the planner sees it: what it is proven to compute, and its SQL."""

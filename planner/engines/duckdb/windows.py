@@ -1,0 +1,52 @@
+"""Write window calls in DuckDB's SQL."""
+
+from __future__ import annotations
+
+from stagecoach.planner.aggregates import AGGREGATES
+from stagecoach.planner.engines.dialect import Scalar
+from stagecoach.planner.errors import InternalPlanError
+from stagecoach.planner.plan.expressions import Literal, WindowCall
+from stagecoach.planner.types import DataType
+from stagecoach.planner.windows.registry import WINDOW_FUNCTIONS
+
+
+def window_text(call: WindowCall, scalar: Scalar) -> str:
+    """A window call up to OVER.
+
+    Raises:
+        InternalPlanError: DuckDB is not proven to compute it.
+    """
+    args = [scalar(a) for a in call.args]
+    known = WINDOW_FUNCTIONS.get(call.function)
+    if known is not None:
+        nulls = " IGNORE NULLS" if call.ignore_nulls else ""
+        return f"{known.duckdb}({', '.join(args)}{nulls})"
+    spelling = AGGREGATES[call.function].duckdb
+    if spelling is None:
+        raise InternalPlanError(f"aggregate '{call.function}' has no DuckDB spelling")
+    conditions = [scalar(call.where)] if call.where is not None else []
+    if len(args) > 1:  # only count takes several: the rows without a NULL among them
+        conditions += [f"{a} IS NOT NULL" for a in args]
+        args = []
+    condition = f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""
+    return f"{spelling}({', '.join(args) or '*'}){condition}"
+
+
+def range_key_text(text: str, key: DataType, offset: DataType) -> str:
+    """The sort key of a RANGE by days or microseconds as a whole number of them."""
+    if key.kind == "date" and offset.is_integral:
+        return f"({text} - DATE '1970-01-01')"
+    if offset.is_day_time:
+        return f"epoch_us({text})"
+    return text
+
+
+def distance_text(offset: Literal, key: DataType | None) -> str | None:
+    """The bound of a frame; None where it is a plain constant."""
+    if offset.dtype.is_year_month:
+        return f"INTERVAL '{int(offset.value or 0)}' MONTH"
+    if offset.dtype.is_interval:
+        return f"CAST({int(offset.value or 0)} AS BIGINT)"
+    if key is not None and key.kind == "date":
+        return f"CAST({offset.value} AS BIGINT)"
+    return None

@@ -1,0 +1,1 @@
+"""Spark, as the planner sees it: it may run every fragment."""
