@@ -30,7 +30,7 @@ from stagecoach.infra.config.settings import (
     variable_of,
 )
 from stagecoach.infra.errors import ConfigError, ShuffleReadError, StorageError
-from stagecoach.infra.formats.parquet.statistics import FooterCache
+from stagecoach.infra.formats.parquet_footers import FooterCache
 from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog, TableCatalog
 from stagecoach.infra.formats.published.target import PublishTarget
 from stagecoach.infra.storage.layout import table_prefix

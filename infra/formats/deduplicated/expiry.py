@@ -28,10 +28,11 @@ from functools import partial
 from stagecoach.infra.formats.deduplicated import changes
 from stagecoach.infra.formats.deduplicated.table import ChunkTable
 from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion
-from stagecoach.infra.formats.published.expiry import READER_GRACE, canonical_uri, snapshot_uris
+from stagecoach.infra.formats.expiry import READER_GRACE, snapshot_uris
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.listing import StoredObject, list_objects, store_now
 from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.table_files import canonical_uri
 from stagecoach.infra.storage.uploads import Upload, abort_uploads, find_uploads
 
 log = logging.getLogger(__name__)

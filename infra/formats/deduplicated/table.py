@@ -31,8 +31,7 @@ from stagecoach.infra.formats.deduplicated.version import (
     parsed_version,
 )
 from stagecoach.infra.formats.deduplicated.writer import ChunkWriter, check_times
-from stagecoach.infra.formats.published.log import new_token
-from stagecoach.infra.formats.version_log import VersionLog
+from stagecoach.infra.formats.version_log import VersionLog, new_token, utc_now
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.planner.errors import CatalogError, UnsupportedSqlError
 from stagecoach.planner.types import Field, arrow_schema
@@ -326,8 +325,3 @@ class ChunkAppend:
             self._writer.append(rows, fields, sort=self._sort)
             num_rows += rows.num_rows
         return num_rows
-
-
-def utc_now() -> str:
-    """This moment, ISO 8601 in UTC."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -26,7 +26,7 @@ from stagecoach.infra.formats.deduplicated.statistics import (
     sort_facts,
 )
 from stagecoach.infra.formats.deduplicated.version import StoredChunk
-from stagecoach.infra.formats.published.parquet_files import TailSink
+from stagecoach.infra.formats.tail_sink import TailSink
 from stagecoach.infra.integrity.checksums import pack_segments
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore

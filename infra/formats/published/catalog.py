@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from stagecoach.infra.formats.parquet.statistics import FooterCache
+from stagecoach.infra.formats.parquet_footers import FooterCache
 from stagecoach.infra.formats.protocol import TableSource
-from stagecoach.infra.formats.published.expiry import canonical_uri
 from stagecoach.infra.formats.published.log import read_current
 from stagecoach.infra.formats.published.table_format import FORMAT, PublishedTable
 from stagecoach.infra.formats.published.version import TableVersion, column_difference
 from stagecoach.infra.formats.snapshot import TableState
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.table_files import canonical_uri
 from stagecoach.planner.catalog import TableInfo, TableStats
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.types import Field

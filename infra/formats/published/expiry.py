@@ -13,22 +13,19 @@ from __future__ import annotations
 import datetime
 import itertools
 import logging
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from stagecoach.infra.errors import StorageError
+from stagecoach.infra.formats.expiry import READER_GRACE
 from stagecoach.infra.formats.published.log import read_version
 from stagecoach.infra.formats.published.version import TableVersion, TableVersionError
-from stagecoach.infra.storage import checked_json, layout
+from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.listing import StoredObject
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.infra.storage.table_files import canonical_uri
 
 log = logging.getLogger(__name__)
-
-READER_GRACE = datetime.timedelta(hours=1)
-"""How long a version stays after another has followed it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,33 +56,6 @@ class TableExpiry:
 
     expired: tuple[ExpiredVersions, ...] = ()
     orphans: tuple[StoredObject, ...] = ()
-
-
-def canonical_uri(store: ObjectStore, key: str) -> str:
-    """The URI of an object as a run's snapshot has it."""
-    uri = store.uri(key)
-    if store.is_local:
-        return os.path.realpath(uri)
-    return f"s3://{uri.removeprefix('s3a://')}" if uri.startswith("s3a://") else uri
-
-
-def snapshot_uris(store: ObjectStore, key: str) -> set[str]:
-    """The URIs of all table files in a run's snapshot.
-
-    Raises:
-        StorageError: The snapshot is damaged, so what the run reads is not known.
-    """
-    try:
-        body = checked_json.load(store.read_bytes(key))
-        tables = body.get("tables", {}).values()
-        return {file["uri"] for table in tables for file in table["files"]}
-    except ObjectMissingError:
-        return set()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StorageError(
-            f"{store.uri(key)} is damaged ({error}), so what it needs is not known; "
-            "nothing was removed. Remove that file if its run is over"
-        ) from error
 
 
 def find_expired(

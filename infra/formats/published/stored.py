@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.parquet.statistics import FooterCache
+from stagecoach.infra.formats.parquet_footers import FooterCache
 from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog, TableCatalog
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore

@@ -9,23 +9,26 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field, replace
 
-from stagecoach.infra.formats.parquet.statistics import FooterCache, read_footers, table_info
-from stagecoach.infra.formats.parquet.table_format import (
-    ParquetFormat,
-    footer_cache,
-    footers_snapshot,
+from stagecoach.infra.formats.parquet_footers import FooterCache, read_footers, table_info
+from stagecoach.infra.formats.parquet_scan import ParquetScan, footer_cache, footers_snapshot
+from stagecoach.infra.formats.protocol import (
+    Access,
+    ScanPlan,
+    Table,
+    TableFormat,
+    TableSource,
+    TableWriter,
 )
-from stagecoach.infra.formats.protocol import Access, Table, TableSource, TableWriter
-from stagecoach.infra.formats.published.expiry import canonical_uri
 from stagecoach.infra.formats.published.log import read_current, read_version
 from stagecoach.infra.formats.published.version import TableVersion
+from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.integrity.adoption import warn_without_checksums
 from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.reading.footers import FileFooter
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
-from stagecoach.infra.storage.table_files import FileEntry
+from stagecoach.infra.storage.table_files import FileEntry, canonical_uri
 from stagecoach.planner.errors import CatalogError, StagecoachError
 
 log = logging.getLogger(__name__)
@@ -107,7 +110,7 @@ class PublishedTable(Table):
         return tuple(sorted(found, key=lambda footer: footer.entry.uri))
 
 
-class PublishedFormat(ParquetFormat):
+class PublishedFormat(TableFormat):
     """Parquet files of a version that a run published."""
 
     name = "published"
@@ -118,6 +121,10 @@ class PublishedFormat(ParquetFormat):
 
         store = open_store(source.location, access.options)
         return PublishedTable(store, source.name, footer_cache(access))
+
+    def plan_scan(self, request: ScanRequest, table: TableSnapshot) -> ScanPlan:
+        """Leave out files by the filters of the fragment."""
+        return ParquetScan(request, table)
 
     def locate_damage(
         self, error: DamagedFileError, table: TableSnapshot, uri: str, store: ObjectStore

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +18,7 @@ import pyarrow as pa
 
 from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
 from stagecoach.infra.formats.published.file_plan import FilePlan
-from stagecoach.infra.formats.published.log import new_token, read_current, table_log
+from stagecoach.infra.formats.published.log import read_current, table_log
 from stagecoach.infra.formats.published.target import (
     PublishTarget,
     checked_columns,
@@ -32,6 +31,7 @@ from stagecoach.infra.formats.published.version import (
     TableVersion,
     column_difference,
 )
+from stagecoach.infra.formats.version_log import new_token, utc_now
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.types import Field, from_arrow
@@ -84,7 +84,7 @@ class PublishedWriter:
             table=target.table,
             mode=target.mode,
             token=self.plan.token if token is None else token,
-            committed_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            committed_at=utc_now(),
             fingerprint=fingerprint,
             rows=dict.fromkeys(target.partition_keys or (None,), 0),
             columns=table_columns(fitting, target.partition_by),

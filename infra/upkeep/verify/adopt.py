@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stagecoach.infra.formats.deduplicated.table import ChunkTable, utc_now
+from stagecoach.infra.formats.deduplicated.table import ChunkTable
 from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion
-from stagecoach.infra.formats.published.log import new_token, table_log
+from stagecoach.infra.formats.published.log import table_log
 from stagecoach.infra.formats.published.version import TableVersion
+from stagecoach.infra.formats.version_log import new_token, utc_now
 from stagecoach.infra.integrity import parquet
 from stagecoach.infra.integrity.parquet import Damage, FooterError
 from stagecoach.infra.storage import layout

@@ -38,9 +38,9 @@ from stagecoach.infra.formats.deduplicated.merge import Merger
 from stagecoach.infra.formats.deduplicated.table import ChunkTable
 from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion
 from stagecoach.infra.formats.deduplicated.writer import ChunkWriter
-from stagecoach.infra.formats.published.expiry import canonical_uri
 from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.infra.storage.table_files import canonical_uri
 from stagecoach.planner.types import Field, parse_type
 from tests.infra.formats.deduplicated.model import (
     TIMED,

@@ -12,7 +12,7 @@ import pytest
 
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.parquet import statistics
+from stagecoach.infra.formats import parquet_footers as statistics
 from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog, TableCatalog
 from stagecoach.infra.formats.published.log import clear_table
 from stagecoach.infra.formats.published.stored import StoredCatalog
