@@ -15,11 +15,11 @@ from stagecoach.assets.project.queries import Query
 from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.formats.deduplicated.table import ChunkTable
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog
 from stagecoach.infra.formats.published.log import table_log
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.version_log import VersionLog
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
 from stagecoach.infra.runtime.stages import schema_check
 from stagecoach.infra.runtime.stages.run import Run
 from stagecoach.infra.shuffle.manifest import Manifest

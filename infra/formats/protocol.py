@@ -47,6 +47,13 @@ from stagecoach.planner.errors import CatalogError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from stagecoach.infra.formats.capabilities import (
+        Appends,
+        Compacts,
+        Expires,
+        ShowsFiles,
+        Verifies,
+    )
     from stagecoach.infra.integrity.errors import DamagedFileError
     from stagecoach.infra.reading.format_input import TableInput
 
@@ -151,6 +158,26 @@ class Table(ABC):
         """
         raise CatalogError(f"a {type(self).__name__} can only be read; it has no writer")
 
+    def expires(self) -> Expires | None:
+        """Return what garbage collection asks; None if it has nothing to remove of such tables."""
+        return None
+
+    def verifies(self) -> Verifies | None:
+        """Return what verification asks; None if nothing is known of what was written."""
+        return None
+
+    def appends(self) -> Appends | None:
+        """Return the table as users create it and append to it; None if they do not."""
+        return None
+
+    def compacts(self) -> Compacts | None:
+        """Return the table to compaction; None if it has nothing to merge."""
+        return None
+
+    def shows_files(self) -> ShowsFiles | None:
+        """Return what shows the files of the table one by one; None for nothing to tell."""
+        return None
+
 
 class ScanPlan(Protocol):
     """A scan, planned."""
@@ -173,6 +200,9 @@ class TableFormat(ABC):
 
     keys: tuple[str, ...] = ()
     """Keys of a table in the catalog file, besides `location`, `kind` and `format`."""
+
+    written_as: str = ""
+    """What a catalog file says of a table that users create and append to, for messages."""
 
     needs_folder: bool = False
     """Whether the location must be one folder, which is the table's own."""

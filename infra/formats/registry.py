@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from stagecoach.infra.formats import names
-from stagecoach.infra.formats.protocol import TableFormat
+from stagecoach.infra.formats.protocol import Access, TableFormat
+from stagecoach.infra.formats.stored import StoredFormat, StoredTable
+from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.errors import CatalogError
 
 
@@ -17,3 +21,26 @@ def table_format(name: str) -> TableFormat:
     if not isinstance(found, TableFormat):
         raise CatalogError(f"table format '{name}' not found (known formats: {names.known()})")
     return found
+
+
+def stored_formats() -> list[StoredFormat]:
+    """Return the formats of tables that queries make; the first is what a result becomes."""
+    found = map(table_format, names.MADE.names)
+    return [item for item in found if isinstance(item, StoredFormat)]
+
+
+def stored_tables(store: ObjectStore) -> Iterator[StoredTable]:
+    """Yield all tables in a storage root that queries have made.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    for item in stored_formats():
+        for name in item.table_names(store):
+            yield item.stored(store, name, Access())
+
+
+def appendable_formats() -> list[TableFormat]:
+    """Return the formats of tables that users create and append to."""
+    found = map(table_format, (*names.BY_KIND.names, *names.BY_FORMAT.names))
+    return [item for item in found if item.written_as]

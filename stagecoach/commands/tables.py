@@ -1,7 +1,7 @@
 """`stagecoach tables`: lists the tables of a catalog and those in the storage.
 
-`stagecoach tables [TABLE]…` is short for `stagecoach tables show`. The commands for deduplicated
-tables are in `stagecoach.commands.chunk_tables`.
+`stagecoach tables [TABLE]…` is short for `stagecoach tables show`. The commands for tables
+that users write are in `stagecoach.commands.written_tables`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from stagecoach.arguments.options import (
     storage_option,
     text_or_json_option,
 )
-from stagecoach.commands.chunk_tables import append, chunks, compact, create
-from stagecoach.terminal.progress import format_bytes
+from stagecoach.commands.written_tables import append, chunks, compact, create
+from stagecoach.planner.text.sizes import format_bytes
 from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog
 from stagecoach.infra.formats.snapshot import SnapshotSource, take_snapshot
 from stagecoach.infra.integrity.errors import DamagedFileError
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
 from stagecoach.infra.runtime.planning.plan_tasks import StageReads, build_specs
 from stagecoach.infra.runtime.stages.damaged_inputs import located
 from stagecoach.infra.shuffle.commit import commit_manifest

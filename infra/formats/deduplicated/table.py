@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Appended:
-    """What an append came to.
+    """What an append came to; implements `stagecoach.infra.formats.capabilities.Appended`.
 
     Attributes:
         version: The version that holds the rows.
@@ -56,6 +56,11 @@ class Appended:
     num_rows: int
     added_columns: tuple[Field, ...] = ()
     seconds: float = 0.0
+
+    @property
+    def num_files(self) -> int:
+        """Number of new chunks."""
+        return len(self.chunks)
 
 
 @dataclass(frozen=True)

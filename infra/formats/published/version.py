@@ -132,6 +132,11 @@ class TableVersion:
         return sum(file.num_bytes for file in self.files)
 
     @property
+    def num_files(self) -> int:
+        """Number of live files."""
+        return len(self.files)
+
+    @property
     def partition_keys(self) -> tuple[str, ...]:
         """Dagster's partitions that have been published, sorted; those without rows too."""
         return tuple(sorted({p.partition_key for p in self.parts if p.partition_key is not None}))
