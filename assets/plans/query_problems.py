@@ -19,8 +19,8 @@ from stagecoach.assets.project.front_matter.checks import NoRowsCheck
 from stagecoach.assets.project.names import closest, did_you_mean
 from stagecoach.assets.project.parameters import query_parameters
 from stagecoach.assets.project.queries import Query
+from stagecoach.infra.catalog.planned import PlannedTable
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.published.catalog import PlannedTable
 from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import CatalogError, PlacedError, SqlError, StagecoachError
 from stagecoach.planner.options import PlannerOptions

@@ -13,10 +13,10 @@ from benchmarks.faults.local_runs import FORCED, tasks_here
 from stagecoach.assets.plans.pinned import PinnedPlans
 from stagecoach.assets.project.queries import Query
 from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.formats.deduplicated.table import ChunkTable
 from stagecoach.infra.formats.deduplicated.table_format import chunk_table
-from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog
 from stagecoach.infra.formats.published.log import table_log
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.version_log import VersionLog

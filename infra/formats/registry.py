@@ -24,9 +24,25 @@ def table_format(name: str) -> TableFormat:
 
 
 def stored_formats() -> list[StoredFormat]:
-    """Return the formats of tables that queries make; the first is what a result becomes."""
-    found = map(table_format, names.MADE.names)
-    return [item for item in found if isinstance(item, StoredFormat)]
+    """Return the formats of tables that queries make."""
+    return list(map(stored_format, names.MADE.names))
+
+
+def stored_format(name: str) -> StoredFormat:
+    """Return a format of tables that queries make.
+
+    Raises:
+        CatalogError: There is none of that name.
+    """
+    found = table_format(name)
+    if not isinstance(found, StoredFormat):
+        raise CatalogError(f"table format '{name}' is not one that results are published in")
+    return found
+
+
+def result_format() -> StoredFormat:
+    """Return the format that results are published in: the first of those of stored tables."""
+    return stored_format(names.MADE.names[0])
 
 
 def stored_tables(store: ObjectStore) -> Iterator[StoredTable]:

@@ -10,73 +10,15 @@ import datetime
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from stagecoach.infra.formats.capabilities import Expired, ExpiryRule
 from stagecoach.infra.formats.protocol import Access, Table, TableFormat
+from stagecoach.infra.formats.publishing import PublishTarget, ResultWriter
 from stagecoach.infra.formats.snapshot import TableState
+from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.storage.listing import StoredObject
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.types import Field
-
-
-class StoredVersion(Protocol):
-    """A version of a stored table."""
-
-    @property
-    def table(self) -> str:
-        """Name of the table."""
-        ...
-
-    @property
-    def number(self) -> int:
-        """1 for the first commit; without gaps."""
-        ...
-
-    @property
-    def committed_at(self) -> str:
-        """When it was made, ISO 8601 in UTC."""
-        ...
-
-    @property
-    def mode(self) -> str:
-        """How it changed the table."""
-        ...
-
-    @property
-    def run_id(self) -> str:
-        """The run that made it; empty for none."""
-        ...
-
-    @property
-    def columns(self) -> tuple[Field, ...]:
-        """Columns as readers see them."""
-        ...
-
-    @property
-    def has_data(self) -> bool:
-        """Whether there is something to read, if only a schema."""
-        ...
-
-    @property
-    def num_rows(self) -> int:
-        """Rows."""
-        ...
-
-    @property
-    def num_bytes(self) -> int:
-        """Size of all files in bytes."""
-        ...
-
-    @property
-    def num_files(self) -> int:
-        """How many files it has."""
-        ...
-
-    @property
-    def partition_keys(self) -> tuple[str, ...]:
-        """Dagster's partitions that have been published, sorted."""
-        ...
 
 
 class StoredTable(Table):
@@ -86,6 +28,11 @@ class StoredTable(Table):
     @abstractmethod
     def location(self) -> str:
         """Canonical URI of its folder."""
+
+    @property
+    @abstractmethod
+    def uri(self) -> str:
+        """URI of its folder as the storage root spells it."""
 
     @abstractmethod
     def current(self) -> StoredVersion | None:
@@ -139,17 +86,59 @@ class RootExpiry:
 class StoredFormat(TableFormat):
     """A format of tables that queries make."""
 
-    @abstractmethod
+    folder: str
+    """Folder of the storage root with a folder for each table; no other format uses it."""
+
     def table_names(self, store: ObjectStore) -> Sequence[str]:
         """Return the names of all tables of the format in a storage root.
 
         Raises:
             StorageError: The store refused.
         """
+        return store.folders(self.folder)
 
     @abstractmethod
     def stored(self, store: ObjectStore, name: str, access: Access) -> StoredTable:
         """Return a table, without reading anything; it need not exist yet."""
+
+    @abstractmethod
+    def check_columns(self, columns: Sequence[Field], partition_by: Sequence[str] = ()) -> None:
+        """Look whether a result with these columns can be a table; needs no data.
+
+        Args:
+            columns: Of the result.
+            partition_by: Those that become folders.
+
+        Raises:
+            PublishError: It cannot.
+        """
+
+    @abstractmethod
+    def result_writer(
+        self,
+        store: ObjectStore,
+        target: PublishTarget,
+        columns: Sequence[Field],
+        *,
+        fingerprint: str,
+        run_id: str,
+    ) -> ResultWriter:
+        """Return a writer of a result.
+
+        Args:
+            store: The storage root.
+            target: The table, and what becomes of the rows that are there.
+            columns: The result's columns.
+            fingerprint: Identity of the rows: they are published once only.
+            run_id: The run.
+
+        Raises:
+            PublishError: The columns do not fit the target.
+        """
+
+    def preload(self) -> None:
+        """Import what writing takes; called by a process of which others are forked."""
+        return
 
     @abstractmethod
     def find_expired(

@@ -18,11 +18,8 @@ each is checked against a whitelist, so a hostile query or partition name is an 
     results/<table>/versions/<number>.json               a version of it: the files that are live
     results/<table>/current.json                         a hint which version is the newest
 
-Below the location of a deduplicated table, which is a root of its own:
-
-    chunks/<name>.arrow|.parquet                         rows, immutable
-    versions/<number>.json                               a version of it: the chunks that are live
-    current.json                                         a hint which version is the newest
+A table with versions of its own elsewhere has `versions/` and `current.json`, too (`log_version`);
+where its other files are, its format says.
 """
 
 from __future__ import annotations
@@ -39,7 +36,6 @@ RUNS_ROOT = "runs"
 RESULTS_ROOT = "results"
 ANALYSIS_ROOT = "analysis"
 PLANS_ROOT = "plans"
-CHUNKS_ROOT = "chunks"
 
 TABLE_FILES = "files"
 TABLE_VERSIONS = "versions"
@@ -50,7 +46,6 @@ _COMPONENT = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9_.=+@-]{0,199}")
 _HASH = re.compile(r"[0-9a-f]{8,128}")
 _ATTEMPT = re.compile(r"[A-Za-z0-9_]{1,64}")
 _MAP_FILE = re.compile(r"(\d{5,})-([A-Za-z0-9_]{1,64})\.arrow")
-_CHUNK_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}\.(?:parquet|arrow)")
 _DATA_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}\.parquet")
 _FOLDER = re.compile(r"[^/\\\x00-\x1f]+")
 _VERSION_DIGITS = 12
@@ -255,15 +250,6 @@ def log_version(folder: str, number: int) -> str:
 def log_current(folder: str) -> str:
     """Return the key of the hint which version of a log is the newest."""
     return f"{folder}/current.json" if folder else "current.json"
-
-
-def chunk_file(name: str) -> str:
-    """Return the key of a chunk of a deduplicated table, below the table's own location."""
-    if not _CHUNK_FILE.fullmatch(name):
-        raise StorageError(
-            f"{name!r} is not the name of a chunk; see stagecoach.infra.formats.deduplicated.writer"
-        )
-    return f"{CHUNKS_ROOT}/{name}"
 
 
 def _escape_folder(text: str) -> str:

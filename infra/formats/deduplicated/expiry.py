@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from stagecoach.infra.formats.capabilities import ExpiryRule
-from stagecoach.infra.formats.deduplicated import changes
+from stagecoach.infra.formats.deduplicated import changes, paths
 from stagecoach.infra.formats.deduplicated.table import ChunkTable
 from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion
 from stagecoach.infra.formats.expiry import READER_GRACE
@@ -110,7 +110,7 @@ class ExpiredChunks:
         replaced = tuple(
             item
             for item in self.replaced
-            if canonical_uri(store, layout.chunk_file(item[0])) not in pinned_uris
+            if canonical_uri(store, paths.chunk_file(item[0])) not in pinned_uris
         )
         orphans = tuple(
             item for item in self.orphans if canonical_uri(store, item.key) not in pinned_uris
@@ -126,7 +126,7 @@ class ExpiredChunks:
         table = self.table
         names = [name for name, _ in self.replaced]
         if names:
-            table.store.delete([layout.chunk_file(name) for name in names])
+            table.store.delete([paths.chunk_file(name) for name in names])
             current = table.log.current()
             declared = table if current is None else replace(table, declaration=current.declaration)
             commit = declared.new_commit()
@@ -150,12 +150,12 @@ def find_expired_chunks(table: ChunkTable, rule: ExpiryRule) -> ExpiredChunks:
     """
     now, older_than = rule.now, rule.older_than
     # Listed before the version is read: what is committed since is not in the list.
-    files = list(list_objects(table.store, layout.CHUNKS_ROOT))
+    files = list(list_objects(table.store, paths.CHUNKS_ROOT))
     records = list(list_objects(table.store, layout.log_versions("")))
     version = table.log.current()
     if version is None:
         return ExpiredChunks(table=table)  # whoever's files these are
-    stored = now or store_now(table.store, f"{layout.CHUNKS_ROOT}/clock-{uuid.uuid4()}")
+    stored = now or store_now(table.store, f"{paths.CHUNKS_ROOT}/clock-{uuid.uuid4()}")
     ours = now or datetime.datetime.now(datetime.UTC)
     gone = _old_records(records, stored - min(older_than, READER_GRACE))
     uncommitted = stored - max(older_than, UNCOMMITTED)
@@ -229,4 +229,4 @@ def _orphans(
 def _is_ours(key: str) -> bool:
     """Whether a file is named as a writer of chunks names it."""
     folder, *_, name = key.split("/")
-    return folder == layout.CHUNKS_ROOT and _OUR_NAME.fullmatch(name) is not None
+    return folder == paths.CHUNKS_ROOT and _OUR_NAME.fullmatch(name) is not None

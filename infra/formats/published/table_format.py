@@ -7,6 +7,7 @@ is listed, and that each file's checksums and the run that wrote it are known.
 from __future__ import annotations
 
 import datetime
+import importlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,15 +28,13 @@ from stagecoach.infra.formats.published.log import (
     read_version,
     version_numbers,
 )
+from stagecoach.infra.formats.published.target import check_publishable
 from stagecoach.infra.formats.published.version import TableVersion
+from stagecoach.infra.formats.publishing import PublishTarget, ResultWriter
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
-from stagecoach.infra.formats.stored import (
-    RootExpiry,
-    StoredFormat,
-    StoredTable,
-    StoredVersion,
-)
+from stagecoach.infra.formats.stored import RootExpiry, StoredFormat, StoredTable
+from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.integrity.adoption import warn_without_checksums
 from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.integrity.findings import Check
@@ -44,6 +43,7 @@ from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry, canonical_uri
 from stagecoach.planner.errors import CatalogError, StagecoachError
+from stagecoach.planner.types import Field
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +82,11 @@ class PublishedTable(StoredTable):
     def location(self) -> str:
         """The folder of the table."""
         return canonical_uri(self.store, layout.table_prefix(self.name))
+
+    @property
+    def uri(self) -> str:
+        """The folder of the table as the storage root spells it."""
+        return self.store.uri(layout.table_prefix(self.name))
 
     def current(self) -> TableVersion | None:
         """Return the newest version, or None where nothing was ever published."""
@@ -177,6 +182,7 @@ class PublishedFormat(StoredFormat):
     """Parquet files of a version that a run published."""
 
     name = "published"
+    folder = layout.RESULTS_ROOT
 
     def open(self, source: TableSource, access: Access) -> Table:
         """Return the table; its location is the storage root."""
@@ -189,13 +195,31 @@ class PublishedFormat(StoredFormat):
         """Leave out files by the filters of the fragment."""
         return ParquetScan(request, table)
 
-    def table_names(self, store: ObjectStore) -> Sequence[str]:
-        """Return the names of all published tables."""
-        return store.folders(layout.RESULTS_ROOT)
-
     def stored(self, store: ObjectStore, name: str, access: Access) -> PublishedTable:
         """Return a table of a storage root."""
         return PublishedTable(store, name, footer_cache(access))
+
+    def check_columns(self, columns: Sequence[Field], partition_by: Sequence[str] = ()) -> None:
+        """Look whether names, types and folders can be those of Parquet files."""
+        check_publishable(columns, partition_by)
+
+    def result_writer(
+        self,
+        store: ObjectStore,
+        target: PublishTarget,
+        columns: Sequence[Field],
+        *,
+        fingerprint: str,
+        run_id: str,
+    ) -> ResultWriter:
+        """Return a writer of Parquet files and one version."""
+        from stagecoach.infra.formats.published.writer import PublishedWriter  # numpy with it
+
+        return PublishedWriter(store, target, columns, fingerprint=fingerprint, run_id=run_id)
+
+    def preload(self) -> None:
+        """Import the writer, and numpy with it."""
+        importlib.import_module("stagecoach.infra.formats.published.writer")
 
     def find_expired(
         self, store: ObjectStore, rule: ExpiryRule, orphan_limit: datetime.datetime

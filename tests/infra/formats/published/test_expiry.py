@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from stagecoach.infra.catalog.catalog import FileCatalog
+from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog
 from stagecoach.infra.formats.published.log import (
     commit,
     read_current,

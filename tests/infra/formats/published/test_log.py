@@ -22,12 +22,8 @@ from stagecoach.infra.formats.published.log import (
     read_version,
     version_numbers,
 )
-from stagecoach.infra.formats.published.version import (
-    PublishMode,
-    TableFile,
-    TableVersion,
-    TableVersionError,
-)
+from stagecoach.infra.formats.published.version import TableFile, TableVersion, TableVersionError
+from stagecoach.infra.formats.publishing import PublishMode
 from stagecoach.infra.formats.version_json import seal
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.local_store import LocalStore

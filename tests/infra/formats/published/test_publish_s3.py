@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stagecoach.infra.catalog.catalog import FileCatalog
-from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog
+from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.formats.published.log import read_current
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.stores import open_store
