@@ -79,7 +79,7 @@ def _compaction_asset(table: Compacts, table_key: dg.AssetKey) -> dg.AssetsDefin
         key=key,
         deps=[table_key],
         group_name=TABLE_GROUP,
-        kinds={"table", "parquet"},
+        kinds={"table", *table.file_kinds},
         description=f"Merges {table.file_noun}s of `{table.name}` that overlap: its rows stay what "
         "they are, and queries compare fewer of them.",
     )

@@ -285,6 +285,11 @@ class Compacts(Protocol):
         """What the format calls a file of its tables, such as `chunk`."""
         ...
 
+    @property
+    def file_kinds(self) -> tuple[str, ...]:
+        """What Dagster shows its files as, such as `parquet`."""
+        ...
+
     def has_data(self) -> bool:
         """Return whether anything was ever written."""
         ...

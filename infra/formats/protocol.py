@@ -20,11 +20,13 @@ A table goes through five steps, and each has its place here:
    Parquet files, or a `FormatInput` of the format's own.
 
 A table that can be written has a `TableWriter`: files are staged, then published under a commit
-token or discarded. Publishing the same token twice has the effect of publishing it once.
+token or discarded. Publishing the same token twice has the effect of publishing it once. What else
+a table offers (gc, verification, appends by users, compaction) is in `capabilities`; formats of
+tables that queries make derive `stored.StoredFormat`.
 
-A format is a folder in `stagecoach.infra.formats`, listed in `names`; what plans, runs and reads
-queries names no format. Most methods have defaults: a read-only format over files implements
-`open`, `plan_scan` and `Table.state`. `docs/contributor-guide/table-formats.md` walks through one.
+A format is a folder in `stagecoach.infra.formats`, listed in `names`; nothing else names a format.
+Most methods have defaults: a read-only format over files implements `open`, `plan_scan`,
+`Table.state` and `Table.entries`. `docs/contributor-guide/table-formats.md` walks through one.
 """
 
 from __future__ import annotations
@@ -200,6 +202,9 @@ class TableFormat(ABC):
 
     keys: tuple[str, ...] = ()
     """Keys of a table in the catalog file, besides `location`, `kind` and `format`."""
+
+    file_kind: str = ""
+    """What Dagster shows the files of its tables as, such as `parquet`; empty for nothing."""
 
     written_as: str = ""
     """What a catalog file says of a table that users create and append to, for messages."""

@@ -23,6 +23,13 @@ def table_format(name: str) -> TableFormat:
     return found
 
 
+def shown_kinds(name: str) -> set[str]:
+    """Return the kinds that Dagster shows of an asset that is a table of this format."""
+    found = names.find(name)
+    kind = found.file_kind if isinstance(found, TableFormat) else ""
+    return {"table", kind} if kind else {"table"}
+
+
 def stored_formats() -> list[StoredFormat]:
     """Return the formats of tables that queries make."""
     return list(map(stored_format, names.MADE.names))

@@ -90,6 +90,11 @@ class ChunkOperations:
             options=options,
         )
 
+    @property
+    def file_kinds(self) -> tuple[str, ...]:
+        """Compaction makes Parquet files."""
+        return ("parquet",)
+
     def has_data(self) -> bool:
         """Return whether there is a version, if only one without rows."""
         return self.table.current() is not None

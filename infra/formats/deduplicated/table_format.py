@@ -164,6 +164,7 @@ class DeduplicatedFormat(TableFormat):
     """Chunks that are appended, and compared with each other when they are read."""
 
     name = KIND
+    file_kind = "parquet"
     keys = DECLARATION_KEYS
     written_as = f"'kind: {KIND}' and a 'primary_key'"
     needs_folder = True

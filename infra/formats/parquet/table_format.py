@@ -48,6 +48,7 @@ class ParquetFormat(TableFormat):
     """Parquet files that somebody else writes."""
 
     name = "parquet"
+    file_kind = "parquet"
 
     def open(self, source: TableSource, access: Access) -> Table:
         """Return the table."""

@@ -182,6 +182,7 @@ class PublishedFormat(StoredFormat):
     """Parquet files of a version that a run published."""
 
     name = "published"
+    file_kind = "parquet"
     folder = layout.RESULTS_ROOT
 
     def open(self, source: TableSource, access: Access) -> Table:
