@@ -41,9 +41,10 @@ def collect_table_garbage(
     if not dry_run and not all(expired.is_empty for expired in found):
         # A run may have pinned something since we looked.
         later = pinned_by_runs(store)
-        found = [expired if expired.is_empty else expired.without(later) for expired in found]
+        found = [expired.without(later) for expired in found]
         for expired in found:
-            expired.remove()
+            if not expired.is_empty:
+                expired.remove()
     return found
 
 
