@@ -17,6 +17,7 @@ from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.formats.deduplicated.table import ChunkTable
 from stagecoach.infra.formats.deduplicated.table_format import chunk_table
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.log import table_log
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.version_log import VersionLog
@@ -181,9 +182,9 @@ class Warehouse:
                 return [(table.store, key)]
             case "published version":
                 number = self.published_log().numbers()[-1]
-                return [(here, layout.table_version("published", number))]
+                return [(here, paths.table_version("published", number))]
             case "published hint":
-                return [(here, layout.table_current("published"))]
+                return [(here, paths.table_current("published"))]
             case "map file":
                 return [
                     (here, layout.shuffle_file(m.fingerprint, file.name))

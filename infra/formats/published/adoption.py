@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from stagecoach.infra.formats.adoption import StoredFile, read_whole_files
 from stagecoach.infra.formats.capabilities import Adopted
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.log import table_log
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.version_log import new_token, utc_now
 from stagecoach.infra.integrity.findings import StoredDamage
-from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore
 
 
@@ -28,7 +28,7 @@ def adopt_checksums(
         store,
         {
             path: StoredFile(
-                layout.table_file(table, path), file.num_rows, file.num_bytes, file.footer_checksum
+                paths.table_file(table, path), file.num_rows, file.num_bytes, file.footer_checksum
             )
             for path, file in files.items()
         },

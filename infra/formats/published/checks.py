@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.log import table_log
 from stagecoach.infra.formats.published.version import TableFile, TableVersion
 from stagecoach.infra.formats.version_checks import hint_check, stored_versions, version_check
 from stagecoach.infra.integrity.findings import Check, StoredDamage
 from stagecoach.infra.integrity.objects import check_parquet
-from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore
 
 FILES = "files of published tables"
@@ -35,7 +35,7 @@ def table_checks(store: ObjectStore, table: str) -> Iterator[Check]:
 
 
 def _file_check(store: ObjectStore, version: TableVersion, file: TableFile, is_live: bool) -> Check:
-    key = layout.table_file(version.table, file.path)
+    key = paths.table_file(version.table, file.path)
     known = StoredDamage(
         uri=store.uri(key),
         problem="",
@@ -43,7 +43,7 @@ def _file_check(store: ObjectStore, version: TableVersion, file: TableFile, is_l
         table=version.table,
         version=version.number,
     )
-    record = layout.table_version(version.table, version.number)
+    record = paths.table_version(version.table, version.number)
 
     def is_needed(is_missing: bool) -> bool:
         # gc removes a version before the files that only it names.

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from stagecoach.infra.formats.capabilities import ExpiryRule
 from stagecoach.infra.formats.expiry import READER_GRACE
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.log import read_version
 from stagecoach.infra.formats.published.version import TableVersion, TableVersionError
 from stagecoach.infra.formats.stored import RootExpiry
@@ -84,7 +85,7 @@ class ExpiredVersions:
 
     def without(self, pinned_uris: Collection[str]) -> ExpiredVersions:
         """Return it, or nothing of a table of which runs read files by now."""
-        folder = f"{canonical_uri(self.store, layout.table_prefix(self.table))}/"
+        folder = f"{canonical_uri(self.store, paths.table_prefix(self.table))}/"
         if any(uri.startswith(folder) for uri in pinned_uris):
             return ExpiredVersions(store=self.store, table=self.table)
         return self
@@ -111,7 +112,7 @@ def find_expired(
     """
     now = rule.now or store_now(store, layout.run_prefix(f"clock-{uuid.uuid4()}"))
     tables: dict[str, list[StoredObject]] = defaultdict(list)
-    for item in list_objects(store, layout.RESULTS_ROOT):
+    for item in list_objects(store, paths.RESULTS_ROOT):
         tables[item.key.split("/")[1]].append(item)
     expired: list[ExpiredVersions] = []
     orphans: list[StoredObject] = []
@@ -138,14 +139,14 @@ class _Table:
         self._records: dict[int, StoredObject] = {}
         self._files: dict[str, StoredObject] = {}
         self._strays: list[StoredObject] = []
-        versions, files = (f"{layout.table_versions(table)}/", f"{layout.table_files(table)}/")
+        versions, files = (f"{paths.table_versions(table)}/", f"{paths.table_files(table)}/")
         for item in items:
             number = layout.parse_table_version(item.key)
             if item.key.startswith(versions) and number is not None:
                 self._records[number] = item
             elif item.key.startswith(files):
                 self._files[item.key] = item
-            elif item.key != layout.table_current(table):
+            elif item.key != paths.table_current(table):
                 self._strays.append(item)
         self._versions: dict[int, TableVersion] = {}
         for number in sorted(self._records):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.version_log import MAX_COMMIT_TRIES as MAX_COMMIT_TRIES
 from stagecoach.infra.formats.version_log import VersionLog, new_token, utc_now
-from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore
 
 
@@ -33,7 +33,7 @@ def table_log(store: ObjectStore, table: str) -> VersionLog[TableVersion]:
     return VersionLog(
         store,
         table,
-        layout.table_prefix(table),
+        paths.table_prefix(table),
         lambda text, uri: TableVersion.from_json(text, uri=uri),
     )
 

@@ -15,10 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stagecoach.infra.formats.partitions import partition_folder
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.row_keys import GroupKey
 from stagecoach.infra.formats.published.version import TableFile
 from stagecoach.infra.formats.tail_sink import TailSink
-from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ByteSink, ObjectStore
 
 ROW_GROUP_ROWS = 1 << 20
@@ -137,10 +138,10 @@ class ParquetFiles:
 
     def _begin(self, key: GroupKey) -> _OpenFile:
         values = zip(self._partition_by, key[1], strict=True)
-        folders = [layout.partition_folder(column, value) for column, value in values]
-        path = layout.table_file_path(folders, self._names.name(self._sequence))
+        folders = [partition_folder(column, value) for column, value in values]
+        path = paths.table_file_path(folders, self._names.name(self._sequence))
         self._sequence += 1
-        output = self._store.open_output(layout.table_file(self._table, path))
+        output = self._store.open_output(paths.table_file(self._table, path))
         return _OpenFile(path, key, output, self._schema)
 
     def _finish(self, key: GroupKey) -> None:

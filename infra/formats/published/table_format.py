@@ -22,6 +22,7 @@ from stagecoach.infra.formats.protocol import (
     TableSource,
     TableWriter,
 )
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.log import (
     clear_table,
     read_current,
@@ -39,7 +40,6 @@ from stagecoach.infra.integrity.adoption import warn_without_checksums
 from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.integrity.findings import Check
 from stagecoach.infra.reading.footers import FileFooter
-from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry, canonical_uri
 from stagecoach.planner.errors import CatalogError, StagecoachError
@@ -81,12 +81,12 @@ class PublishedTable(StoredTable):
     @property
     def location(self) -> str:
         """The folder of the table."""
-        return canonical_uri(self.store, layout.table_prefix(self.name))
+        return canonical_uri(self.store, paths.table_prefix(self.name))
 
     @property
     def uri(self) -> str:
         """The folder of the table as the storage root spells it."""
-        return self.store.uri(layout.table_prefix(self.name))
+        return self.store.uri(paths.table_prefix(self.name))
 
     def current(self) -> TableVersion | None:
         """Return the newest version, or None where nothing was ever published."""
@@ -138,7 +138,7 @@ class PublishedTable(StoredTable):
         )
 
     def _footers(self, version: TableVersion) -> tuple[FileFooter, ...]:
-        prefix = canonical_uri(self.store, layout.table_prefix(version.table))
+        prefix = canonical_uri(self.store, paths.table_prefix(version.table))
         warn_without_checksums(version.table, prefix, (file.checksums for file in version.files))
         options = StorageOptions.from_dict(self.store.to_dict().get("options", {}))
         footers = read_footers(self._entries(version), options, self.cache, immutable=True)
@@ -183,7 +183,7 @@ class PublishedFormat(StoredFormat):
 
     name = "published"
     file_kind = "parquet"
-    folder = layout.RESULTS_ROOT
+    folder = paths.RESULTS_ROOT
 
     def open(self, source: TableSource, access: Access) -> Table:
         """Return the table; its location is the storage root."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.publishing import PublishMode
 from stagecoach.infra.formats.version_json import TableVersionError as TableVersionError
 from stagecoach.infra.formats.version_json import (
@@ -22,7 +23,6 @@ from stagecoach.infra.formats.version_json import (
     seal,
     unsealed,
 )
-from stagecoach.infra.storage import layout
 from stagecoach.planner.types import Field
 
 FORMAT_VERSION = 2
@@ -147,7 +147,7 @@ class TableVersion:
 
     def file_keys(self) -> list[str]:
         """Return the storage keys of the live files."""
-        return [layout.table_file(self.table, file.path) for file in self.files]
+        return [paths.table_file(self.table, file.path) for file in self.files]
 
     def to_json(self) -> bytes:
         """Return the version's text: keys sorted, its own CRC-32C among them."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
 from stagecoach.infra.formats.published.file_plan import FilePlan, table_file
 from stagecoach.infra.formats.published.log import read_current, table_log
@@ -33,7 +34,6 @@ from stagecoach.infra.formats.publishing import (
 )
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.formats.version_log import new_token, utc_now
-from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.types import Field, from_arrow
 
@@ -200,7 +200,7 @@ class PublishedWriter:
     def discard(self) -> None:
         """Remove the files; gc would find them too."""
         change = self.change
-        self._store.delete([layout.table_file(change.table, file.path) for file in change.files])
+        self._store.delete([paths.table_file(change.table, file.path) for file in change.files])
         self.change = replace(change, files=(), rows=dict.fromkeys(change.rows, 0))
 
     def _committed(self) -> TableVersion | None:
