@@ -73,7 +73,7 @@ def open_appendable(
     from stagecoach.api.catalog_tables import offered, open_catalog
 
     found, options = open_catalog(catalog, settings)
-    return offered(found, table, lambda t: t.appends()), options
+    return offered(found, table, "be appended to", lambda t: t.appends()), options
 
 
 def parse_columns(text: str) -> tuple[Field, ...]:

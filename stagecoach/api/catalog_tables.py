@@ -48,12 +48,13 @@ def catalog_tables(catalog: str | None) -> list[Table]:
     return found.open_all()
 
 
-def offered(catalog: FileCatalog, name: str, ask: Callable[[Table], C | None]) -> C:
+def offered(catalog: FileCatalog, name: str, what: str, ask: Callable[[Table], C | None]) -> C:
     """Return what a table that users write offers.
 
     Args:
         catalog: The catalog.
         name: Name of the table.
+        what: What is to be done with the table, such as `be compacted`, for messages.
         ask: Asks the table for a capability, such as `lambda table: table.compacts()`.
 
     Raises:
@@ -62,12 +63,15 @@ def offered(catalog: FileCatalog, name: str, ask: Callable[[Table], C | None]) -
     found = ask(catalog.open(name))
     if found is not None:
         return found
-    from stagecoach.infra.formats.registry import appendable_formats
+    from stagecoach.infra.formats.registry import appendable_formats, table_format
     from stagecoach.planner.errors import CatalogError
 
+    source = catalog.source(name)
+    if table_format(source.format).written_as:
+        raise CatalogError(f"table {source.name!r} is {source.format}; such tables cannot {what}")
     how = ", or with ".join(item.written_as for item in appendable_formats())
     raise CatalogError(
-        f"table {catalog.source(name).name!r} is not {kinds_of_written_tables()}; declare it with "
+        f"table {source.name!r} is not {kinds_of_written_tables()}; declare it with "
         f"{how} in {catalog.origin}"
     )
 

@@ -107,7 +107,7 @@ def compact(names: tuple[str, ...], target_rows: int, catalog: str, debug: bool)
 
     configure_logging(debug=debug)
     source, _ = open_catalog(catalog)
-    tables = [offered(source, name, lambda t: t.compacts()) for name in names] or [
+    tables = [offered(source, name, "be compacted", lambda t: t.compacts()) for name in names] or [
         found for table in source.open_all() if (found := table.compacts()) is not None
     ]
     if not tables:
@@ -138,7 +138,7 @@ def chunks(table: str, output_format: str, catalog: str, debug: bool) -> None:
 
     configure_logging(debug=debug)
     source, _ = open_catalog(catalog)
-    shown = offered(source, table, lambda t: t.shows_files()).shown_files()
+    shown = offered(source, table, "show their files", lambda t: t.shows_files()).shown_files()
     if output_format == "json":
         click.echo(json.dumps(shown.values, indent=2, ensure_ascii=False))
         return

@@ -81,6 +81,13 @@ def test_a_format_that_is_only_read_is_refused() -> None:
     assert "or with 'kind: kept' in" in refused.stderr
 
 
+def test_what_a_format_does_not_offer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_format.KeptTable, "compacts", lambda table: None)
+    refused = run("tables", "compact", "notes")
+    assert refused.exit_code == 2
+    assert "table 'notes' is kept; such tables cannot be compacted" in refused.stderr
+
+
 def test_garbage_is_collected() -> None:
     append_both()
     run("tables", "compact")

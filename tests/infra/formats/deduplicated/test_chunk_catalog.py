@@ -134,7 +134,7 @@ def test_the_declaration_must_stay(tmp_path: Path) -> None:
 
 def test_other_tables_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match=r"table 't' is not deduplicated; declare it with"):
-        offered(load(tmp_path, "location: t"), "t", lambda t: t.appends())
+        offered(load(tmp_path, "location: t"), "t", "be appended to", lambda t: t.appends())
 
 
 def test_versions_are_checked(tmp_path: Path) -> None:
