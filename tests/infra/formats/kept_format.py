@@ -7,7 +7,7 @@ know nothing of them. `BoxFormat` is one of tables that queries make.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from stagecoach.infra.formats.capabilities import (
     TableShape,
 )
 from stagecoach.infra.formats.protocol import Access, Table, TableSource
+from stagecoach.infra.formats.publishing import PublishedPart, PublishTarget, WritePlan
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.formats.stored import RootExpiry, StoredFormat, StoredTable
@@ -234,6 +235,70 @@ class BoxTable(StoredTable):
         return version
 
 
+@dataclass(frozen=True)
+class BoxPlan(WritePlan):
+    """A file is an object with the number of its rows."""
+
+    table: str
+    target_bytes: int = 0
+
+    def sized(self, target_bytes: int) -> BoxPlan:
+        return replace(self, target_bytes=target_bytes)
+
+    def write_reported(
+        self,
+        store: ObjectStore,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        task_index: int,
+        attempt: int,
+        writes_empty: bool,
+    ) -> list[dict[str, Any]]:
+        return [{"num_rows": sum(batch.num_rows for batch in batches), "num_bytes": 1}]
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> BoxPlan:
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class BoxFile:
+    num_rows: int
+    num_bytes: int
+
+
+@dataclass
+class BoxWriter:
+    box: BoxTable
+    plan: BoxPlan
+    reused: bool = False
+    files: list[BoxFile] = field(default_factory=list)
+
+    @property
+    def version(self) -> BoxVersion:
+        found = self.box.current()
+        assert found is not None
+        return found
+
+    def find_published(self) -> BoxVersion | None:
+        return None
+
+    def add(self, written: Iterable[Mapping[str, Any]]) -> None:
+        self.files += [BoxFile(**values) for values in written]
+
+    def publish(self) -> int:
+        number = len(self.box.kept_versions()) + 1
+        rows = sum(file.num_rows for file in self.files)
+        self.box.store.write_bytes(f"boxes/{self.box.name}/{number}", str(rows).encode())
+        return number
+
+    def part_of(self, version: Any) -> PublishedPart:
+        return PublishedPart(files=tuple(self.files), partition_rows={None: version.num_rows})
+
+
 class BoxFormat(StoredFormat):
     name = "box"
     folder = "boxes"
@@ -250,8 +315,16 @@ class BoxFormat(StoredFormat):
     def check_columns(self, columns: Sequence[Field], partition_by: Sequence[str] = ()) -> None:
         return None
 
-    def result_writer(self, *arguments: Any, **named: Any) -> Any:
-        raise CatalogError("boxes are not written here")
+    def result_writer(
+        self,
+        store: ObjectStore,
+        target: PublishTarget,
+        columns: Sequence[Field],
+        *,
+        fingerprint: str,
+        run_id: str,
+    ) -> BoxWriter:
+        return BoxWriter(BoxTable(store, target.table), BoxPlan(target.table))
 
     def find_expired(self, store: ObjectStore, rule: ExpiryRule, orphan_limit: Any) -> RootExpiry:
         loose = [item for item in list_objects(store, "boxes") if item.key.endswith("/lost")]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
@@ -23,10 +24,14 @@ from stagecoach.assets.execution.resources import EngineResource
 from stagecoach.commands.main import cli
 from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.formats import names
+from stagecoach.infra.publishing import publish as publish_module
+from stagecoach.infra.publishing.write_task import WriteReport, WriteTask, run_write_task
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.infra.upkeep.usage import storage_usage
+from stagecoach.planner.formats.registry import Registry
 from tests.infra.formats import kept_format, memory_format
+from tests.infra.formats.published.outputs import publish_rows
 
 ROWS = ('[{"k": 1, "name": "a"}]', '[{"k": 2, "name": "b"}]')
 
@@ -155,3 +160,25 @@ def test_their_orphans_are_collected(store: ObjectStore) -> None:
     assert "removed 1 uncommitted files: 4 B" in result.stdout
     assert not store.exists("boxes/crate/lost")
     assert store.exists("boxes/crate/2")
+
+
+def test_a_result_is_published_in_the_first_format(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are written by tasks that have the plan as plain data."""
+    first = Registry[object]({"box": f"{kept_format.__name__}:BOXES"})
+    monkeypatch.setattr(names, "MADE", first)
+    written: list[WriteTask] = []
+
+    def run_far_away(task: WriteTask) -> WriteReport:
+        written.append(WriteTask.from_dict(json.loads(json.dumps(task.to_dict()))))
+        report = run_write_task(written[-1])
+        return WriteReport.from_dict(json.loads(json.dumps(report.to_dict())))
+
+    monkeypatch.setattr(publish_module, "run_write_task", run_far_away)
+    rows = pa.table({"k": [1, 2, 3]})
+    published = publish_rows(store, [rows, rows], "crate", target_file_bytes=1)
+    assert (published.version.number, published.num_rows, published.num_bytes) == (3, 6, 2)
+    assert [file.num_rows for file in published.files] == [3, 3]
+    assert [task.plan for task in written] == [kept_format.BoxPlan("crate", 1)] * 2
+    assert not store.folders("results")
