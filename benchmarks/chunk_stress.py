@@ -30,12 +30,13 @@ import pyarrow.parquet as pq
 
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.formats.deduplicated.compaction import compact
-from stagecoach.infra.formats.deduplicated.expiry import collect_chunk_garbage
 from stagecoach.infra.formats.deduplicated.key_order import latest_rows
+from stagecoach.infra.formats.deduplicated.operations import ChunkOperations
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 from stagecoach.infra.formats.snapshot import TableSnapshot, load_or_take
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
 from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.infra.upkeep.table_gc import collect_table_garbage
 from stagecoach.planner.formats.deduplicated.chunk import DedupState
 
 HOT = 20
@@ -189,7 +190,7 @@ class _Process:
         time.sleep(self.random.random() * 0.2)  # so that there is something to compact again
 
     def collect(self) -> None:
-        collect_chunk_garbage(self.root, [self.table], older_than=_GC_AGE)
+        collect_table_garbage(self.root, [ChunkOperations(self.table)], older_than=_GC_AGE)
         time.sleep(0.5)  # as often as finds something each time
 
     def read(self, seen: dict[int, int]) -> None:

@@ -33,7 +33,7 @@ from benchmarks.contenders import Stagecoach
 from benchmarks.report import document
 from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.formats.deduplicated.compaction import shape
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 from stagecoach.infra.spark.session import get_session
 
 STEPS = 52_560

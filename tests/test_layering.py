@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,38 @@ def test_planning_loads_nothing_more_than_importing() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_contract_names_all_table_formats() -> None:
+    """A format that is not listed could be imported from anywhere."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    contracts = {c["name"]: c for c in tomllib.loads(text)["tool"]["importlinter"]["contracts"]}
+    named = contracts["A table format is named in its folders only, and found through the registry"]
+    folders = {
+        f"stagecoach.{layer}.formats.{init.parent.name}"
+        for layer in ("infra", "planner")
+        for init in (ROOT / layer / "formats").glob("*/__init__.py")
+    }
+    assert len(folders) >= 4
+    assert set(named["forbidden_modules"]) == folders
+
+
+def test_that_contract_covers_all_packages() -> None:
+    """All but the planner's phases below its formats, which import nothing above them anyway."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    contracts = {c["name"]: c for c in tomllib.loads(text)["tool"]["importlinter"]["contracts"]}
+    named = contracts["A table format is named in its folders only, and found through the registry"]
+    packages = {
+        f"stagecoach.infra.{path.name}"
+        for path in (ROOT / "infra").iterdir()
+        if (path / "__init__.py").exists()
+    } | {
+        f"stagecoach.{path.parent.name}"
+        for path in [*(ROOT / "stagecoach").glob("*/__init__.py")]
+        if path.parent.name not in ("infra", "planner", "example")
+    }
+    missing = packages - set(named["source_modules"]) - {"stagecoach.infra.formats"}
+    assert not missing
 
 
 # As in pyproject.toml's contract "Worker code runs on executors".

@@ -6,6 +6,7 @@ The job `collect_garbage` removes what `stagecoach gc` removes, of the storage r
 `engine`, and is safe beside live runs.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from stagecoach.infra.upkeep.ages import parse_age
 
 # It imports numpy and more, which loading a code location need not wait for.
 if TYPE_CHECKING:
-    from stagecoach.infra.formats.deduplicated.table import ChunkTable
+    from stagecoach.infra.formats.protocol import Table
     from stagecoach.infra.upkeep.gc import GcReport
 
 GC_JOB = "collect_garbage"
@@ -56,12 +57,12 @@ class GcConfig(dg.Config):
     dry_run: bool = False
 
 
-def build_gc_job(gc: GarbageCollection, tables: "Sequence[ChunkTable]" = ()) -> dg.JobDefinition:
+def build_gc_job(gc: GarbageCollection, tables: "Sequence[Table]" = ()) -> dg.JobDefinition:
     """The job `collect_garbage`; its configuration can be changed for a single run.
 
     Args:
         gc: What is garbage.
-        tables: Deduplicated tables, whose replaced chunks are garbage as well.
+        tables: Tables of the catalog, of which some have garbage as well.
     """
 
     @dg.op(
@@ -71,21 +72,20 @@ def build_gc_job(gc: GarbageCollection, tables: "Sequence[ChunkTable]" = ()) -> 
         "run used, old versions of published tables, and files that failed attempts left behind.",
     )
     def collect(context: dg.OpExecutionContext, config: GcConfig) -> None:
-        from stagecoach.infra.formats.deduplicated.expiry import collect_chunk_garbage
         from stagecoach.infra.upkeep.gc import collect_garbage
+        from stagecoach.infra.upkeep.table_gc import collect_table_garbage
 
         store = getattr(context.resources, ENGINE_RESOURCE).store()
         age = parse_age(config.older_than)
         report = collect_garbage(store, older_than=age, dry_run=config.dry_run)
         context.log.info("%s", gc_text(report, dry_run=config.dry_run))
-        chunks = collect_chunk_garbage(store, tables, older_than=age, dry_run=config.dry_run)
-        context.add_output_metadata(
-            {
-                **gc_metadata(report),
-                f"{NAMESPACE}/removed_chunks": sum(len(table.replaced) for table in chunks),
-                f"{NAMESPACE}/removed_chunk_bytes": sum(table.num_bytes for table in chunks),
-            }
-        )
+        expiring = [found for table in tables if (found := table.expires()) is not None]
+        removed = collect_table_garbage(store, expiring, older_than=age, dry_run=config.dry_run)
+        counts: Counter[str] = Counter()
+        for expired in removed:
+            counts.update(expired.metadata)
+        told = {f"{NAMESPACE}/{name}": count for name, count in counts.items()}
+        context.add_output_metadata({**gc_metadata(report), **told})
 
     # The executor of runs of assets is made for stages.
     @dg.job(
@@ -121,7 +121,7 @@ def gc_text(report: "GcReport", *, dry_run: bool) -> str:
     return (
         f"{verb} {report.num_bytes} bytes in {report.num_objects} objects: "
         f"{len(report.expired)} shuffles, {len(report.runs)} runs, "
-        f"{sum(len(table.numbers) for table in report.versions)} versions of tables, "
+        f"{sum(table.num_versions for table in report.versions)} versions of tables, "
         f"{len(report.plans)} plans, {len(report.analyses)} analyses of plans, "
         f"{len(report.orphans)} uncommitted files; {report.num_kept} shuffles kept"
     )

@@ -3,8 +3,8 @@
     build_definitions(..., verify=StorageVerification(cron="0 4 * * 0"))
 
 The job `verify_storage` checks what `stagecoach storage verify` checks: the storage root of the
-resource `engine`, and the deduplicated tables of the catalog. Its run fails if anything is damaged,
-and its metadata lists the damages.
+resource `engine`, and the tables of the catalog that have checksums. Its run fails if anything is
+damaged, and its metadata lists the damages.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from stagecoach.assets.report.metadata import NAMESPACE
 
 # It imports numpy and more, which loading a code location need not wait for.
 if TYPE_CHECKING:
-    from stagecoach.infra.formats.deduplicated.table import ChunkTable
-    from stagecoach.infra.upkeep.verify.findings import StoredDamage
+    from stagecoach.infra.formats.protocol import Table
+    from stagecoach.infra.integrity.findings import StoredDamage
     from stagecoach.infra.upkeep.verify.verification import VerifyReport
 
 VERIFY_JOB = "verify_storage"
@@ -53,11 +53,11 @@ class VerifyConfig(dg.Config):
     table: str = ""
 
 
-def build_verify_job(tables: "Sequence[ChunkTable]" = ()) -> dg.JobDefinition:
+def build_verify_job(tables: "Sequence[Table]" = ()) -> dg.JobDefinition:
     """The job `verify_storage`.
 
     Args:
-        tables: Deduplicated tables, which are checked as well.
+        tables: Tables of the catalog, of which those that have checksums are checked as well.
     """
 
     @dg.op(
@@ -70,7 +70,8 @@ def build_verify_job(tables: "Sequence[ChunkTable]" = ()) -> dg.JobDefinition:
         from stagecoach.infra.upkeep.verify.verification import verify_storage
 
         store = getattr(context.resources, ENGINE_RESOURCE).store()
-        report = verify_storage(store, tables, table=config.table or None)
+        verified = [found for table in tables if (found := table.verifies()) is not None]
+        report = verify_storage(store, verified, table=config.table or None)
         metadata = verify_metadata(report)
         if report.damages:
             num_damaged = len({damage.uri for damage in report.damages})

@@ -1,6 +1,6 @@
-"""Compaction of deduplicated tables: one asset and one job per table.
+"""Compaction of tables: one asset and one job for each that can be compacted.
 
-An asset `<table>/compaction` is materialized whenever chunks are to be merged: by hand, or by a
+An asset `<table>/compaction` is materialized whenever files are to be merged: by hand, or by a
 schedule of the job `compact_<table>`. It is safe beside readers, writers and other compactions.
 """
 
@@ -12,9 +12,7 @@ from stagecoach.assets.definitions.specs import TABLE_GROUP
 from stagecoach.assets.definitions.translator import StageTranslator
 from stagecoach.assets.execution.executor import AssetJob
 from stagecoach.assets.report.metadata import NAMESPACE
-from stagecoach.infra.formats.deduplicated.compaction import CompactionReport, compact
-from stagecoach.infra.formats.deduplicated.grouping import TARGET_ROWS
-from stagecoach.infra.formats.deduplicated.table import ChunkTable
+from stagecoach.infra.formats.capabilities import TARGET_ROWS, CompactionReport, Compacts
 
 KEY_PART = "compaction"
 
@@ -23,39 +21,44 @@ class CompactionConfig(dg.Config):
     """How a compaction is run.
 
     Args:
-        target_rows: Maximum rows of a chunk.
+        target_rows: Maximum rows of a file.
     """
 
     target_rows: int = TARGET_ROWS
 
 
 def build_compactions(
-    tables: Sequence[ChunkTable], translator: StageTranslator
+    tables: Sequence[Compacts], translator: StageTranslator
 ) -> Sequence[dg.AssetsDefinition]:
-    """An asset for each deduplicated table."""
+    """An asset for each table."""
     return [_compaction_asset(table, translator.get_table_key(table.name)) for table in tables]
 
 
 def build_compaction_jobs(
-    tables: Sequence[ChunkTable], assets: Sequence[dg.AssetsDefinition]
+    tables: Sequence[Compacts], assets: Sequence[dg.AssetsDefinition]
 ) -> Sequence[AssetJob]:
     """The job `compact_<table>` of each of them, so that it can have a schedule."""
     return [
         dg.define_asset_job(
             f"compact_{table.name.replace('.', '__')}",
             selection=dg.AssetSelection.assets(asset.key),
-            description=f"Merge chunks of the table {table.name}",
+            description=f"Merge {table.file_noun}s of the table {table.name}",
         )
         for table, asset in zip(tables, assets, strict=True)
     ]
 
 
-def compaction_metadata(report: CompactionReport) -> dict[str, int | float]:
-    """What a materialization tells of a compaction; shares are from 0 to 1."""
+def compaction_metadata(report: CompactionReport, noun: str) -> dict[str, int | float]:
+    """What a materialization tells of a compaction; shares are from 0 to 1.
+
+    Args:
+        report: What it came to.
+        noun: What the format calls a file.
+    """
     before, after = report.before, report.after
     return {
-        f"{NAMESPACE}/chunks_before": before.chunks,
-        f"{NAMESPACE}/chunks_after": after.chunks,
+        f"{NAMESPACE}/{noun}s_before": before.num_files,
+        f"{NAMESPACE}/{noun}s_after": after.num_files,
         f"{NAMESPACE}/rows_before": before.rows,
         f"{NAMESPACE}/rows_after": after.rows,
         f"{NAMESPACE}/bytes_before": before.num_bytes,
@@ -69,24 +72,24 @@ def compaction_metadata(report: CompactionReport) -> dict[str, int | float]:
     }
 
 
-def _compaction_asset(table: ChunkTable, table_key: dg.AssetKey) -> dg.AssetsDefinition:
+def _compaction_asset(table: Compacts, table_key: dg.AssetKey) -> dg.AssetsDefinition:
     key = dg.AssetKey([*table_key.path, KEY_PART])
 
     @dg.asset(
         key=key,
         deps=[table_key],
         group_name=TABLE_GROUP,
-        kinds={"table", "parquet"},
-        description=f"Merges chunks of `{table.name}` that overlap: its rows stay what they are, "
-        "and queries compare fewer of them.",
+        kinds={"table", *table.file_kinds},
+        description=f"Merges {table.file_noun}s of `{table.name}` that overlap: its rows stay what "
+        "they are, and queries compare fewer of them.",
     )
     def run(
         context: dg.AssetExecutionContext, config: CompactionConfig
     ) -> "dg.MaterializeResult[None]":
-        if table.current() is None:
+        if not table.has_data():
             context.log.info("table %s has no data yet", table.name)
             return dg.MaterializeResult(metadata={f"{NAMESPACE}/merged_groups": 0})
-        report = compact(table, target_rows=config.target_rows)
-        return dg.MaterializeResult(metadata=compaction_metadata(report))
+        report = table.compact(target_rows=config.target_rows)
+        return dg.MaterializeResult(metadata=compaction_metadata(report, table.file_noun))
 
     return run

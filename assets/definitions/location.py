@@ -58,7 +58,6 @@ from stagecoach.assets.project.queries import (
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.config.settings import load_configuration
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.publishing.deduplicated_tables import chunk_tables
 from stagecoach.planner.catalog import Catalog, MappingCatalog, TableInfo
 from stagecoach.planner.engines.registry import SPARK
 from stagecoach.planner.errors import CatalogError
@@ -68,7 +67,7 @@ from stagecoach.planner.plan.stages import Branch, Stage, StageGraph, StageOutpu
 
 # It imports numpy and more, which loading a code location need not wait for.
 if TYPE_CHECKING:
-    from stagecoach.infra.formats.deduplicated.table import ChunkTable
+    from stagecoach.infra.formats.protocol import Table
 
 logger = logging.getLogger(__name__)
 
@@ -188,8 +187,8 @@ class _Builder:
             (query, _blocked_spec(query, reason, self._hint, self._translator))
             for query, reason in self._planned.blocked
         ]
-        deduplicated = chunk_tables(self._listing)
-        compactions, compaction_jobs = _compactions(deduplicated, self._translator)
+        base_tables = self._listing.open_all()
+        compactions, compaction_jobs = _compactions(base_tables, self._translator)
         check_keys(
             [
                 *((asset.key, f"compaction of '{asset.key.path[0]}'") for asset in compactions),
@@ -215,10 +214,10 @@ class _Builder:
                 schedules.append(schedule)
         upkeep: list[dg.JobDefinition] = []
         if gc is not None:
-            upkeep.append(build_gc_job(gc, deduplicated))
+            upkeep.append(build_gc_job(gc, base_tables))
             schedules.append(build_gc_schedule(gc, upkeep[-1], status=status))
         if verify is not None:
-            upkeep.append(build_verify_job(deduplicated))
+            upkeep.append(build_verify_job(base_tables))
             schedules.append(build_verify_schedule(verify, upkeep[-1], status=status))
         return dg.Definitions(
             assets=[*assets, *tables, *compactions, *(spec for _, spec in missing)],
@@ -250,15 +249,16 @@ class _Builder:
 
 
 def _compactions(
-    tables: "Sequence[ChunkTable]", translator: StageTranslator
+    tables: "Sequence[Table]", translator: StageTranslator
 ) -> tuple[Sequence[dg.AssetsDefinition], Sequence[AssetJob]]:
-    """An asset and a job for each deduplicated table."""
-    if not tables:
+    """An asset and a job for each table that can be compacted."""
+    compacted = [found for table in tables if (found := table.compacts()) is not None]
+    if not compacted:
         return (), ()
     from stagecoach.assets.definitions.compaction import build_compaction_jobs, build_compactions
 
-    assets = build_compactions(tables, translator)
-    return assets, build_compaction_jobs(tables, assets)
+    assets = build_compactions(compacted, translator)
+    return assets, build_compaction_jobs(compacted, assets)
 
 
 _STOPPED = dg.DefaultScheduleStatus.STOPPED

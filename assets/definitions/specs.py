@@ -17,6 +17,7 @@ from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.project.partitions import partition_mapping, partitions_definition
 from stagecoach.assets.project.queries import ProjectError
 from stagecoach.assets.report.metadata import column_schema
+from stagecoach.infra.formats.registry import shown_kinds
 from stagecoach.planner.catalog import TableInfo
 from stagecoach.planner.plan.stages import Stage
 
@@ -111,7 +112,7 @@ def build_table_specs(
                 description=translator.get_table_description(table),
                 metadata={"dagster/column_schema": column_schema(table.columns)},
                 group_name=TABLE_GROUP,
-                kinds={"table", "parquet"},
+                kinds=shown_kinds(table.format),
             ),
         )
         for table in tables

@@ -12,6 +12,7 @@ from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.plans.shown import ShownPlan, ShownStage
 from stagecoach.assets.project.queries import Query
 from stagecoach.assets.report.metadata import NAMESPACE, column_lineage, column_names, column_schema
+from stagecoach.infra.formats.registry import result_format, shown_kinds
 from stagecoach.planner.catalog import TableInfo
 from stagecoach.planner.plan.given_parameters import RUN_BOUND_PREFIX
 from stagecoach.planner.plan.stages import Stage, StageGraph
@@ -124,7 +125,7 @@ class StageTranslator:
 
     def get_kinds(self, props: StageProps) -> set[str]:
         """The engine, and the format of the output; a published table says that it is one."""
-        formats = {"table", "parquet"} if props.is_table else {"arrow"}
+        formats = shown_kinds(result_format().name) if props.is_table else {"arrow"}
         return {props.stage.engine, *formats}
 
     def get_description(self, props: StageProps) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import pyarrow as pa
 
 from stagecoach.assets.report.metadata import StageMetadata
-from stagecoach.infra.formats.published.target import PublishTarget
+from stagecoach.infra.formats.publishing import PublishTarget
 from stagecoach.planner.plan.stages import Stage, StageGraph
 
 # It imports pyspark, which loading a code location need not wait for.

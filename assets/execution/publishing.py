@@ -12,11 +12,11 @@ from stagecoach.assets.project.front_matter import TimePartitions
 from stagecoach.assets.project.partitions import RunWindow, key_windows
 from stagecoach.assets.project.queries import Query
 from stagecoach.assets.report.metadata import NAMESPACE
-from stagecoach.infra.formats.published.target import PublishTarget
+from stagecoach.infra.formats.publishing import PublishTarget
 
 # They import pyspark and numpy, which loading a code location need not wait for.
 if TYPE_CHECKING:
-    from stagecoach.infra.formats.published.row_keys import PartitionWindow
+    from stagecoach.infra.formats.publishing import PartitionWindow
     from stagecoach.infra.publishing.publish import Published
 
 
@@ -44,7 +44,7 @@ def publish_target(query: Query, window: RunWindow | None) -> PublishTarget:
 
 
 def _partition_window(key: str, window: RunWindow) -> "PartitionWindow":
-    from stagecoach.infra.formats.published.row_keys import PartitionWindow
+    from stagecoach.infra.formats.publishing import PartitionWindow
 
     if window.start is None or window.end is None:
         raise ValueError(f"partition {key} has no window")
@@ -63,7 +63,7 @@ def published_metadata(published: "Published", uri: str) -> Mapping[str, dg.Meta
         "dagster/table_name": dg.MetadataValue.text(version.table),
         "dagster/uri": dg.MetadataValue.text(uri),
         f"{NAMESPACE}/table_version": dg.MetadataValue.int(version.number),
-        f"{NAMESPACE}/table_rows": dg.MetadataValue.int(sum(f.num_rows for f in version.files)),
+        f"{NAMESPACE}/table_rows": dg.MetadataValue.int(version.num_rows),
         f"{NAMESPACE}/published_files": dg.MetadataValue.int(len(published.files)),
         f"{NAMESPACE}/published_bytes": dg.MetadataValue.int(published.num_bytes),
         f"{NAMESPACE}/published_again": dg.MetadataValue.bool(published.reused),

@@ -22,6 +22,7 @@ from stagecoach.assets.execution.observing import Observer
 from stagecoach.assets.project.parameters import bind_parameters
 from stagecoach.assets.report.metadata import StageMetadata
 from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog, TableCatalog
 from stagecoach.infra.config.settings import (
     Configuration,
     EngineSettings,
@@ -30,10 +31,9 @@ from stagecoach.infra.config.settings import (
     variable_of,
 )
 from stagecoach.infra.errors import ConfigError, ShuffleReadError, StorageError
-from stagecoach.infra.formats.parquet.statistics import FooterCache
-from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog, TableCatalog
-from stagecoach.infra.formats.published.target import PublishTarget
-from stagecoach.infra.storage.layout import table_prefix
+from stagecoach.infra.formats.protocol import Access
+from stagecoach.infra.formats.publishing import PublishTarget
+from stagecoach.infra.formats.registry import result_format
 from stagecoach.infra.storage.masking import holds_secrets
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.plan.stages import StageGraph
@@ -70,7 +70,7 @@ class StageEngine:
         self._fresh = fresh
         self._store = settings.open_store()
         self._observer = Observer(settings)
-        self._footers = FooterCache()
+        self._access = Access()
         self._lock = threading.Lock()
         self._runs: OrderedDict[tuple[str, str], _Run] = OrderedDict()
         self._begun: set[tuple[str, str]] = set()
@@ -149,7 +149,7 @@ class StageEngine:
 
     def table_uri(self, table: str) -> str:
         """Folder of a published table."""
-        return self._store.uri(table_prefix(table))
+        return result_format().stored(self._store, table, self._access).uri
 
     def store(self) -> ObjectStore:
         """The storage root."""
@@ -172,7 +172,7 @@ class StageEngine:
         ]
         if not planned:
             return self._catalog
-        return PublishedCatalog(self._catalog, self._store, planned, cache=self._footers)
+        return PublishedCatalog(self._catalog, self._store, planned, access=self._access)
 
     def _run_of(self, request: StageRequest) -> "_Run":
         """One for all stages of a run: snapshot and fingerprints are computed once."""

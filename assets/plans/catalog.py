@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from stagecoach.infra.formats.published.catalog import PlannedTable
+from stagecoach.infra.catalog.planned import PlannedTable
 from stagecoach.planner.catalog import Catalog, TableInfo, TableStats
 from stagecoach.planner.errors import CatalogError
 

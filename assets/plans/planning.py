@@ -16,9 +16,9 @@ from stagecoach.assets.plans.query_problems import result_problems
 from stagecoach.assets.plans.shown import ShowsPlans
 from stagecoach.assets.project.dependencies import QueryOrder
 from stagecoach.assets.project.queries import Query
+from stagecoach.infra.catalog.planned import PlannedTable
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.published.catalog import PlannedTable
-from stagecoach.infra.formats.published.target import check_publishable
+from stagecoach.infra.publishing.check import check_publishable
 from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import CatalogError, StagecoachError
 from stagecoach.planner.plan.stages import StageGraph

@@ -27,7 +27,7 @@ from stagecoach.assets.project.dependencies import (
 from stagecoach.assets.project.front_matter import Problem
 from stagecoach.assets.project.queries import Query, name_clashes
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.published.target import check_publishable
+from stagecoach.infra.publishing.check import check_publishable
 from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import CatalogError, GraphFormatError, StagecoachError
 

@@ -20,8 +20,8 @@ from stagecoach.assets.project.front_matter import (
 from stagecoach.assets.project.front_matter.checks import NoRowsCheck
 from stagecoach.assets.project.names import closest, did_you_mean
 from stagecoach.assets.project.queries import Query
+from stagecoach.infra.catalog.planned import PlannedTable
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.published.catalog import PlannedTable
 from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import CatalogError, PlacedError, SqlError, StagecoachError
 from stagecoach.planner.options import PlannerOptions

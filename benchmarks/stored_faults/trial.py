@@ -12,6 +12,7 @@ from typing import Any, Literal
 from unittest import mock
 
 from benchmarks.stored_faults.warehouse import Warehouse
+from stagecoach.infra.formats.deduplicated.operations import ChunkOperations
 from stagecoach.infra.runtime.stages import attempt as execution
 from stagecoach.infra.runtime.stages.run_stage import run_stage
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -184,7 +185,9 @@ def _judged_error(error: StagecoachError, uri: str, verified: bool) -> str:
 
 def _is_verified(warehouse: Warehouse, store: ObjectStore, key: str) -> bool:
     """Whether `storage verify` names the object, and nothing else."""
-    tables = [warehouse.chunk_table(name) for name in ("parquet_chunks", "arrow_chunks")]
+    tables = [
+        ChunkOperations(warehouse.chunk_table(name)) for name in ("parquet_chunks", "arrow_chunks")
+    ]
     uris = {damage.uri for damage in verify_storage(warehouse.store, tables).damages}
     assert uris <= {store.uri(key)}, uris
     return bool(uris)

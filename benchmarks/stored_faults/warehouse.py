@@ -13,13 +13,14 @@ from benchmarks.faults.local_runs import FORCED, tasks_here
 from stagecoach.assets.plans.pinned import PinnedPlans
 from stagecoach.assets.project.queries import Query
 from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.formats.deduplicated.table import ChunkTable
-from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.log import table_log
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.version_log import VersionLog
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
 from stagecoach.infra.runtime.stages import schema_check
 from stagecoach.infra.runtime.stages.run import Run
 from stagecoach.infra.shuffle.manifest import Manifest
@@ -181,9 +182,9 @@ class Warehouse:
                 return [(table.store, key)]
             case "published version":
                 number = self.published_log().numbers()[-1]
-                return [(here, layout.table_version("published", number))]
+                return [(here, paths.table_version("published", number))]
             case "published hint":
-                return [(here, layout.table_current("published"))]
+                return [(here, paths.table_current("published"))]
             case "map file":
                 return [
                     (here, layout.shuffle_file(m.fingerprint, file.name))

@@ -1,3 +1,3 @@
-"""Tables by name: the catalog file, statistics from Parquet footers, and the snapshot of a run."""
+"""Tables by name: the catalog file, and the tables that queries make."""
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ BY_KIND: Registry[object] = Registry(
 MADE: Registry[object] = Registry(
     {"published": "stagecoach.infra.formats.published.table_format:FORMAT"}
 )
-"""Formats of tables that queries make, which stand in no catalog file."""
+"""Formats of tables that queries make, which are in no catalog file; results become the first."""
 
 _UNNAMED = ("parquet", "published", "deduplicated")
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from zoneinfo import ZoneInfo
 
+from stagecoach.infra.errors import StorageError
 from stagecoach.infra.reading.column_summary import ColumnSummary
 from stagecoach.infra.storage.table_files import FileEntry
 from stagecoach.planner.errors import CatalogError
@@ -18,6 +19,7 @@ from stagecoach.planner.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAM
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The folder of rows whose value is NULL."""
+_MAX_FOLDER_BYTES = 250
 
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -170,3 +172,29 @@ def _time_kind(text: str) -> DataType:
     except ValueError:
         return STRING  # a day that there is not
     return DATE if len(text) == 10 else TIMESTAMP
+
+
+def partition_folder(column: str, value: str | None) -> str:
+    """Return the name of a partition folder as Hive, Spark, DuckDB and pyarrow read it.
+
+    Raises:
+        StorageError: The value is empty or too long for the name of a folder.
+    """
+    text = DEFAULT_PARTITION if value is None else _escape_folder(value)
+    folder = f"{_escape_folder(column)}={text}"
+    if not text or value == DEFAULT_PARTITION:
+        raise StorageError(
+            f"partition column {column!r} has the value {value!r}, which the name of a folder "
+            "cannot hold; leave the column out of partition_by, or give NULL instead"
+        )
+    if len(folder.encode()) > _MAX_FOLDER_BYTES:
+        raise StorageError(
+            f"partition column {column!r} has the value {value and value[:40]!r}…, too long for "
+            f"the name of a folder ({_MAX_FOLDER_BYTES} bytes); leave it out of partition_by"
+        )
+    return folder
+
+
+def _escape_folder(text: str) -> str:
+    """Escape ASCII characters with a meaning in paths; Spark undoes one character at a time."""
+    return re.sub(r"[^A-Za-z0-9_.+@\-\x80-\U0010ffff]", lambda m: f"%{ord(m.group()):02X}", text)

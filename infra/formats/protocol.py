@@ -20,11 +20,13 @@ A table goes through five steps, and each has its place here:
    Parquet files, or a `FormatInput` of the format's own.
 
 A table that can be written has a `TableWriter`: files are staged, then published under a commit
-token or discarded. Publishing the same token twice has the effect of publishing it once.
+token or discarded. Publishing the same token twice has the effect of publishing it once. What else
+a table offers (gc, verification, appends by users, compaction) is in `capabilities`; formats of
+tables that queries make derive `stored.StoredFormat`.
 
-A format is a folder in `stagecoach.infra.formats`, listed in `names`; what plans, runs and reads
-queries names no format. Most methods have defaults: a read-only format over files implements
-`open`, `plan_scan` and `Table.state`. `docs/contributor-guide/table-formats.md` walks through one.
+A format is a folder in `stagecoach.infra.formats`, listed in `names`; nothing else names a format.
+Most methods have defaults: a read-only format over files implements `open`, `plan_scan`,
+`Table.state` and `Table.entries`. `docs/contributor-guide/table-formats.md` walks through one.
 """
 
 from __future__ import annotations
@@ -47,6 +49,13 @@ from stagecoach.planner.errors import CatalogError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from stagecoach.infra.formats.capabilities import (
+        Appends,
+        Compacts,
+        Expires,
+        ShowsFiles,
+        Verifies,
+    )
     from stagecoach.infra.integrity.errors import DamagedFileError
     from stagecoach.infra.reading.format_input import TableInput
 
@@ -151,6 +160,26 @@ class Table(ABC):
         """
         raise CatalogError(f"a {type(self).__name__} can only be read; it has no writer")
 
+    def expires(self) -> Expires | None:
+        """Return what garbage collection asks; None if it has nothing to remove of such tables."""
+        return None
+
+    def verifies(self) -> Verifies | None:
+        """Return what verification asks; None if nothing is known of what was written."""
+        return None
+
+    def appends(self) -> Appends | None:
+        """Return the table as users create it and append to it; None if they do not."""
+        return None
+
+    def compacts(self) -> Compacts | None:
+        """Return the table to compaction; None if it has nothing to merge."""
+        return None
+
+    def shows_files(self) -> ShowsFiles | None:
+        """Return what shows the files of the table one by one; None for nothing to tell."""
+        return None
+
 
 class ScanPlan(Protocol):
     """A scan, planned."""
@@ -173,6 +202,12 @@ class TableFormat(ABC):
 
     keys: tuple[str, ...] = ()
     """Keys of a table in the catalog file, besides `location`, `kind` and `format`."""
+
+    file_kind: str = ""
+    """What Dagster shows the files of its tables as, such as `parquet`; empty for nothing."""
+
+    written_as: str = ""
+    """What a catalog file says of a table that users create and append to, for messages."""
 
     needs_folder: bool = False
     """Whether the location must be one folder, which is the table's own."""

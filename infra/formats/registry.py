@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from stagecoach.infra.formats import names
-from stagecoach.infra.formats.protocol import TableFormat
+from stagecoach.infra.formats.protocol import Access, TableFormat
+from stagecoach.infra.formats.stored import StoredFormat, StoredTable
+from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.errors import CatalogError
 
 
@@ -17,3 +21,49 @@ def table_format(name: str) -> TableFormat:
     if not isinstance(found, TableFormat):
         raise CatalogError(f"table format '{name}' not found (known formats: {names.known()})")
     return found
+
+
+def shown_kinds(name: str) -> set[str]:
+    """Return the kinds that Dagster shows of an asset that is a table of this format."""
+    found = names.find(name)
+    kind = found.file_kind if isinstance(found, TableFormat) else ""
+    return {"table", kind} if kind else {"table"}
+
+
+def stored_formats() -> list[StoredFormat]:
+    """Return the formats of tables that queries make."""
+    return list(map(stored_format, names.MADE.names))
+
+
+def stored_format(name: str) -> StoredFormat:
+    """Return a format of tables that queries make.
+
+    Raises:
+        CatalogError: There is none of that name.
+    """
+    found = table_format(name)
+    if not isinstance(found, StoredFormat):
+        raise CatalogError(f"table format '{name}' is not one that results are published in")
+    return found
+
+
+def result_format() -> StoredFormat:
+    """Return the format that results are published in: the first of those of stored tables."""
+    return stored_format(names.MADE.names[0])
+
+
+def stored_tables(store: ObjectStore) -> Iterator[StoredTable]:
+    """Yield all tables in a storage root that queries have made.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    for item in stored_formats():
+        for name in item.table_names(store):
+            yield item.stored(store, name, Access())
+
+
+def appendable_formats() -> list[TableFormat]:
+    """Return the formats of tables that users create and append to."""
+    found = map(table_format, (*names.BY_KIND.names, *names.BY_FORMAT.names))
+    return [item for item in found if item.written_as]

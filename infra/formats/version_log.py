@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -240,3 +241,13 @@ def write_hint(versions: VersionLog[V], number: int) -> None:
         "path": f"{layout.TABLE_VERSIONS}/{name}",
     }
     versions.store.write_bytes(layout.log_current(versions.folder), json.dumps(values).encode())
+
+
+def new_token() -> str:
+    """Return the identity of a commit: no two are the same, and they sort by time."""
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(6)}"
+
+
+def utc_now() -> str:
+    """Return this moment, ISO 8601 in UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -14,21 +14,19 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ShuffleReadError, StageCanceledError, TaskFailedError
-from stagecoach.infra.formats.published.changes import TableChange
-from stagecoach.infra.formats.published.file_plan import FilePlan
-from stagecoach.infra.formats.published.row_keys import PartitionWindow as PartitionWindow
-from stagecoach.infra.formats.published.target import PublishTarget as PublishTarget
-from stagecoach.infra.formats.published.target import check_publishable as check_publishable
-from stagecoach.infra.formats.published.version import PublishError as PublishError
-from stagecoach.infra.formats.published.version import TableFile, TableVersion
-from stagecoach.infra.formats.published.writer import PublishedWriter
+from stagecoach.infra.formats.publishing import PartitionWindow as PartitionWindow
+from stagecoach.infra.formats.publishing import PublishError as PublishError
+from stagecoach.infra.formats.publishing import PublishTarget as PublishTarget
+from stagecoach.infra.formats.publishing import ResultWriter, WritePlan, WrittenFile
+from stagecoach.infra.formats.registry import result_format
+from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.publishing.write_task import WriteReport, WriteTask, run_write_task
 from stagecoach.infra.shuffle.commit import mark_lost
 from stagecoach.infra.shuffle.manifest import Manifest
@@ -66,8 +64,8 @@ class Published:
         seconds: Time that it took.
     """
 
-    version: TableVersion
-    files: tuple[TableFile, ...]
+    version: StoredVersion
+    files: tuple[WrittenFile, ...]
     partition_rows: Mapping[str | None, int] = field(default_factory=dict)
     num_rows: int = 0
     num_bytes: int = 0
@@ -133,22 +131,22 @@ def publish(
         StorageError: The store failed.
     """
     started = time.perf_counter()
-    writer = PublishedWriter(
+    writer = result_format().result_writer(
         store, target, columns, fingerprint=manifest.fingerprint, run_id=run_id
     )
     if (there := writer.find_published()) is not None:
-        return _published(there, writer.change, started, reused=True)
+        return _published(writer, there, started, reused=True)
     if keeps_files:
         ranges, target_bytes = _single_files(manifest), _ANY_BYTES
     else:
         target_bytes = target.target_file_bytes
         ranges = list(_file_ranges(manifest, target_bytes, settings))
-    plan = replace(writer.plan, target_bytes=target_bytes)
+    plan = writer.plan.sized(target_bytes)
     tasks = list(_tasks(manifest, plan, store, ranges))
     reports = _run(tasks, manifest, store, settings, spark, run_id, progress)
-    writer.add_files([file for report in reports for file in report.files])
+    writer.add(file for report in reports for file in report.files)
     number = writer.publish()
-    published = _published(writer.version, writer.change, started, reused=writer.reused)
+    published = _published(writer, writer.version, started, reused=writer.reused)
     if not writer.reused:
         log.info(
             "table %s: version %d, %d rows in %d files",
@@ -161,7 +159,7 @@ def publish(
 
 
 def _tasks(
-    manifest: Manifest, plan: FilePlan, store: ObjectStore, ranges: Sequence[tuple[int, int]]
+    manifest: Manifest, plan: WritePlan, store: ObjectStore, ranges: Sequence[tuple[int, int]]
 ) -> Iterator[WriteTask]:
     for index, (first, end) in enumerate(ranges):
         yield WriteTask(
@@ -289,25 +287,16 @@ def _forget_lost(store: ObjectStore, manifest: Manifest) -> None:
 
 
 def _published(
-    version: TableVersion, change: TableChange, started: float, *, reused: bool
+    writer: ResultWriter, version: StoredVersion, started: float, *, reused: bool
 ) -> Published:
-    """What a version holds of a change's result."""
-    files = tuple(
-        file
-        for file in version.files
-        if file.fingerprint == change.fingerprint and file.partition_key in change.rows
-    )
-    rows = {
-        part.partition_key: part.num_rows
-        for part in version.parts
-        if part.fingerprint == change.fingerprint and part.partition_key in change.rows
-    }
+    """What a version holds of a writer's result."""
+    part = writer.part_of(version)
     return Published(
         version=version,
-        files=files,
-        partition_rows=rows,
-        num_rows=sum(rows.values()),
-        num_bytes=sum(file.num_bytes for file in files),
+        files=part.files,
+        partition_rows=part.partition_rows,
+        num_rows=sum(part.partition_rows.values()),
+        num_bytes=sum(file.num_bytes for file in part.files),
         reused=reused,
         seconds=time.perf_counter() - started,
     )

@@ -1,8 +1,8 @@
-"""Writes one part of a published table, in a task of its own.
+"""Writes one part of the table that a result becomes, in a task of its own.
 
 Worker code: runs on a Spark executor or, for a small result, in the driver alike.
 
-    map files of the head stage ─▶ names and types of the result ─▶ groups ─▶ Parquet files
+    map files of the head stage ─▶ rows of the result ─▶ files of the table
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stagecoach.infra.formats.published.file_plan import FilePlan
-from stagecoach.infra.formats.published.version import PublishError, TableFile
+from stagecoach.infra.formats.publishing import (
+    PublishError,
+    WritePlan,
+    plan_from_dict,
+    plan_to_dict,
+)
 from stagecoach.infra.shuffle.commit import load_manifest
 from stagecoach.infra.shuffle.manifest import ManifestError
 from stagecoach.infra.shuffle.reader import read_partitions
@@ -29,7 +33,7 @@ _PUBLISH = "publish"
 
 @dataclass(frozen=True, kw_only=True)
 class WriteTask:
-    """Some map files of a head stage's output, to be written as Parquet.
+    """Some map files of a head stage's output, to be written as files of a table.
 
     Attributes:
         store: The object store as `ObjectStore.to_dict` describes it; may hold secrets.
@@ -50,17 +54,17 @@ class WriteTask:
     first_file: int
     end_file: int
     task_index: int
-    plan: FilePlan
+    plan: WritePlan
     writes_empty: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `from_dict`."""
-        return {**vars(self), "plan": self.plan.to_dict()}
+        return {**vars(self), "plan": plan_to_dict(self.plan)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> WriteTask:
         """The task that `to_dict` described."""
-        return cls(**{**values, "plan": FilePlan.from_dict(values["plan"])})
+        return cls(**{**values, "plan": plan_from_dict(values["plan"])})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,19 +73,19 @@ class WriteReport:
 
     Attributes:
         task_index: Which task.
-        files: Its files, in the order of their rows.
+        files: Its files as the plan describes them, in the order of their rows.
         failure: Why it failed, or None.
     """
 
     task_index: int
-    files: tuple[TableFile, ...] = ()
+    files: tuple[Mapping[str, Any], ...] = ()
     failure: TaskFailure | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `from_dict`."""
         return {
             "task_index": self.task_index,
-            "files": [vars(file) for file in self.files],
+            "files": list(self.files),
             "failure": None if self.failure is None else vars(self.failure),
         }
 
@@ -91,11 +95,7 @@ class WriteReport:
         failure = values["failure"]
         if failure is not None:
             failure = TaskFailure(**{**failure, "args": tuple(failure["args"])})
-        files = []
-        for file in values["files"]:
-            lists = {name: tuple(file[name]) for name in ("row_groups", "partition")}
-            files.append(TableFile(**{**file, **lists}))
-        return cls(task_index=values["task_index"], files=tuple(files), failure=failure)
+        return cls(task_index=values["task_index"], files=tuple(values["files"]), failure=failure)
 
     def error(self, stage: str) -> StagecoachError | None:
         """The error to raise in the driver, or None."""
@@ -127,7 +127,7 @@ def run_write_task(task: WriteTask, attempt: int = 0) -> WriteReport:
     return WriteReport(task_index=task.task_index, failure=failure)
 
 
-def _write(task: WriteTask, attempt: int) -> list[TableFile]:
+def _write(task: WriteTask, attempt: int) -> list[dict[str, Any]]:
     store = store_from_dict(task.store)
     manifest = load_manifest(store, task.fingerprint, stage=task.stage, expected=True)
     if manifest is None or manifest.manifest_hash != task.manifest_hash:
@@ -135,7 +135,7 @@ def _write(task: WriteTask, attempt: int) -> list[TableFile]:
         raise ManifestError(task.stage, store.uri(layout.manifest(task.fingerprint)), problem)
     files = range(task.first_file, task.end_file)
     _, batches = read_partitions(store, manifest, 0, manifest.num_partitions, files=files)
-    return task.plan.write(
+    return task.plan.write_reported(
         store,
         batches,
         task_index=task.task_index,

@@ -14,14 +14,12 @@ each is checked against a whitelist, so a hostile query or partition name is an 
     runs/<run>/logs/<stage>.log                          what the tasks of a failed stage said
     plans/<query>/<key>.json                             the plan that a query keeps
     analysis/<plan_hash>.json                            Spark's own result schema of a plan
-    results/<table>/files/[<col>=<value>/…]<name>.parquet   data of a published table, immutable
-    results/<table>/versions/<number>.json               a version of it: the files that are live
-    results/<table>/current.json                         a hint which version is the newest
+    results/<table>/…                                    a published table
 
-Below the location of a deduplicated table, which is a root of its own:
+What is in the folder of a table, its format says (`infra.formats.published.paths`). A table with
+numbered versions has these in its folder:
 
-    chunks/<name>.arrow|.parquet                         rows, immutable
-    versions/<number>.json                               a version of it: the chunks that are live
+    versions/<number>.json                               a version: the files that are live
     current.json                                         a hint which version is the newest
 """
 
@@ -30,32 +28,22 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Sequence
 
 from stagecoach.infra.errors import StorageError
 
 SHUFFLE_ROOT = "shuffle"
 RUNS_ROOT = "runs"
-RESULTS_ROOT = "results"
 ANALYSIS_ROOT = "analysis"
 PLANS_ROOT = "plans"
-CHUNKS_ROOT = "chunks"
 
-TABLE_FILES = "files"
 TABLE_VERSIONS = "versions"
-DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-"""The folder of rows whose value is NULL, as Hive names it."""
 
 _COMPONENT = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9_.=+@-]{0,199}")
 _HASH = re.compile(r"[0-9a-f]{8,128}")
 _ATTEMPT = re.compile(r"[A-Za-z0-9_]{1,64}")
 _MAP_FILE = re.compile(r"(\d{5,})-([A-Za-z0-9_]{1,64})\.arrow")
-_CHUNK_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}\.(?:parquet|arrow)")
-_DATA_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}\.parquet")
-_FOLDER = re.compile(r"[^/\\\x00-\x1f]+")
 _VERSION_DIGITS = 12
 _VERSION_FILE = re.compile(r"(\d{12})\.json")
-_MAX_FOLDER_BYTES = 250
 
 
 def shuffle_prefix(fingerprint: str) -> str:
@@ -99,7 +87,7 @@ def parse_map_file(key: str) -> tuple[int, str]:
 
 def shuffle_file(fingerprint: str, name: str) -> str:
     """Return the key of a file that a manifest names."""
-    return f"{shuffle_prefix(fingerprint)}/{_check('file name', name)}"
+    return f"{shuffle_prefix(fingerprint)}/{check_component('file name', name)}"
 
 
 def manifest(fingerprint: str) -> str:
@@ -125,7 +113,7 @@ def index_name(content_hash: str) -> str:
 
 def run_prefix(run_id: str) -> str:
     """Return the folder of a run."""
-    return f"{RUNS_ROOT}/{_check('run id', run_id)}"
+    return f"{RUNS_ROOT}/{check_component('run id', run_id)}"
 
 
 def run_snapshot(run_id: str) -> str:
@@ -135,7 +123,7 @@ def run_snapshot(run_id: str) -> str:
 
 def run_stage(run_id: str, stage: str) -> str:
     """Return the key of a run's pointer to the manifest of a stage."""
-    return f"{run_prefix(run_id)}/stages/{_check('stage', stage)}.json"
+    return f"{run_prefix(run_id)}/stages/{check_component('stage', stage)}.json"
 
 
 def run_page(run_id: str) -> str:
@@ -145,12 +133,12 @@ def run_page(run_id: str) -> str:
 
 def run_log(run_id: str, stage: str) -> str:
     """Return the key of the log of a stage that failed in a run."""
-    return f"{run_prefix(run_id)}/logs/{_check('stage', stage)}.log"
+    return f"{run_prefix(run_id)}/logs/{check_component('stage', stage)}.log"
 
 
 def pinned_plan(query: str, key: str) -> str:
     """Return the key of the plan that a query keeps, by a hash of what it depends on."""
-    return f"{PLANS_ROOT}/{_check('query', query)}/{_check_hash('plan key', key)}.json"
+    return f"{PLANS_ROOT}/{check_component('query', query)}/{_check_hash('plan key', key)}.json"
 
 
 def analysis(plan_hash: str) -> str:
@@ -158,86 +146,10 @@ def analysis(plan_hash: str) -> str:
     return f"{ANALYSIS_ROOT}/{_check_hash('plan hash', plan_hash)}.json"
 
 
-def table_prefix(table: str) -> str:
-    """Return the folder of a published table."""
-    return f"{RESULTS_ROOT}/{_check('table', table)}"
-
-
-def table_files(table: str) -> str:
-    """Return the folder of a published table's data files, its partition folders among them."""
-    return f"{table_prefix(table)}/{TABLE_FILES}"
-
-
-def table_file(table: str, path: str) -> str:
-    """Return the key of a data file.
-
-    Args:
-        table: The table.
-        path: Path below the table's folder, as `table_file_path` made it.
-
-    Raises:
-        StorageError: The path leads elsewhere.
-    """
-    folder, *rest = path.split("/")
-    *folders, name = rest or [""]
-    for part in folders:
-        if "=" not in part or not _FOLDER.fullmatch(part):
-            raise _not_a_data_file(path)
-    if folder != TABLE_FILES or not _DATA_FILE.fullmatch(name):
-        raise _not_a_data_file(path)
-    return f"{table_prefix(table)}/{path}"
-
-
-def table_file_path(folders: Sequence[str], name: str) -> str:
-    """Return the path of a data file below its table's folder.
-
-    Args:
-        folders: Names of its partition folders, as `partition_folder` makes them.
-        name: Its name, `<token>-….parquet`.
-    """
-    return "/".join([TABLE_FILES, *folders, name])
-
-
-def partition_folder(column: str, value: str | None) -> str:
-    """Return the name of a partition folder as Hive, Spark, DuckDB and pyarrow read it.
-
-    Raises:
-        StorageError: The value is empty or too long for the name of a folder.
-    """
-    text = DEFAULT_PARTITION if value is None else _escape_folder(value)
-    folder = f"{_escape_folder(column)}={text}"
-    if not text or value == DEFAULT_PARTITION:
-        raise StorageError(
-            f"partition column {column!r} has the value {value!r}, which the name of a folder "
-            "cannot hold; leave the column out of partition_by, or give NULL instead"
-        )
-    if len(folder.encode()) > _MAX_FOLDER_BYTES:
-        raise StorageError(
-            f"partition column {column!r} has the value {value and value[:40]!r}…, too long for "
-            f"the name of a folder ({_MAX_FOLDER_BYTES} bytes); leave it out of partition_by"
-        )
-    return folder
-
-
-def table_versions(table: str) -> str:
-    """Return the folder of a published table's versions."""
-    return log_versions(table_prefix(table))
-
-
-def table_version(table: str, number: int) -> str:
-    """Return the key of one version of a published table, numbered from 1."""
-    return log_version(table_prefix(table), number)
-
-
 def parse_table_version(key: str) -> int | None:
     """Return the number of a version's key or name, or None where it is another file."""
     match = _VERSION_FILE.fullmatch(key.rsplit("/", 1)[-1])
     return int(match.group(1)) if match else None
-
-
-def table_current(table: str) -> str:
-    """Return the key of the hint which version of a published table is the newest."""
-    return log_current(table_prefix(table))
 
 
 def log_versions(folder: str) -> str:
@@ -257,25 +169,16 @@ def log_current(folder: str) -> str:
     return f"{folder}/current.json" if folder else "current.json"
 
 
-def chunk_file(name: str) -> str:
-    """Return the key of a chunk of a deduplicated table, below the table's own location."""
-    if not _CHUNK_FILE.fullmatch(name):
-        raise StorageError(
-            f"{name!r} is not the name of a chunk; see stagecoach.infra.formats.deduplicated.writer"
-        )
-    return f"{CHUNKS_ROOT}/{name}"
+def check_component(what: str, component: str) -> str:
+    """Return a name that is to be part of a path.
 
+    Args:
+        what: What it names, for messages.
+        component: The name.
 
-def _escape_folder(text: str) -> str:
-    """Escape ASCII characters with a meaning in paths; Spark undoes one character at a time."""
-    return re.sub(r"[^A-Za-z0-9_.+@\-\x80-\U0010ffff]", lambda m: f"%{ord(m.group()):02X}", text)
-
-
-def _not_a_data_file(path: str) -> StorageError:
-    return StorageError(f"{path!r} is not the path of a data file; see layout.table_file_path")
-
-
-def _check(what: str, component: str) -> str:
+    Raises:
+        StorageError: It could lead elsewhere.
+    """
     if not _COMPONENT.fullmatch(component):
         raise StorageError(
             f"{what} {component!r} cannot be part of a storage path; use letters, digits and "

@@ -40,6 +40,7 @@ from stagecoach.infra.storage.fsspec_store import FsspecStore
 from stagecoach.infra.storage.object_store import (
     FileIdentityPolicy,
     ObjectMissingError,
+    ObjectStore,
     StorageOptions,
     redact_url,
 )
@@ -68,6 +69,14 @@ class FileEntry:
 def is_remote(location: str) -> bool:
     """Return whether the location is a URL of anything but the local file system."""
     return "://" in location and not location.startswith(("file://", "local://"))
+
+
+def canonical_uri(store: ObjectStore, key: str) -> str:
+    """Return the canonical URI of an object, as snapshots of runs have it."""
+    uri = store.uri(key)
+    if store.is_local:
+        return os.path.realpath(uri)
+    return f"s3://{uri.removeprefix('s3a://')}" if uri.startswith("s3a://") else uri
 
 
 def canonical_location(location: str, base: Path) -> str:

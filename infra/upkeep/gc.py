@@ -2,8 +2,8 @@
 
 Removed: files that no manifest names (orphans of failed attempts), uploads that were never ended,
 committed shuffles that have expired or are marked as lost, folders of runs that are over, plans and
-analyses of plans (`infra.upkeep.plans`), and versions of published tables beyond those that are
-kept (`formats.published.expiry`). Kept, whatever its age: what a run of the last `older_than` or a
+analyses of plans (`infra.upkeep.plans`), and versions of stored tables beyond those that are
+kept (`StoredFormat.find_expired`). Kept, whatever its age: what a run of the last `older_than` or a
 run in progress has pinned, and what was written since the oldest run in progress began.
 
 It decides by the times that the store gives its objects, and takes the present moment from the same
@@ -27,7 +27,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from stagecoach.infra.formats.published.expiry import ExpiredVersions, find_expired, without_pinned
+from stagecoach.infra.formats.capabilities import Expired, ExpiryRule
+from stagecoach.infra.formats.registry import stored_formats
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.listing import StoredObject, list_objects, store_now
@@ -82,7 +83,7 @@ class GcReport:
         num_kept: Committed shuffles that stay.
         kept_bytes: Their size.
         num_kept_runs: Folders of runs that stay.
-        versions: Versions of published tables, by table.
+        versions: Versions of tables that queries have made, by table.
         uploads: Uploads that were begun and never ended; what they hold is not known.
         plans: Plans that queries kept.
         analyses: What Spark said of plans.
@@ -95,7 +96,7 @@ class GcReport:
     num_kept: int = 0
     kept_bytes: int = 0
     num_kept_runs: int = 0
-    versions: tuple[ExpiredVersions, ...] = ()
+    versions: tuple[Expired, ...] = ()
     uploads: tuple[Upload, ...] = ()
     plans: tuple[ExpiredPlan, ...] = ()
     analyses: tuple[ExpiredPlan, ...] = ()
@@ -103,16 +104,18 @@ class GcReport:
     @property
     def num_objects(self) -> int:
         """Objects in all, without uploads, which are none yet."""
-        return len(self.orphans) + sum(len(item.keys) for item in self._items)
+        tables = sum(table.num_objects for table in self.versions)
+        return len(self.orphans) + tables + sum(len(item.keys) for item in self._items)
 
     @property
     def num_bytes(self) -> int:
         """Bytes in all."""
-        return self.orphan_bytes + sum(item.num_bytes for item in self._items)
+        tables = sum(table.num_bytes for table in self.versions)
+        return self.orphan_bytes + tables + sum(item.num_bytes for item in self._items)
 
     @property
-    def _items(self) -> tuple[ExpiredShuffle | ExpiredRun | ExpiredVersions | ExpiredPlan, ...]:
-        return (*self.expired, *self.runs, *self.versions, *self.plans, *self.analyses)
+    def _items(self) -> tuple[ExpiredShuffle | ExpiredRun | ExpiredPlan, ...]:
+        return (*self.expired, *self.runs, *self.plans, *self.analyses)
 
 
 def collect_garbage(
@@ -186,17 +189,11 @@ def _decide(
     # committed, or a commit that it has yet to pin.
     limit = now - older_than if needs.since is None else min(now - older_than, needs.since)
     shuffles = _shuffles(store, needs.pinned, limit)
-    tables = find_expired(
-        store,
-        list_objects(store, layout.RESULTS_ROOT),
-        pinned_uris=needs.uris,
-        now=now,
-        older_than=older_than,
-        orphan_limit=limit,
-    )
-    orphans = (*shuffles.orphans, *tables.orphans)
+    rule = ExpiryRule(pinned_uris=needs.uris, older_than=older_than, now=now)
+    tables = [item.find_expired(store, rule, limit) for item in stored_formats()]
+    orphans = (*shuffles.orphans, *(item for found in tables for item in found.orphans))
     return GcReport(
-        versions=tables.expired,
+        versions=tuple(item for found in tables for item in found.expired),
         expired=tuple(shuffles.expired),
         runs=tuple(needs.expired.values()),
         orphans=tuple(item.key for item in orphans),
@@ -276,13 +273,11 @@ def _expired(
 def _remove(store: ObjectStore, report: GcReport, runs: Runs, needs: RunNeeds) -> GcReport:
     """Remove what is in the report, but for what has come to be needed; return what was."""
     later = runs.needs()
-    versions = without_pinned(store, report.versions, later.uris - needs.uris)
+    pinned_since = later.uris - needs.uris
+    versions = [table.without(pinned_since) for table in report.versions]
     report = _remove_shuffles(store, report, runs, later.pinned - needs.pinned)
     for table in versions:
-        # One by one and the oldest first, so that the numbers that stay never have a gap.
-        for key in table.keys[: len(table.numbers)]:
-            store.delete([key])
-        _delete(store, table.keys[len(table.numbers) :])
+        table.remove()
     _delete(store, report.orphans)
     abort_uploads(store, report.uploads)
     report = _remove_plans(store, report, runs)
@@ -290,7 +285,8 @@ def _remove(store: ObjectStore, report: GcReport, runs: Runs, needs: RunNeeds) -
     for run in over:
         _delete(store, run.keys)
     kept_runs = report.num_kept_runs + len(report.runs) - len(over)
-    return replace(report, versions=versions, runs=over, num_kept_runs=kept_runs)
+    removed = tuple(table for table in versions if not table.is_empty)
+    return replace(report, versions=removed, runs=over, num_kept_runs=kept_runs)
 
 
 def _remove_shuffles(

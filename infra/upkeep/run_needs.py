@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.published.expiry import snapshot_uris
+from stagecoach.infra.formats.expiry import snapshot_uris
 from stagecoach.infra.runtime.records.run_marks import BEGUN, ENDED, is_known_dead
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.listing import StoredObject, list_objects

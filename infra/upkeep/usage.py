@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from stagecoach.infra.formats.registry import stored_formats
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.listing import StoredObject, list_objects
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -87,7 +88,7 @@ def storage_usage(store: ObjectStore) -> StorageUsage:
     for item in list_objects(store, ""):
         folders[item.key.split("/")[0]].append(item)
     stages, uncommitted = _shuffles(store, folders.pop(layout.SHUFFLE_ROOT, []))
-    tables = _grouped(folders.pop(layout.RESULTS_ROOT, []))
+    tables = _grouped(item for made in stored_formats() for item in folders.pop(made.folder, []))
     runs, plans, analyses = (
         folders.pop(root, [])
         for root in (layout.RUNS_ROOT, layout.PLANS_ROOT, layout.ANALYSIS_ROOT)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stagecoach.api.session import DEFAULT_CATALOG
 
 if TYPE_CHECKING:
-    from stagecoach.infra.catalog.catalog import FileCatalog
-    from stagecoach.infra.formats.deduplicated.table import Appended, ChunkTable
+    from stagecoach.infra.formats.capabilities import Appended, Appends
     from stagecoach.infra.storage.object_store import StorageOptions
     from stagecoach.planner.types import Field
 
@@ -43,7 +41,7 @@ def append(
         CatalogError: There is no such table, or it is not deduplicated.
         StorageError: The storage failed.
     """
-    found, options = open_chunk_table(table, catalog, settings)
+    found, options = open_appendable(table, catalog, settings)
     return found.append(
         as_items(rows),
         sort=sort,
@@ -62,50 +60,20 @@ def as_items(rows: object) -> list[object]:
     return rows
 
 
-def open_chunk_table(
+def open_appendable(
     table: str,
     catalog: str | os.PathLike[str] = DEFAULT_CATALOG,
     settings: Mapping[str, object] | None = None,
-) -> tuple[ChunkTable, StorageOptions]:
-    """Return a deduplicated table of a catalog, and how to reach storage.
+) -> tuple[Appends, StorageOptions]:
+    """Return a table of a catalog that users write, and how to reach storage.
 
     Raises:
-        CatalogError: There is no such table, or it is not deduplicated.
+        CatalogError: There is no such table, or nothing can be appended to it.
     """
-    from stagecoach.infra.publishing.deduplicated_tables import chunk_table
+    from stagecoach.api.catalog_tables import offered, open_catalog
 
     found, options = open_catalog(catalog, settings)
-    return chunk_table(found, table), options
-
-
-def open_catalog(
-    catalog: str | os.PathLike[str] = DEFAULT_CATALOG,
-    settings: Mapping[str, object] | None = None,
-) -> tuple[FileCatalog, StorageOptions]:
-    """Return a catalog without a session over it, and how to reach storage.
-
-    Raises:
-        CatalogError: The catalog file cannot be used.
-    """
-    from stagecoach.infra.catalog.catalog import load_catalog
-    from stagecoach.infra.config.settings import load_settings
-
-    options = load_settings(overrides=settings or {}).storage_options
-    return load_catalog(Path(catalog), options), options
-
-
-def stored_chunk_tables(catalog: str | None) -> list[ChunkTable]:
-    """The deduplicated tables of a catalog; of the default one if there is one.
-
-    Args:
-        catalog: The catalog file, if it is named.
-    """
-    from stagecoach.infra.publishing.deduplicated_tables import chunk_tables
-
-    if catalog is None and not os.path.exists(DEFAULT_CATALOG):
-        return []
-    found, _ = open_catalog(catalog or DEFAULT_CATALOG)
-    return chunk_tables(found)
+    return offered(found, table, "be appended to", lambda t: t.appends()), options
 
 
 def parse_columns(text: str) -> tuple[Field, ...]:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from stagecoach.api.explaining import PlanResult
     from stagecoach.api.parameters import ParameterInput, ParameterValue
     from stagecoach.assets.execution.engine import RunListener
+    from stagecoach.infra.catalog.planned import TableCatalog
+    from stagecoach.infra.catalog.stored import StoredCatalog
     from stagecoach.infra.config.settings import EngineSettings
-    from stagecoach.infra.formats.published.catalog import TableCatalog
-    from stagecoach.infra.formats.published.stored import StoredCatalog
     from stagecoach.infra.storage.object_store import ObjectStore
     from stagecoach.planner.arbiter import Arbiter
     from stagecoach.planner.options import PlannerOptions, PlanPhase
@@ -126,7 +126,7 @@ class Session:
     @cached_property
     def catalog(self) -> StoredCatalog:
         """The base tables and the published ones."""
-        from stagecoach.infra.formats.published.stored import StoredCatalog
+        from stagecoach.infra.catalog.stored import StoredCatalog
 
         return StoredCatalog(self.base_catalog, self.store)
 

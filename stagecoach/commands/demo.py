@@ -11,7 +11,8 @@ import click
 import stagecoach
 from stagecoach import tpch
 from stagecoach.arguments.options import Settings, debug_option, open_session, storage_option
-from stagecoach.terminal.progress import format_bytes, make_progress
+from stagecoach.planner.text.sizes import format_bytes
+from stagecoach.terminal.progress import make_progress
 from stagecoach.terminal.streams import configure_logging, discard_log, divert_noise
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import click
 
 from stagecoach.api.session import DEFAULT_CATALOG
 from stagecoach.arguments.options import debug_option, storage_option
-from stagecoach.terminal.progress import format_bytes
+from stagecoach.planner.text.sizes import format_bytes
 from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:
@@ -76,11 +76,11 @@ def gc(
 
     Nothing is removed that a run of the last AGE, a run in progress or a published result needs.
     """
-    from stagecoach.api.appending import stored_chunk_tables
+    from stagecoach.api.catalog_tables import catalog_tables
     from stagecoach.api.storage_root import open_storage
-    from stagecoach.infra.formats.deduplicated.expiry import collect_chunk_garbage
     from stagecoach.infra.upkeep.gc import collect_garbage
     from stagecoach.infra.upkeep.one_run import collect_run
+    from stagecoach.infra.upkeep.table_gc import collect_table_garbage
 
     configure_logging(debug=debug)
     store = open_storage(storage)
@@ -90,16 +90,15 @@ def gc(
         for line in _lines(collect_run(store, run_id, dry_run=dry_run)):
             click.echo(f"{verb} {line}")
         return
-    tables = stored_chunk_tables(catalog)
+    tables = [found for table in catalog_tables(catalog) if (found := table.expires())]
     report = collect_garbage(store, older_than=older_than, dry_run=dry_run)
     for line in _lines(report):
         click.echo(f"{verb} {line}")
-    for chunks in collect_chunk_garbage(store, tables, older_than=older_than, dry_run=dry_run):
-        click.echo(
-            f"{verb} {format_bytes(chunks.num_bytes)} of table {chunks.table.name}: "
-            f"{len(chunks.replaced)} replaced chunks, {len(chunks.orphans)} uncommitted files, "
-            f"{len(chunks.records)} old versions, {len(chunks.uploads)} unfinished uploads"
-        )
+    for expired in collect_table_garbage(store, tables, older_than=older_than, dry_run=dry_run):
+        if not expired.is_empty:
+            counts = ", ".join(f"{count} {sort}" for sort, count in expired.counts.items())
+            size = format_bytes(expired.num_bytes)
+            click.echo(f"{verb} {size} of table {expired.table_name}: {counts}")
 
 
 def _refuse_with_run() -> None:
@@ -126,8 +125,10 @@ def _lines(report: GcReport) -> Iterator[str]:
         yield f"the folder of run {run.run_id}: {len(run.keys)} files, {size}"
     for table in report.versions:
         size = format_bytes(table.num_bytes)
-        count = len(table.numbers)
-        yield f"{count} versions of table {table.table}: {len(table.keys)} files, {size}"
+        yield (
+            f"{table.num_versions} versions of table {table.table_name}: "
+            f"{table.num_objects} files, {size}"
+        )
     for plans, what in ((report.plans, "plans"), (report.analyses, "analyses of plans")):
         if plans:
             size = format_bytes(sum(plan.num_bytes for plan in plans))

@@ -9,7 +9,7 @@ import click
 
 from stagecoach.arguments.options import debug_option, storage_option, text_or_json_option
 from stagecoach.commands.verify import verify
-from stagecoach.terminal.progress import format_bytes
+from stagecoach.planner.text.sizes import format_bytes
 from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """`stagecoach tables`: lists the tables of a catalog and those in the storage.
 
-`stagecoach tables [TABLE]…` is short for `stagecoach tables show`. The commands for deduplicated
-tables are in `stagecoach.commands.chunk_tables`.
+`stagecoach tables [TABLE]…` is short for `stagecoach tables show`. The commands for tables
+that users write are in `stagecoach.commands.written_tables`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from stagecoach.arguments.options import (
     storage_option,
     text_or_json_option,
 )
-from stagecoach.commands.chunk_tables import append, chunks, compact, create
-from stagecoach.terminal.progress import format_bytes
+from stagecoach.commands.written_tables import append, chunks, compact, create
+from stagecoach.planner.text.sizes import format_bytes
 from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:
     from stagecoach.api.session import Session
-    from stagecoach.infra.formats.published.version import TableVersion
+    from stagecoach.infra.formats.stored_version import StoredVersion
     from stagecoach.planner.catalog import TableInfo
 
 _LINE_WIDTH = 94
@@ -47,7 +47,7 @@ class _Shown:
     name: str
     location: str
     info: TableInfo | Exception
-    version: TableVersion | None = None
+    version: StoredVersion | None = None
 
 
 class _TablesGroup(click.Group):
@@ -122,26 +122,24 @@ def clear(name: str, yes: bool, catalog: str, storage: str | None, debug: bool) 
 
     Readers no longer see its rows and columns; kept versions stay until gc removes them.
     """
-    from stagecoach.infra.formats.published.log import clear_table, read_current
-
     configure_logging(debug=debug)
     session = open_session(catalog, storage, read_settings(()))
     (name,) = _published(session, (name,))
-    current = read_current(session.store, name)
+    table = session.catalog.stored(name)
+    current = table.current()
     if not yes:
         rows = current.num_rows if current else 0
         click.confirm(f"clear table '{name}' of {rows:,} rows?", abort=True)
-    version = clear_table(session.store, name)
+    version = table.clear()
     click.echo(f"cleared {name}, version {version.number}; publish all of it again")
 
 
 def _look_at(session: Session, name: str, is_published: bool) -> _Shown:
-    from stagecoach.infra.formats.published.log import read_current
     from stagecoach.planner.errors import CatalogError, StagecoachError
 
     location = session.catalog.source(name).location
     try:
-        version = read_current(session.store, name) if is_published else None
+        version = session.catalog.stored(name).current() if is_published else None
         info = session.catalog.table(name)
     except StagecoachError as error:
         return _Shown(name=name, location=location, info=error)
@@ -169,7 +167,7 @@ def _as_json(item: _Shown) -> dict[str, object]:
     return shown
 
 
-def _version_json(version: TableVersion) -> dict[str, object]:
+def _version_json(version: StoredVersion) -> dict[str, object]:
     return {
         "number": version.number,
         "committed_at": version.committed_at,
@@ -177,7 +175,7 @@ def _version_json(version: TableVersion) -> dict[str, object]:
         "run_id": version.run_id,
         "rows": version.num_rows,
         "bytes": version.num_bytes,
-        "files": len(version.files),
+        "files": version.num_files,
         "partitions": list(version.partition_keys),
     }
 
@@ -213,19 +211,15 @@ def _files(count: int) -> str:
     return f"{count} file{'' if count == 1 else 's'}"
 
 
-def _version_text(version: TableVersion) -> str:
+def _version_text(version: StoredVersion) -> str:
     run = f" by run {version.run_id}" if version.run_id else ""
     return f"version {version.number} of {version.committed_at}{run}"
 
 
 def _show_versions(session: Session, names: Sequence[str], output_format: str) -> None:
     """The versions that are kept, newest first."""
-    from stagecoach.infra.formats.published.log import read_version, version_numbers
-
     found = {
-        name: [read_version(session.store, name, n) for n in numbers]
-        for name in _published(session, names)
-        for numbers in [sorted(version_numbers(session.store, name), reverse=True)]
+        name: session.catalog.stored(name).kept_versions() for name in _published(session, names)
     }
     if output_format == "json":
         described = {name: [_version_json(v) for v in kept] for name, kept in found.items()}
@@ -237,7 +231,7 @@ def _show_versions(session: Session, names: Sequence[str], output_format: str) -
             size = format_bytes(version.num_bytes)
             click.echo(
                 f"  {version.number:>6}  {version.committed_at}  {version.mode:<17}"
-                f"  {version.num_rows:>13,} rows  {size:>8}  {_files(len(version.files))}"
+                f"  {version.num_rows:>13,} rows  {size:>8}  {_files(version.num_files)}"
                 f"{f'  run {version.run_id}' if version.run_id else ''}"
             )
 

@@ -11,16 +11,15 @@ import click
 
 from stagecoach.api.session import DEFAULT_CATALOG
 from stagecoach.arguments.options import debug_option, storage_option
-from stagecoach.terminal.progress import format_bytes
+from stagecoach.planner.text.sizes import format_bytes
 from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from stagecoach.infra.formats.deduplicated.table import ChunkTable
+    from stagecoach.infra.formats.capabilities import Adopted, Verifies
+    from stagecoach.infra.integrity.findings import StoredDamage
     from stagecoach.infra.storage.object_store import ObjectStore
-    from stagecoach.infra.upkeep.verify.adopt import Adopted
-    from stagecoach.infra.upkeep.verify.findings import StoredDamage
     from stagecoach.infra.upkeep.verify.verification import VerifyProgress, VerifyReport
 
 
@@ -58,7 +57,7 @@ def verify(
     decoded completely, and get checksums in one more version of the table. Its rows stay what they
     are, and nothing is run again because of it.
     """
-    from stagecoach.api.appending import stored_chunk_tables
+    from stagecoach.api.catalog_tables import catalog_tables
     from stagecoach.api.storage_root import open_storage
     from stagecoach.infra.upkeep.verify.verification import verify_storage
 
@@ -66,7 +65,7 @@ def verify(
     if storage is None and context.parent is not None:
         storage = context.parent.params.get("storage")  # `storage --storage URL verify`
     store = open_storage(storage)
-    tables = stored_chunk_tables(catalog)
+    tables = [found for item in catalog_tables(catalog) if (found := item.verifies())]
     adopted = _adopt(store, tables, table) if adopt else []
     with _bar() as progress:
         report = verify_storage(store, tables, table=table, progress=progress)
@@ -80,7 +79,7 @@ def verify(
         context.exit(1)
 
 
-def _adopt(store: ObjectStore, tables: Sequence[ChunkTable], table: str | None) -> list[Adopted]:
+def _adopt(store: ObjectStore, tables: Sequence[Verifies], table: str | None) -> list[Adopted]:
     from stagecoach.infra.upkeep.verify.adopt import adopt_checksums
 
     return adopt_checksums(store, tables, table=table)

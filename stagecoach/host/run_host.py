@@ -239,6 +239,10 @@ def main(path: str, parent: str) -> int:
             importlib.import_module(name)
         except ImportError:  # such as another version of Dagster: then a run imports it
             log.warning("%s was not loaded", name, exc_info=True)
+    from stagecoach.infra.formats.registry import stored_formats
+
+    for item in stored_formats():
+        item.preload()
     # Of the code that was loaded, whatever becomes of its files.
     code_digest()
     # As in a process that begins with `python -m dagster`: modules of the project come first.

@@ -9,6 +9,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Self
 
+from stagecoach.planner.text.sizes import format_bytes
 from stagecoach.terminal.interrupts import was_interrupted
 
 if TYPE_CHECKING:
@@ -179,14 +180,6 @@ def describe_stage(metadata: StageMetadata) -> str:
     if metadata.recovered:
         parts.append(f"recovered: {'; '.join(metadata.recovered.splitlines())}")
     return ", ".join(parts)
-
-
-def format_bytes(num_bytes: int) -> str:
-    """A size for people, in powers of 1000."""
-    size, units = float(num_bytes), ["B", "kB", "MB", "GB", "TB"]
-    while size >= 999.5 and len(units) > 1:
-        size, units = size / 1000, units[1:]
-    return f"{num_bytes} B" if units[0] == "B" else f"{size:.3g} {units[0]}"
 
 
 def first_line(error: BaseException) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.formats.deduplicated.compaction import compact
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 
 COLUMNS: dict[str, pa.DataType] = {
     "k": pa.int64(),

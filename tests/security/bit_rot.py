@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
+from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.config.settings import EngineSettings
-from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
+from stagecoach.infra.formats.published.log import read_current
 from stagecoach.infra.formats.snapshot import SnapshotSource, take_snapshot
 from stagecoach.infra.integrity.errors import DamagedFileError
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
 from stagecoach.infra.runtime.planning.plan_tasks import StageReads, build_specs
 from stagecoach.infra.runtime.stages.damaged_inputs import located
 from stagecoach.infra.shuffle.commit import commit_manifest
@@ -150,7 +151,9 @@ class Rotting:
 def published(store: ObjectStore, settings: EngineSettings) -> Rotting:
     """A published table of two files."""
     publish_rows(store, rows(), table="t", target_file_bytes=1)
-    version = publish_rows(store, rows(ROWS), table="t", mode="append").version
+    publish_rows(store, rows(ROWS), table="t", mode="append")
+    version = read_current(store, "t")
+    assert version is not None
     base = load_catalog_text(settings, "tables: {}\n")
     planned = [PlannedTable(name="t")]
     return Rotting(

@@ -17,6 +17,7 @@ from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import InputLostError, QueryError
 from stagecoach.infra.formats.deduplicated import table_format
 from stagecoach.infra.formats.deduplicated.compaction import compact
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 from stagecoach.infra.formats.published.log import read_current
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.version_json import seal
@@ -24,7 +25,6 @@ from stagecoach.infra.integrity import parquet as integrity
 from stagecoach.infra.integrity.checksums import unpack_chunks
 from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.integrity.parquet import compute_checksums, find_damage
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
 from stagecoach.infra.runtime.stages import attempt as execution
 from stagecoach.infra.runtime.stages.run_stage import Run
 from stagecoach.infra.storage.local_store import LocalStore

@@ -22,7 +22,7 @@ import pytest
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ConfigError, InputLostError
-from stagecoach.infra.formats.parquet.statistics import FooterCache, read_footers
+from stagecoach.infra.formats.parquet_footers import FooterCache, read_footers
 from stagecoach.infra.formats.snapshot import FileIdentity, Snapshot, take_snapshot
 from stagecoach.infra.reading.input_files import check_file, opened_unchanged
 from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput, ScanInput

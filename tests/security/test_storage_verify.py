@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from benchmarks.stored_faults.warehouse import Warehouse, build_warehouse
 from stagecoach.commands.main import cli
+from stagecoach.infra.formats.deduplicated.operations import ChunkOperations
 from stagecoach.infra.formats.published.log import read_current
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.shuffle.commit import mark_lost
@@ -30,7 +31,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 def verified(found: Warehouse, **changed: Any) -> VerifyReport:
     return verify_storage(
         found.store,
-        [found.chunk_table("parquet_chunks"), found.chunk_table("arrow_chunks")],
+        [ChunkOperations(found.chunk_table(name)) for name in ("parquet_chunks", "arrow_chunks")],
         **changed,
     )
 
@@ -142,9 +143,9 @@ def test_what_gc_removes_meanwhile_is_no_damage(
     whole: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A version and its files are removed between the listing and the check of the files."""
-    from stagecoach.infra.upkeep.verify import published
+    from stagecoach.infra.formats.published import checks
 
-    real = published.check_parquet
+    real = checks.check_parquet
     store = whole.store
     kept: dict[Path, bytes] = {}
 
@@ -159,7 +160,7 @@ def test_what_gc_removes_meanwhile_is_no_damage(
             path.unlink()
         return real(checked, key, *rest)
 
-    monkeypatch.setattr(published, "check_parquet", removed)
+    monkeypatch.setattr(checks, "check_parquet", removed)
     try:
         assert not verified(whole, threads=1).damages
         assert len(kept) == 3
@@ -256,7 +257,7 @@ def test_an_older_root_is_adopted(older: Warehouse) -> None:
     assert "without checksums" not in done.output
     assert older.answers() == rows
     assert older.fingerprints() == prints  # so nothing is run again
-    assert not adopt_checksums(older.store, [older.chunk_table("parquet_chunks")])
+    assert not adopt_checksums(older.store, [ChunkOperations(older.chunk_table("parquet_chunks"))])
     current = read_current(older.store, "published")
     assert current is not None
     assert current.mode == "adopt"
@@ -278,17 +279,17 @@ def test_damaged_files_are_not_adopted(older: Warehouse) -> None:
 
 
 def test_a_commit_meanwhile_is_kept(older: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stagecoach.infra.upkeep.verify import adopt
+    from stagecoach.infra.formats.published import adoption
 
-    real = adopt._read_files
+    real = adoption.read_whole_files
 
     def slow(*arguments: Any) -> Any:
         found = real(*arguments)
         older.publish_more()
-        monkeypatch.setattr(adopt, "_read_files", real)
+        monkeypatch.setattr(adoption, "read_whole_files", real)
         return found
 
-    monkeypatch.setattr(adopt, "_read_files", slow)
+    monkeypatch.setattr(adoption, "read_whole_files", slow)
     done = adopt_checksums(older.store, table="published")
     current = read_current(older.store, "published")
     assert current is not None

@@ -12,14 +12,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from stagecoach.infra.formats.capabilities import TARGET_ROWS, CompactionReport, TableShape
 from stagecoach.infra.formats.deduplicated import changes
 from stagecoach.infra.formats.deduplicated.errors import CompactionError
 from stagecoach.infra.formats.deduplicated.expiry import trim_versions
 from stagecoach.infra.formats.deduplicated.grouping import (
-    TARGET_ROWS,
     Group,
     compactions,
     overlap_groups,
@@ -34,46 +33,6 @@ from stagecoach.infra.storage.object_store import ObjectMissingError
 from stagecoach.planner.types import arrow_schema
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableShape:
-    """How a table's rows lie in chunks.
-
-    Attributes:
-        chunks: Number of chunks.
-        rows: Rows of them, those that are hidden by newer ones among them.
-        num_bytes: Their size in bytes.
-        overlap_share: Share of the rows that readers must compare with others, 0 to 1.
-    """
-
-    chunks: int
-    rows: int
-    num_bytes: int
-    overlap_share: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompactionReport:
-    """What a compaction came to.
-
-    Attributes:
-        table: Name of the table.
-        version: Number of the newest version afterwards.
-        before: The table before.
-        after: The table after; what others have appended meanwhile is in it.
-        merged: Groups of chunks that were merged.
-        skipped: Groups that another compaction has replaced meanwhile.
-        seconds: Time that it took.
-    """
-
-    table: str
-    version: int
-    before: TableShape
-    after: TableShape
-    merged: int = 0
-    skipped: int = 0
-    seconds: float = 0.0
 
 
 def compact(table: ChunkTable, *, target_rows: int = TARGET_ROWS) -> CompactionReport:
@@ -118,7 +77,7 @@ def shape(table: ChunkTable, version: ChunkTableVersion) -> TableShape:
     """Return how a version's rows lie in chunks."""
     groups = overlap_groups(dedup_table(version), table_chunks(table.store, version))
     return TableShape(
-        chunks=len(version.chunks),
+        num_files=len(version.chunks),
         rows=version.num_rows,
         num_bytes=version.num_bytes,
         overlap_share=overlap_share(groups),

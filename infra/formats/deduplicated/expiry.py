@@ -21,17 +21,18 @@ import itertools
 import logging
 import re
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from stagecoach.infra.formats.deduplicated import changes
+from stagecoach.infra.formats.capabilities import ExpiryRule
+from stagecoach.infra.formats.deduplicated import changes, paths
 from stagecoach.infra.formats.deduplicated.table import ChunkTable
 from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion
-from stagecoach.infra.formats.published.expiry import READER_GRACE, canonical_uri, snapshot_uris
+from stagecoach.infra.formats.expiry import READER_GRACE
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.listing import StoredObject, list_objects, store_now
-from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.table_files import canonical_uri
 from stagecoach.infra.storage.uploads import Upload, abort_uploads, find_uploads
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ UNCOMMITTED = datetime.timedelta(hours=24)
 
 @dataclass(frozen=True, kw_only=True)
 class ExpiredChunks:
-    """What may go of a deduplicated table.
+    """What may go of a deduplicated table; implements `Expired`.
 
     Attributes:
         table: The table.
@@ -61,6 +62,31 @@ class ExpiredChunks:
     orphans: tuple[StoredObject, ...] = ()
     record_bytes: int = 0
     uploads: tuple[Upload, ...] = ()
+
+    @property
+    def table_name(self) -> str:
+        """Name of the table."""
+        return self.table.name
+
+    @property
+    def num_versions(self) -> int:
+        """Versions whose records go."""
+        return len(self.records)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many of each sort."""
+        return {
+            "replaced chunks": len(self.replaced),
+            "uncommitted files": len(self.orphans),
+            "old versions": len(self.records),
+            "unfinished uploads": len(self.uploads),
+        }
+
+    @property
+    def metadata(self) -> Mapping[str, int]:
+        """Replaced chunks, and the bytes of all."""
+        return {"removed_chunks": len(self.replaced), "removed_chunk_bytes": self.num_bytes}
 
     @property
     def is_empty(self) -> bool:
@@ -84,90 +110,52 @@ class ExpiredChunks:
         replaced = tuple(
             item
             for item in self.replaced
-            if canonical_uri(store, layout.chunk_file(item[0])) not in pinned_uris
+            if canonical_uri(store, paths.chunk_file(item[0])) not in pinned_uris
         )
         orphans = tuple(
             item for item in self.orphans if canonical_uri(store, item.key) not in pinned_uris
         )
         return replace(self, replaced=replaced, orphans=orphans)
 
+    def remove(self) -> None:
+        """Remove it; what is killed on the way goes on next time.
 
-def collect_chunk_garbage(
-    store: ObjectStore,
-    tables: Iterable[ChunkTable],
-    *,
-    older_than: datetime.timedelta,
-    dry_run: bool = False,
-    now: datetime.datetime | None = None,
-) -> list[ExpiredChunks]:
-    """Remove what is no longer needed of deduplicated tables, and return what it was.
-
-    To be called after `infra.upkeep.gc.collect_garbage`, which removes the folders of runs that
-    are over: whatever a run reads that still has one stays.
-
-    Args:
-        store: The storage root, where runs are.
-        tables: The tables.
-        older_than: Only what has not been needed for this long is removed.
-        dry_run: Whether to remove nothing.
-        now: The present moment, with a zone; by the clocks of the tables' stores if left out.
-
-    Raises:
-        TableVersionError: The newest version of a table is damaged: what is live is not known.
-        StorageError: A store failed.
-    """
-    pinned = pinned_by_runs(store)
-    found = [
-        find_expired_chunks(table, pinned_uris=pinned, now=now, older_than=older_than)
-        for table in tables
-    ]
-    found = [expired for expired in found if not expired.is_empty]
-    if not dry_run and found:
-        # A run may have pinned something since we looked.
-        later = pinned_by_runs(store)
-        found = [expired.without(later) for expired in found]
-        for expired in found:
-            remove_expired_chunks(expired)
-    return found
+        Raises:
+            StorageError: The store failed.
+        """
+        table = self.table
+        names = [name for name, _ in self.replaced]
+        if names:
+            table.store.delete([paths.chunk_file(name) for name in names])
+            current = table.log.current()
+            declared = table if current is None else replace(table, declaration=current.declaration)
+            commit = declared.new_commit()
+            step = partial(changes.forget_replaced, commit=commit, removed=set(names))
+            table.log.commit(commit.token, step)
+        _remove_records(table, self.records)
+        table.store.delete([item.key for item in self.orphans])
+        abort_uploads(table.store, self.uploads)
 
 
-def pinned_by_runs(store: ObjectStore) -> set[str]:
-    """Return the URIs of all table files in the snapshots of runs.
-
-    Raises:
-        StorageError: A snapshot is damaged, so what its run reads is not known.
-    """
-    keys = (item.key for item in list_objects(store, layout.RUNS_ROOT))
-    snapshots = [key for key in keys if key == layout.run_snapshot(key.split("/")[1])]
-    return set().union(*(snapshot_uris(store, key) for key in snapshots))
-
-
-def find_expired_chunks(
-    table: ChunkTable,
-    *,
-    pinned_uris: Collection[str],
-    now: datetime.datetime | None,
-    older_than: datetime.timedelta,
-) -> ExpiredChunks:
+def find_expired_chunks(table: ChunkTable, rule: ExpiryRule) -> ExpiredChunks:
     """What may go of a table.
 
     Args:
         table: The table.
-        pinned_uris: Files that runs read.
-        now: The present moment; None: what the store's clock says.
-        older_than: The age that the user gave.
+        rule: What must stay.
 
     Raises:
         TableVersionError: The newest version is damaged: what is live is not known.
         StorageError: The store failed.
     """
+    now, older_than = rule.now, rule.older_than
     # Listed before the version is read: what is committed since is not in the list.
-    files = list(list_objects(table.store, layout.CHUNKS_ROOT))
+    files = list(list_objects(table.store, paths.CHUNKS_ROOT))
     records = list(list_objects(table.store, layout.log_versions("")))
     version = table.log.current()
     if version is None:
         return ExpiredChunks(table=table)  # whoever's files these are
-    stored = now or store_now(table.store, f"{layout.CHUNKS_ROOT}/clock-{uuid.uuid4()}")
+    stored = now or store_now(table.store, f"{paths.CHUNKS_ROOT}/clock-{uuid.uuid4()}")
     ours = now or datetime.datetime.now(datetime.UTC)
     gone = _old_records(records, stored - min(older_than, READER_GRACE))
     uncommitted = stored - max(older_than, UNCOMMITTED)
@@ -180,27 +168,7 @@ def find_expired_chunks(
         orphans=_orphans(files, version, uncommitted),
         uploads=tuple(u for u in find_uploads(table.store, before=uncommitted) if _is_ours(u.key)),
     )
-    return found.without(pinned_uris)
-
-
-def remove_expired_chunks(expired: ExpiredChunks) -> None:
-    """Remove it; what is killed on the way goes on next time.
-
-    Raises:
-        StorageError: The store failed.
-    """
-    table = expired.table
-    names = [name for name, _ in expired.replaced]
-    if names:
-        table.store.delete([layout.chunk_file(name) for name in names])
-        current = table.log.current()
-        declared = table if current is None else replace(table, declaration=current.declaration)
-        commit = declared.new_commit()
-        step = partial(changes.forget_replaced, commit=commit, removed=set(names))
-        table.log.commit(commit.token, step)
-    _remove_records(table, expired.records)
-    table.store.delete([item.key for item in expired.orphans])
-    abort_uploads(table.store, expired.uploads)
+    return found.without(rule.pinned_uris)
 
 
 def trim_versions(table: ChunkTable, *, now: datetime.datetime | None = None) -> int:
@@ -261,4 +229,4 @@ def _orphans(
 def _is_ours(key: str) -> bool:
     """Whether a file is named as a writer of chunks names it."""
     folder, *_, name = key.split("/")
-    return folder == layout.CHUNKS_ROOT and _OUR_NAME.fullmatch(name) is not None
+    return folder == paths.CHUNKS_ROOT and _OUR_NAME.fullmatch(name) is not None

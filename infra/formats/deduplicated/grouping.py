@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stagecoach.infra.formats.capabilities import TARGET_ROWS
 from stagecoach.planner.formats.deduplicated.chunk import Chunk, ChunkValue, DedupTable
 from stagecoach.planner.formats.deduplicated.rules.split_by_time import overlapping_groups
 
-TARGET_ROWS = 1 << 20
 """Rows up to which a compaction makes chunks."""
 _MANY_GROUPS = 8
 

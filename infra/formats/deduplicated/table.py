@@ -31,8 +31,7 @@ from stagecoach.infra.formats.deduplicated.version import (
     parsed_version,
 )
 from stagecoach.infra.formats.deduplicated.writer import ChunkWriter, check_times
-from stagecoach.infra.formats.published.log import new_token
-from stagecoach.infra.formats.version_log import VersionLog
+from stagecoach.infra.formats.version_log import VersionLog, new_token, utc_now
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.planner.errors import CatalogError, UnsupportedSqlError
 from stagecoach.planner.types import Field, arrow_schema
@@ -42,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Appended:
-    """What an append came to.
+    """What an append came to; implements `stagecoach.infra.formats.capabilities.Appended`.
 
     Attributes:
         version: The version that holds the rows.
@@ -57,6 +56,11 @@ class Appended:
     num_rows: int
     added_columns: tuple[Field, ...] = ()
     seconds: float = 0.0
+
+    @property
+    def num_files(self) -> int:
+        """Number of new chunks."""
+        return len(self.chunks)
 
 
 @dataclass(frozen=True)
@@ -326,8 +330,3 @@ class ChunkAppend:
             self._writer.append(rows, fields, sort=self._sort)
             num_rows += rows.num_rows
         return num_rows
-
-
-def utc_now() -> str:
-    """This moment, ISO 8601 in UTC."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stagecoach.infra.formats.deduplicated.declaration import (
     DECLARATION_KEYS,
@@ -29,6 +29,7 @@ from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.infra.storage.table_files import FileEntry
 from stagecoach.planner.catalog import TableInfo
+from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.formats.deduplicated.chunk import Chunk, ColumnRange, DedupState, DedupTable
 from stagecoach.planner.plan.encoding import encode
 from stagecoach.planner.plan.serde import decode, stored_classes
@@ -37,6 +38,7 @@ from stagecoach.planner.plan.stages import FORMAT_VERSION
 if TYPE_CHECKING:  # it imports numpy and more, which planning does without
     import pyarrow as pa
 
+    from stagecoach.infra.formats.deduplicated.operations import ChunkOperations
     from stagecoach.infra.formats.deduplicated.table import ChunkTable
     from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion
 
@@ -84,6 +86,31 @@ class DeduplicatedTable(Table):
         from stagecoach.infra.formats.deduplicated.table import ChunkAppend
 
         return ChunkAppend(self.chunks, token, options=self.access.options)
+
+    def expires(self) -> ChunkOperations:
+        """Return the table to garbage collection."""
+        return self._operations()
+
+    def verifies(self) -> ChunkOperations:
+        """Return the table to verification."""
+        return self._operations()
+
+    def appends(self) -> ChunkOperations:
+        """Return the table to those who write it."""
+        return self._operations()
+
+    def compacts(self) -> ChunkOperations:
+        """Return the table to compaction."""
+        return self._operations()
+
+    def shows_files(self) -> ChunkOperations:
+        """Return what shows the chunks."""
+        return self._operations()
+
+    def _operations(self) -> ChunkOperations:
+        from stagecoach.infra.formats.deduplicated.operations import ChunkOperations
+
+        return ChunkOperations(self.chunks)
 
     def _versions(self) -> pa.Table:
         import pyarrow as pa
@@ -137,7 +164,9 @@ class DeduplicatedFormat(TableFormat):
     """Chunks that are appended, and compared with each other when they are read."""
 
     name = KIND
+    file_kind = "parquet"
     keys = DECLARATION_KEYS
+    written_as = f"'kind: {KIND}' and a 'primary_key'"
     needs_folder = True
 
     def declare(self, place: str, body: Mapping[Any, Any]) -> Declaration:
@@ -197,3 +226,21 @@ class DeduplicatedFormat(TableFormat):
 
 
 FORMAT = DeduplicatedFormat()
+
+
+class _Opens(Protocol):
+    """A catalog."""
+
+    def open(self, name: str) -> Table: ...
+
+
+def chunk_table(catalog: _Opens, name: str) -> ChunkTable:
+    """Return a deduplicated table of a catalog.
+
+    Raises:
+        CatalogError: There is no such table, or it is of another format.
+    """
+    found = catalog.open(name)
+    if not isinstance(found, DeduplicatedTable):
+        raise CatalogError(f"table {name!r} is not {KIND}")
+    return found.chunks

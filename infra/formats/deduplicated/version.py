@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from stagecoach.infra.formats.deduplicated import paths
 from stagecoach.infra.formats.deduplicated.declaration import Declaration
 from stagecoach.infra.formats.version_json import (
     check_fields,
@@ -26,7 +27,6 @@ from stagecoach.infra.formats.version_json import (
 )
 from stagecoach.infra.host.recent_cache import RecentCache
 from stagecoach.infra.reading.column_summary import ColumnSummary
-from stagecoach.infra.storage import layout
 from stagecoach.planner.formats.deduplicated.chunk import ChunkValue
 from stagecoach.planner.types import Field
 
@@ -97,7 +97,7 @@ class StoredChunk:
     @property
     def key(self) -> str:
         """Its storage key, below the table's location."""
-        return layout.chunk_file(self.name)
+        return paths.chunk_file(self.name)
 
 
 _CHUNK_FIELDS = {field.name for field in dataclasses.fields(StoredChunk)}
@@ -120,7 +120,7 @@ class ReplacedChunk:
     @property
     def key(self) -> str:
         """Its storage key, below the table's location."""
-        return layout.chunk_file(self.name)
+        return paths.chunk_file(self.name)
 
 
 @dataclass(frozen=True, kw_only=True)

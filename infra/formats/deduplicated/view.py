@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from stagecoach.infra.formats.deduplicated.declaration import KIND
 from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion, StoredChunk
-from stagecoach.infra.formats.published.expiry import canonical_uri
 from stagecoach.infra.integrity.adoption import warn_without_checksums
 from stagecoach.infra.reading.column_summary import (
     ColumnSummary,
@@ -17,6 +16,7 @@ from stagecoach.infra.reading.column_summary import (
     merge_summaries,
 )
 from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.table_files import canonical_uri
 from stagecoach.planner.catalog import TableInfo, TableStats
 from stagecoach.planner.formats.deduplicated.chunk import Chunk, ColumnRange, DedupState, DedupTable
 from stagecoach.planner.types import DataType

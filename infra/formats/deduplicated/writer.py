@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from stagecoach.infra.formats.deduplicated import paths
 from stagecoach.infra.formats.deduplicated.declaration import Declaration
 from stagecoach.infra.formats.deduplicated.errors import AppendError
 from stagecoach.infra.formats.deduplicated.key_order import latest_rows
@@ -26,9 +27,8 @@ from stagecoach.infra.formats.deduplicated.statistics import (
     sort_facts,
 )
 from stagecoach.infra.formats.deduplicated.version import StoredChunk
-from stagecoach.infra.formats.published.parquet_files import TailSink
+from stagecoach.infra.formats.tail_sink import TailSink
 from stagecoach.infra.integrity.checksums import pack_segments
-from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.types import Field
 
@@ -54,7 +54,7 @@ class ChunkFile:
         self._name = name
         self._is_parquet = name.endswith(".parquet")
         self._schema = schema
-        self._output = store.open_output(layout.chunk_file(name))
+        self._output = store.open_output(paths.chunk_file(name))
         self._row_groups: list[int] = []
         self._starts: list[pa.Table] = []
         self._bounds: list[int] = []  # where its record batches end

@@ -9,14 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from stagecoach.infra.formats.published.version import (
-    PublishError,
-    PublishMode,
-    TableFile,
-    TablePart,
-    TableVersion,
-    column_difference,
-)
+from stagecoach.infra.formats.published.version import TableFile, TablePart, TableVersion
+from stagecoach.infra.formats.publishing import PublishError, PublishMode, column_difference
 from stagecoach.planner.types import Field
 
 

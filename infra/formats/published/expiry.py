@@ -13,117 +13,121 @@ from __future__ import annotations
 import datetime
 import itertools
 import logging
-import os
+import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from stagecoach.infra.errors import StorageError
+from stagecoach.infra.formats.capabilities import ExpiryRule
+from stagecoach.infra.formats.expiry import READER_GRACE
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.log import read_version
 from stagecoach.infra.formats.published.version import TableVersion, TableVersionError
-from stagecoach.infra.storage import checked_json, layout
-from stagecoach.infra.storage.listing import StoredObject
+from stagecoach.infra.formats.stored import RootExpiry
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.listing import StoredObject, list_objects, store_now
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.infra.storage.table_files import canonical_uri
 
 log = logging.getLogger(__name__)
 
-READER_GRACE = datetime.timedelta(hours=1)
-"""How long a version stays after another has followed it."""
+
+_BATCH = 500
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExpiredVersions:
-    """Versions of a table that nothing needs any more.
+    """Versions of a table that nothing needs any more; implements `Expired`.
 
     Attributes:
+        store: The storage root.
         table: The table.
         numbers: Numbers of the versions whose records go.
         keys: The records, oldest first, then the data files that no other version needs.
         num_bytes: Their size.
     """
 
+    store: ObjectStore
     table: str
-    numbers: tuple[int, ...]
-    keys: tuple[str, ...]
-    num_bytes: int
+    numbers: tuple[int, ...] = ()
+    keys: tuple[str, ...] = ()
+    num_bytes: int = 0
 
+    @property
+    def table_name(self) -> str:
+        """Name of the table."""
+        return self.table
 
-@dataclass(frozen=True)
-class TableExpiry:
-    """What may go of all tables.
+    @property
+    def num_versions(self) -> int:
+        """Versions whose records go."""
+        return len(self.numbers)
 
-    Args:
-        expired: By table.
-        orphans: Files of commits that were lost, and left-over temporary files.
-    """
+    @property
+    def num_objects(self) -> int:
+        """Records and files."""
+        return len(self.keys)
 
-    expired: tuple[ExpiredVersions, ...] = ()
-    orphans: tuple[StoredObject, ...] = ()
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Versions."""
+        return {"versions": len(self.numbers)}
 
+    @property
+    def metadata(self) -> Mapping[str, int]:
+        """Nothing that is not told of tables of every format."""
+        return {}
 
-def canonical_uri(store: ObjectStore, key: str) -> str:
-    """The URI of an object as a run's snapshot has it."""
-    uri = store.uri(key)
-    if store.is_local:
-        return os.path.realpath(uri)
-    return f"s3://{uri.removeprefix('s3a://')}" if uri.startswith("s3a://") else uri
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to remove."""
+        return not self.keys
 
+    def without(self, pinned_uris: Collection[str]) -> ExpiredVersions:
+        """Return it, or nothing of a table of which runs read files by now."""
+        folder = f"{canonical_uri(self.store, paths.table_prefix(self.table))}/"
+        if any(uri.startswith(folder) for uri in pinned_uris):
+            return ExpiredVersions(store=self.store, table=self.table)
+        return self
 
-def snapshot_uris(store: ObjectStore, key: str) -> set[str]:
-    """The URIs of all table files in a run's snapshot.
-
-    Raises:
-        StorageError: The snapshot is damaged, so what the run reads is not known.
-    """
-    try:
-        body = checked_json.load(store.read_bytes(key))
-        tables = body.get("tables", {}).values()
-        return {file["uri"] for table in tables for file in table["files"]}
-    except ObjectMissingError:
-        return set()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StorageError(
-            f"{store.uri(key)} is damaged ({error}), so what it needs is not known; "
-            "nothing was removed. Remove that file if its run is over"
-        ) from error
+    def remove(self) -> None:
+        """Remove the records and then the files."""
+        # One by one and the oldest first, so that the numbers that stay never have a gap.
+        for key in self.keys[: len(self.numbers)]:
+            self.store.delete([key])
+        files = self.keys[len(self.numbers) :]
+        for start in range(0, len(files), _BATCH):
+            self.store.delete(files[start : start + _BATCH])
 
 
 def find_expired(
-    store: ObjectStore,
-    objects: Iterable[StoredObject],
-    *,
-    pinned_uris: set[str],
-    now: datetime.datetime,
-    older_than: datetime.timedelta,
-    orphan_limit: datetime.datetime,
-) -> TableExpiry:
-    """What may go of the published tables.
+    store: ObjectStore, rule: ExpiryRule, orphan_limit: datetime.datetime
+) -> RootExpiry:
+    """Return what may go of the published tables of a storage root.
 
     Args:
         store: The storage root.
-        objects: Everything below `results/`.
-        pinned_uris: Files that runs read.
-        now: The present moment.
-        older_than: The age that the user gave.
+        rule: What must stay.
         orphan_limit: Orphans that were written after this moment may be a commit under way.
     """
+    now = rule.now or store_now(store, layout.run_prefix(f"clock-{uuid.uuid4()}"))
     tables: dict[str, list[StoredObject]] = defaultdict(list)
-    for item in objects:
+    for item in list_objects(store, paths.RESULTS_ROOT):
         tables[item.key.split("/")[1]].append(item)
     expired: list[ExpiredVersions] = []
     orphans: list[StoredObject] = []
-    grace_limit = now - min(older_than, READER_GRACE)
+    grace_limit = now - min(rule.older_than, READER_GRACE)
     for table, items in sorted(tables.items()):
         try:
             found = _Table(store, table, items)
         except TableVersionError as error:
             log.warning("table %s stays as it is: %s", table, error)
             continue
-        gone = found.expired(pinned_uris, grace_limit)
+        gone = found.expired(rule.pinned_uris, grace_limit)
         if gone is not None:
             expired.append(gone)
-        orphans += found.orphans(pinned_uris, orphan_limit)
-    return TableExpiry(tuple(expired), tuple(orphans))
+        orphans += found.orphans(rule.pinned_uris, orphan_limit)
+    return RootExpiry(tuple(expired), tuple(orphans))
 
 
 class _Table:
@@ -135,14 +139,14 @@ class _Table:
         self._records: dict[int, StoredObject] = {}
         self._files: dict[str, StoredObject] = {}
         self._strays: list[StoredObject] = []
-        versions, files = (f"{layout.table_versions(table)}/", f"{layout.table_files(table)}/")
+        versions, files = (f"{paths.table_versions(table)}/", f"{paths.table_files(table)}/")
         for item in items:
             number = layout.parse_table_version(item.key)
             if item.key.startswith(versions) and number is not None:
                 self._records[number] = item
             elif item.key.startswith(files):
                 self._files[item.key] = item
-            elif item.key != layout.table_current(table):
+            elif item.key != paths.table_current(table):
                 self._strays.append(item)
         self._versions: dict[int, TableVersion] = {}
         for number in sorted(self._records):
@@ -152,7 +156,7 @@ class _Table:
                 continue  # another collection removed it just now
 
     def expired(
-        self, pinned_uris: set[str], grace_limit: datetime.datetime
+        self, pinned_uris: Collection[str], grace_limit: datetime.datetime
     ) -> ExpiredVersions | None:
         """Records and files that may go."""
         numbers = sorted(self._versions)
@@ -176,13 +180,14 @@ class _Table:
         if not records and not files:
             return None
         return ExpiredVersions(
+            store=self._store,
             table=self._table,
             numbers=tuple(n for n in numbers if n < oldest),
             keys=tuple(item.key for item in (*records, *files)),
             num_bytes=sum(item.num_bytes for item in (*records, *files)),
         )
 
-    def orphans(self, pinned_uris: set[str], limit: datetime.datetime) -> list[StoredObject]:
+    def orphans(self, pinned_uris: Collection[str], limit: datetime.datetime) -> list[StoredObject]:
         """Files that no version names."""
         named = {key for version in self._versions.values() for key in version.file_keys()}
         loose = [item for key, item in self._files.items() if key not in named]
@@ -191,15 +196,3 @@ class _Table:
             for item in (*loose, *self._strays)
             if item.modified < limit and canonical_uri(self._store, item.key) not in pinned_uris
         ]
-
-
-def without_pinned(
-    store: ObjectStore, expired: Sequence[ExpiredVersions], pinned_uris: set[str]
-) -> tuple[ExpiredVersions, ...]:
-    """What still may go where runs have pinned more since: nothing of a table that they read."""
-    kept: list[ExpiredVersions] = []
-    for table in expired:
-        folder = f"{canonical_uri(store, layout.table_prefix(table.table))}/"
-        if not any(uri.startswith(folder) for uri in pinned_uris):
-            kept.append(table)
-    return tuple(kept)

@@ -9,7 +9,7 @@ Worker code.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow as pa
 from stagecoach.infra.formats.published.parquet_files import FileNames, ParquetFiles
 from stagecoach.infra.formats.published.row_keys import Grouping, RowKeys
 from stagecoach.infra.formats.published.version import TableFile, file_columns
+from stagecoach.infra.formats.publishing import WritePlan
 from stagecoach.infra.reading.inputs import conform
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -26,7 +27,7 @@ from stagecoach.planner.types import Field, arrow_schema
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilePlan:
+class FilePlan(WritePlan):
     """What all files of a commit have in common.
 
     Attributes:
@@ -94,6 +95,25 @@ class FilePlan:
                 written.write_empty((first, (None,) * len(self.partition_by)))
             return written.close()
 
+    def write_reported(
+        self,
+        store: ObjectStore,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        task_index: int,
+        attempt: int,
+        writes_empty: bool,
+    ) -> list[dict[str, Any]]:
+        """Write rows to files and describe these for `table_file`."""
+        files = self.write(
+            store, batches, task_index=task_index, attempt=attempt, writes_empty=writes_empty
+        )
+        return [dict(vars(file)) for file in files]
+
+    def sized(self, target_bytes: int) -> FilePlan:
+        """Return the same plan with another size at which a file ends."""
+        return replace(self, target_bytes=target_bytes)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for `from_dict`."""
         row_keys = None if self.row_keys is None else self.row_keys.to_dict()
@@ -111,3 +131,9 @@ class FilePlan:
                 "row_keys": None if row_keys is None else RowKeys.from_dict(row_keys),
             }
         )
+
+
+def table_file(values: Mapping[str, Any]) -> TableFile:
+    """Return the file that `FilePlan.write_reported` described."""
+    lists = {name: tuple(values[name]) for name in ("row_groups", "partition")}
+    return TableFile(**{**values, **lists})

@@ -5,15 +5,13 @@ How a commit is made, and what a race or a crash can do, is told in `version_log
 
 from __future__ import annotations
 
-import secrets
-import time
 from dataclasses import dataclass
 
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.version_log import MAX_COMMIT_TRIES as MAX_COMMIT_TRIES
-from stagecoach.infra.formats.version_log import VersionLog
-from stagecoach.infra.storage import layout
+from stagecoach.infra.formats.version_log import VersionLog, new_token, utc_now
 from stagecoach.infra.storage.object_store import ObjectStore
 
 
@@ -35,7 +33,7 @@ def table_log(store: ObjectStore, table: str) -> VersionLog[TableVersion]:
     return VersionLog(
         store,
         table,
-        layout.table_prefix(table),
+        paths.table_prefix(table),
         lambda text, uri: TableVersion.from_json(text, uri=uri),
     )
 
@@ -92,16 +90,11 @@ def clear_table(store: ObjectStore, table: str, *, run_id: str = "") -> TableVer
         table=table,
         mode="clear",
         token=new_token(),
-        committed_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        committed_at=utc_now(),
         rows={},
         run_id=run_id,
     )
     return commit(store, change).version
-
-
-def new_token() -> str:
-    """Return the identity of a commit: no two are the same, and they sort by time."""
-    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(6)}"
 
 
 def repair_hint(store: ObjectStore, version: TableVersion) -> None:

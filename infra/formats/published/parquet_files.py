@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stagecoach.infra.formats.partitions import partition_folder
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.row_keys import GroupKey
 from stagecoach.infra.formats.published.version import TableFile
-from stagecoach.infra.integrity.checksums import RunningChecksums, pack_chunks
-from stagecoach.infra.integrity.parquet import column_chunks, footer_bytes, footer_checksum
-from stagecoach.infra.storage import layout
+from stagecoach.infra.formats.tail_sink import TailSink
 from stagecoach.infra.storage.object_store import ByteSink, ObjectStore
 
 ROW_GROUP_ROWS = 1 << 20
@@ -27,7 +27,6 @@ ROW_GROUP_BYTES = 64 << 20
 """Largest row group, in bytes of Arrow memory."""
 BUFFER_BYTES = 128 << 20
 """Rows of all groups that wait in memory, in bytes."""
-_MAGIC = b"PAR1"
 MAX_OPEN_LOCAL = 64
 MAX_OPEN_REMOTE = 8
 """Open files; each upload holds a part of some megabytes in memory."""
@@ -139,10 +138,10 @@ class ParquetFiles:
 
     def _begin(self, key: GroupKey) -> _OpenFile:
         values = zip(self._partition_by, key[1], strict=True)
-        folders = [layout.partition_folder(column, value) for column, value in values]
-        path = layout.table_file_path(folders, self._names.name(self._sequence))
+        folders = [partition_folder(column, value) for column, value in values]
+        path = paths.table_file_path(folders, self._names.name(self._sequence))
         self._sequence += 1
-        output = self._store.open_output(layout.table_file(self._table, path))
+        output = self._store.open_output(paths.table_file(self._table, path))
         return _OpenFile(path, key, output, self._schema)
 
     def _finish(self, key: GroupKey) -> None:
@@ -234,64 +233,3 @@ class _OpenFile:
             except BaseException as raised:
                 if raised is not error:
                     raise
-
-
-class TailSink:
-    """What pyarrow writes into: remembers checksums, and the end of the file with the footer.
-
-    Attributes:
-        checksums: Of what has passed.
-        tail: What has been written since `keep_tail`.
-    """
-
-    closed = False
-
-    def __init__(self, sink: ByteSink) -> None:
-        self._sink = sink
-        self._keeps = False
-        self._drops = False
-        self.checksums = RunningChecksums()
-        self.tail = bytearray()
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes so far."""
-        return self.checksums.num_bytes
-
-    def write(self, data: Any) -> int:
-        """Pass bytes on."""
-        view = memoryview(data).cast("B") if not isinstance(data, bytes) else data
-        if not self._drops:
-            self._sink.write(view)
-        self.checksums.add(data)
-        if self._keeps:
-            self.tail += view
-        return len(view)
-
-    def tell(self) -> int:
-        """Bytes so far."""
-        return self.num_bytes
-
-    def keep_tail(self) -> None:
-        """Remember what is written from here on."""
-        self._keeps = True
-
-    def parquet_checksums(self) -> tuple[str, str]:
-        """Checksums of a Parquet file that has been written: of the footer, of column chunks."""
-        end = _MAGIC + bytes(self.tail)  # a whole file to those who read it
-        raw = footer_bytes(pa.BufferReader(end), len(end))
-        metadata = pq.read_metadata(pa.BufferReader(end))
-        packed = pack_chunks(
-            self.checksums.of_range(chunk.start, chunk.end) for chunk in column_chunks(metadata)
-        )
-        return footer_checksum(raw), packed
-
-    def drop(self) -> None:
-        """Take no more: the file is given up."""
-        self._drops = True
-
-    def flush(self) -> None:
-        """Nothing is held back here."""
-
-    def close(self) -> None:
-        """The store's own context closes the file."""

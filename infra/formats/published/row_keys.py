@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stagecoach.infra.formats.published.version import PublishError
+from stagecoach.infra.formats.publishing import PartitionWindow, PublishError
 from stagecoach.planner.types import DataType
 
 _EPOCH = datetime.date(1970, 1, 1)
@@ -26,21 +26,6 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 
 GroupKey = tuple[str | None, tuple[str | None, ...]]
 """Dagster's partition key, and the values of the partition columns as text."""
-
-
-@dataclass(frozen=True)
-class PartitionWindow:
-    """The time window of one of Dagster's partitions.
-
-    Args:
-        key: The partition key.
-        start: First moment; with a zone, unless the column is a date or has none either.
-        end: First moment after it.
-    """
-
-    key: str
-    start: datetime.date | datetime.datetime
-    end: datetime.date | datetime.datetime
 
 
 @dataclass(frozen=True, kw_only=True)

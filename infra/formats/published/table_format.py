@@ -6,33 +6,50 @@ is listed, and that each file's checksums and the run that wrote it are known.
 
 from __future__ import annotations
 
+import datetime
+import importlib
 import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from stagecoach.infra.formats.parquet.statistics import FooterCache, read_footers, table_info
-from stagecoach.infra.formats.parquet.table_format import (
-    ParquetFormat,
-    footer_cache,
-    footers_snapshot,
+from stagecoach.infra.formats.capabilities import Adopted, ExpiryRule, Verifies
+from stagecoach.infra.formats.parquet_footers import FooterCache, read_footers, table_info
+from stagecoach.infra.formats.parquet_scan import ParquetScan, footer_cache, footers_snapshot
+from stagecoach.infra.formats.protocol import (
+    Access,
+    ScanPlan,
+    Table,
+    TableSource,
+    TableWriter,
 )
-from stagecoach.infra.formats.protocol import Access, Table, TableSource, TableWriter
-from stagecoach.infra.formats.published.expiry import canonical_uri
-from stagecoach.infra.formats.published.log import read_current, read_version
+from stagecoach.infra.formats.published import paths
+from stagecoach.infra.formats.published.log import (
+    clear_table,
+    read_current,
+    read_version,
+    version_numbers,
+)
+from stagecoach.infra.formats.published.target import check_publishable
 from stagecoach.infra.formats.published.version import TableVersion
+from stagecoach.infra.formats.publishing import PublishTarget, ResultWriter
+from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
+from stagecoach.infra.formats.stored import RootExpiry, StoredFormat, StoredTable
+from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.integrity.adoption import warn_without_checksums
 from stagecoach.infra.integrity.errors import DamagedFileError
+from stagecoach.infra.integrity.findings import Check
 from stagecoach.infra.reading.footers import FileFooter
-from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
-from stagecoach.infra.storage.table_files import FileEntry
+from stagecoach.infra.storage.table_files import FileEntry, canonical_uri
 from stagecoach.planner.errors import CatalogError, StagecoachError
+from stagecoach.planner.types import Field
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class PublishedTable(Table):
+class PublishedTable(StoredTable):
     """A table that a query publishes.
 
     Args:
@@ -49,7 +66,7 @@ class PublishedTable(Table):
         """Read the newest version, or an older one that is kept."""
         if version is not None:
             return self.state_of(read_version(self.store, self.name, version))
-        return self.state_of(self._current())
+        return self.state_of(self._readable())
 
     def writer(self, token: str) -> TableWriter:
         """Return a writer that appends anything with Arrow's C stream, such as a table."""
@@ -57,23 +74,52 @@ class PublishedTable(Table):
 
         return PublishedAppend(self.store, self.name, token)
 
+    def verifies(self) -> Verifies:
+        """Return the checks of the table."""
+        return _Verified(self)
+
+    @property
+    def location(self) -> str:
+        """The folder of the table."""
+        return canonical_uri(self.store, paths.table_prefix(self.name))
+
+    @property
+    def uri(self) -> str:
+        """The folder of the table as the storage root spells it."""
+        return self.store.uri(paths.table_prefix(self.name))
+
+    def current(self) -> TableVersion | None:
+        """Return the newest version, or None where nothing was ever published."""
+        return read_current(self.store, self.name)
+
+    def kept_versions(self) -> Sequence[TableVersion]:
+        """Return the versions that are kept, newest first."""
+        numbers = sorted(version_numbers(self.store, self.name), reverse=True)
+        return [read_version(self.store, self.name, number) for number in numbers]
+
+    def clear(self) -> TableVersion:
+        """Commit a version without rows and columns."""
+        return clear_table(self.store, self.name)
+
     def entries(self) -> tuple[FileEntry, ...]:
         """Return the files of the newest version."""
-        return self._entries(self._current())
+        return self._entries(self._readable())
 
-    def state_of(self, version: TableVersion) -> TableState:
+    def state_of(self, version: StoredVersion) -> TableState:
         """Return what a version tells.
 
         Raises:
             CatalogError: A file is not the one that the version names, or cannot be used.
         """
+        if not isinstance(version, TableVersion):
+            raise TypeError(f"not a version of a published table: {version!r}")
         footers = self._footers(version)
         partitions = version.columns[len(version.columns) - len(version.partition_by) :]
         info = replace(table_info(self.name, footers, partitions), format=FORMAT.name)
         return TableState(info, footers_snapshot(info, footers, version.number))
 
-    def _current(self) -> TableVersion:
-        version = read_current(self.store, self.name)
+    def _readable(self) -> TableVersion:
+        version = self.current()
         if version is None or not version.has_data:
             raise CatalogError(f"table '{self.name}' has no data yet; materialize it first")
         return version
@@ -92,7 +138,7 @@ class PublishedTable(Table):
         )
 
     def _footers(self, version: TableVersion) -> tuple[FileFooter, ...]:
-        prefix = canonical_uri(self.store, layout.table_prefix(version.table))
+        prefix = canonical_uri(self.store, paths.table_prefix(version.table))
         warn_without_checksums(version.table, prefix, (file.checksums for file in version.files))
         options = StorageOptions.from_dict(self.store.to_dict().get("options", {}))
         footers = read_footers(self._entries(version), options, self.cache, immutable=True)
@@ -107,10 +153,37 @@ class PublishedTable(Table):
         return tuple(sorted(found, key=lambda footer: footer.entry.uri))
 
 
-class PublishedFormat(ParquetFormat):
+@dataclass(frozen=True)
+class _Verified:
+    """A published table to verification."""
+
+    table: PublishedTable
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    @property
+    def is_local(self) -> bool:
+        return self.table.store.is_local
+
+    def checks(self) -> Iterator[Check]:
+        from stagecoach.infra.formats.published.checks import table_checks
+
+        return table_checks(self.table.store, self.name)
+
+    def adopt_checksums(self, progress: Callable[[int, int], None]) -> Adopted | None:
+        from stagecoach.infra.formats.published.adoption import adopt_checksums
+
+        return adopt_checksums(self.table.store, self.name, progress)
+
+
+class PublishedFormat(StoredFormat):
     """Parquet files of a version that a run published."""
 
     name = "published"
+    file_kind = "parquet"
+    folder = paths.RESULTS_ROOT
 
     def open(self, source: TableSource, access: Access) -> Table:
         """Return the table; its location is the storage root."""
@@ -118,6 +191,44 @@ class PublishedFormat(ParquetFormat):
 
         store = open_store(source.location, access.options)
         return PublishedTable(store, source.name, footer_cache(access))
+
+    def plan_scan(self, request: ScanRequest, table: TableSnapshot) -> ScanPlan:
+        """Leave out files by the filters of the fragment."""
+        return ParquetScan(request, table)
+
+    def stored(self, store: ObjectStore, name: str, access: Access) -> PublishedTable:
+        """Return a table of a storage root."""
+        return PublishedTable(store, name, footer_cache(access))
+
+    def check_columns(self, columns: Sequence[Field], partition_by: Sequence[str] = ()) -> None:
+        """Look whether names, types and folders can be those of Parquet files."""
+        check_publishable(columns, partition_by)
+
+    def result_writer(
+        self,
+        store: ObjectStore,
+        target: PublishTarget,
+        columns: Sequence[Field],
+        *,
+        fingerprint: str,
+        run_id: str,
+    ) -> ResultWriter:
+        """Return a writer of Parquet files and one version."""
+        from stagecoach.infra.formats.published.writer import PublishedWriter  # numpy with it
+
+        return PublishedWriter(store, target, columns, fingerprint=fingerprint, run_id=run_id)
+
+    def preload(self) -> None:
+        """Import the writer, and numpy with it."""
+        importlib.import_module("stagecoach.infra.formats.published.writer")
+
+    def find_expired(
+        self, store: ObjectStore, rule: ExpiryRule, orphan_limit: datetime.datetime
+    ) -> RootExpiry:
+        """Return the versions and files that may go."""
+        from stagecoach.infra.formats.published.expiry import find_expired
+
+        return find_expired(store, rule, orphan_limit)
 
     def locate_damage(
         self, error: DamagedFileError, table: TableSnapshot, uri: str, store: ObjectStore

@@ -1,4 +1,4 @@
-"""Where a result is published, and whether the columns of the result fit there.
+"""Whether the columns of a result fit a published table, and which rows go where in it.
 
 Pure, so that a project can be checked before anything runs.
 """
@@ -6,44 +6,17 @@ Pure, so that a project can be checked before anything runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stagecoach.infra.formats.published.version import PublishError, PublishMode, file_columns
+from stagecoach.infra.formats.published.version import file_columns
+from stagecoach.infra.formats.publishing import PublishError, PublishTarget
 from stagecoach.planner.types import DataType, Field
 
 # It imports numpy and pyarrow.compute, which a check of columns need not wait for.
 if TYPE_CHECKING:
-    from stagecoach.infra.formats.published.row_keys import PartitionWindow, RowKeys
+    from stagecoach.infra.formats.published.row_keys import RowKeys
 
 _FOLDER_KINDS = ("string", "tinyint", "smallint", "int", "bigint", "date")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishTarget:
-    """Where a result goes and what becomes of what is there.
-
-    Attributes:
-        table: Name of the table.
-        mode: `replace` all rows, `append`, or `replace_partition`: those of the partition keys.
-        partition_keys: Dagster's partitions that the run computed; none for one without.
-        partition_column: Column of the result that tells a row's partition. Needed for several
-            partition keys; with one, rows that belong elsewhere are an error.
-        windows: The time window of each partition key, for a date or timestamp column; without
-            them the column's text is the partition key.
-        partition_by: Columns that become Hive folders, outermost first.
-        keep_versions: How many of the newest versions gc leaves alone.
-        target_file_bytes: Size at which a file ends.
-    """
-
-    table: str
-    mode: PublishMode = "replace"
-    partition_keys: tuple[str, ...] = ()
-    partition_column: str | None = None
-    windows: tuple[PartitionWindow, ...] = ()
-    partition_by: tuple[str, ...] = ()
-    keep_versions: int = 5
-    target_file_bytes: int = 256 << 20
 
 
 def table_columns(columns: Sequence[Field], partition_by: Sequence[str]) -> tuple[Field, ...]:

@@ -10,10 +10,11 @@ Worker code.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from stagecoach.infra.formats.published import paths
+from stagecoach.infra.formats.publishing import PublishMode
 from stagecoach.infra.formats.version_json import TableVersionError as TableVersionError
 from stagecoach.infra.formats.version_json import (
     check_fields,
@@ -22,18 +23,10 @@ from stagecoach.infra.formats.version_json import (
     seal,
     unsealed,
 )
-from stagecoach.infra.storage import layout
-from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.types import Field
 
 FORMAT_VERSION = 2
 _READABLE = (1, 2)  # files of format 1 have no checksums of column chunks
-
-PublishMode = Literal["replace", "append", "replace_partition"]
-
-
-class PublishError(StagecoachError):
-    """A result cannot be published as it is asked for: a mistake in the query or its output."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +125,11 @@ class TableVersion:
         return sum(file.num_bytes for file in self.files)
 
     @property
+    def num_files(self) -> int:
+        """Number of live files."""
+        return len(self.files)
+
+    @property
     def partition_keys(self) -> tuple[str, ...]:
         """Dagster's partitions that have been published, sorted; those without rows too."""
         return tuple(sorted({p.partition_key for p in self.parts if p.partition_key is not None}))
@@ -149,7 +147,7 @@ class TableVersion:
 
     def file_keys(self) -> list[str]:
         """Return the storage keys of the live files."""
-        return [layout.table_file(self.table, file.path) for file in self.files]
+        return [paths.table_file(self.table, file.path) for file in self.files]
 
     def to_json(self) -> bytes:
         """Return the version's text: keys sorted, its own CRC-32C among them."""
@@ -208,15 +206,3 @@ def file_columns(columns: tuple[Field, ...], partition_by: tuple[str, ...]) -> t
     """The columns that stand in the files."""
     folders = set(partition_by)
     return tuple(column for column in columns if column.name not in folders)
-
-
-def column_difference(left: Sequence[Field], right: Sequence[Field]) -> str | None:
-    """The first difference between two lists of columns in words (`left` first), or None."""
-    ours, theirs = ({f.name: f.dtype for f in side} for side in (left, right))
-    for name in [*ours, *theirs]:
-        if ours.get(name) != theirs.get(name):
-            one, other = ours.get(name, "missing"), theirs.get(name, "missing")
-            return f"column {name!r} is {one} there and {other} here"
-    if [f.name for f in left] != [f.name for f in right]:
-        return "the columns are in another order"
-    return None

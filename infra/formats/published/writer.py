@@ -9,30 +9,31 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
-from stagecoach.infra.formats.published.file_plan import FilePlan
-from stagecoach.infra.formats.published.log import new_token, read_current, table_log
+from stagecoach.infra.formats.published.file_plan import FilePlan, table_file
+from stagecoach.infra.formats.published.log import read_current, table_log
 from stagecoach.infra.formats.published.target import (
-    PublishTarget,
     checked_columns,
     table_columns,
     target_row_keys,
 )
-from stagecoach.infra.formats.published.version import (
+from stagecoach.infra.formats.published.version import TableFile, TableVersion
+from stagecoach.infra.formats.publishing import (
+    PublishedPart,
     PublishError,
-    TableFile,
-    TableVersion,
+    PublishTarget,
     column_difference,
 )
-from stagecoach.infra.storage import layout
+from stagecoach.infra.formats.stored_version import StoredVersion
+from stagecoach.infra.formats.version_log import new_token, utc_now
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.types import Field, from_arrow
 
@@ -40,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class PublishedWriter:
-    """One commit of a published table; implements `TableWriter`.
+    """One commit of a published table; implements `TableWriter` and `ResultWriter`.
 
     Args:
         store: The storage root.
@@ -84,7 +85,7 @@ class PublishedWriter:
             table=target.table,
             mode=target.mode,
             token=self.plan.token if token is None else token,
-            committed_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            committed_at=utc_now(),
             fingerprint=fingerprint,
             rows=dict.fromkeys(target.partition_keys or (None,), 0),
             columns=table_columns(fitting, target.partition_by),
@@ -141,6 +142,27 @@ class PublishedWriter:
         marked = tuple(replace(file, fingerprint=self.change.fingerprint) for file in files)
         self.change = replace(self.change, files=self.change.files + marked, rows=dict(rows))
 
+    def add(self, written: Iterable[Mapping[str, Any]]) -> None:
+        """Take files that tasks wrote by `plan`, as they described them."""
+        self.add_files([table_file(values) for values in written])
+
+    def part_of(self, version: StoredVersion) -> PublishedPart:
+        """Return what a version of the table holds of these rows."""
+        if not isinstance(version, TableVersion):
+            raise TypeError(f"not a version of a published table: {version!r}")
+        change = self.change
+        files = tuple(
+            file
+            for file in version.files
+            if file.fingerprint == change.fingerprint and file.partition_key in change.rows
+        )
+        rows = {
+            part.partition_key: part.num_rows
+            for part in version.parts
+            if part.fingerprint == change.fingerprint and part.partition_key in change.rows
+        }
+        return PublishedPart(files=files, partition_rows=rows)
+
     def publish(self) -> int:
         """Commit the files and return the number of the version that holds the rows.
 
@@ -178,7 +200,7 @@ class PublishedWriter:
     def discard(self) -> None:
         """Remove the files; gc would find them too."""
         change = self.change
-        self._store.delete([layout.table_file(change.table, file.path) for file in change.files])
+        self._store.delete([paths.table_file(change.table, file.path) for file in change.files])
         self.change = replace(change, files=(), rows=dict.fromkeys(change.rows, 0))
 
     def _committed(self) -> TableVersion | None:

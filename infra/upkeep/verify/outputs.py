@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 
 from stagecoach.infra.errors import ShuffleReadError
+from stagecoach.infra.integrity.findings import Check, Outcome, StoredDamage
 from stagecoach.infra.shuffle.commit import is_lost, load_blocks, load_index, load_manifest
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError, ManifestVersionError
 from stagecoach.infra.shuffle.reader import verify_file
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.rereads import reread
-from stagecoach.infra.upkeep.verify.findings import Check, Outcome, StoredDamage
 
 MANIFESTS = "manifests of outputs"
 INDEXES = "indexes of outputs"

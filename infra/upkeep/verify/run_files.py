@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable, Iterator
 
 from stagecoach.infra.formats.snapshot import READABLE_VERSIONS, Snapshot
+from stagecoach.infra.integrity.findings import Check, Outcome, StoredDamage
+from stagecoach.infra.integrity.objects import ForeignVersionError, check_text
 from stagecoach.infra.runtime.records.parameters import parse_clock
 from stagecoach.infra.runtime.records.pointers import parse_pointer
 from stagecoach.infra.runtime.records.run_marks import BEGUN, ENDED
 from stagecoach.infra.runtime.stages.schema_check import parse_analysis
 from stagecoach.infra.storage import checked_json, layout
 from stagecoach.infra.storage.object_store import ObjectStore
-from stagecoach.infra.upkeep.verify.findings import Check, Outcome, StoredDamage
-from stagecoach.infra.upkeep.verify.objects import ForeignVersionError, check_text
 from stagecoach.planner.errors import CatalogError, GraphFormatError
 from stagecoach.planner.plan import serde
 

@@ -9,14 +9,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.deduplicated.table import ChunkTable
-from stagecoach.infra.storage import layout
+from stagecoach.infra.formats import names
+from stagecoach.infra.formats.capabilities import Verifies
+from stagecoach.infra.integrity.findings import Check, Outcome, StoredDamage
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
-from stagecoach.infra.upkeep.verify.deduplicated import deduplicated_checks
-from stagecoach.infra.upkeep.verify.findings import Check, Outcome, StoredDamage
 from stagecoach.infra.upkeep.verify.outputs import output_checks
-from stagecoach.infra.upkeep.verify.published import published_checks
 from stagecoach.infra.upkeep.verify.run_files import analysis_checks, plan_checks, run_checks
+from stagecoach.infra.upkeep.verify.stored import verified_tables
 from stagecoach.planner.errors import CatalogError
 
 LOCAL_THREADS = 4
@@ -72,19 +71,19 @@ class VerifyReport:
 
 def verify_storage(
     store: ObjectStore,
-    tables: Sequence[ChunkTable] = (),
+    tables: Sequence[Verifies] = (),
     *,
     table: str | None = None,
     threads: int | None = None,
     progress: Callable[[VerifyProgress], None] = lambda _: None,
 ) -> VerifyReport:
-    """Check everything in a storage root and in deduplicated tables.
+    """Check everything in a storage root and in tables that are elsewhere.
 
     Files that gc or a run removes meanwhile are not reported.
 
     Args:
         store: The storage root.
-        tables: Deduplicated tables.
+        tables: Tables that are elsewhere.
         table: Name of the only table to check; None for everything.
         threads: How many objects are checked at a time; by default, as fits the store.
         progress: Told after each object.
@@ -95,22 +94,30 @@ def verify_storage(
     """
     if table is not None:
         _check_name(store, tables, table)
-    checks = itertools.chain(published_checks(store, table), deduplicated_checks(tables, table))
+    checks = _table_checks(store, tables, table)
     if table is None:
         rest = (run_checks(store), plan_checks(store), analysis_checks(store), output_checks(store))
         checks = itertools.chain(checks, *rest)
-    are_local = store.is_local and all(item.store.is_local for item in tables)
+    are_local = store.is_local and all(item.is_local for item in tables)
     count = threads or (LOCAL_THREADS if are_local else REMOTE_THREADS)
     return _Verification(progress).run(checks, count)
 
 
-def _check_name(store: ObjectStore, tables: Sequence[ChunkTable], table: str) -> None:
-    published = store.folders(layout.RESULTS_ROOT)
-    names = [*published, *(item.name for item in tables)]
-    if not any(name.lower() == table.lower() for name in names):
+def _table_checks(
+    store: ObjectStore, tables: Sequence[Verifies], table: str | None
+) -> Iterator[Check]:
+    for item in itertools.chain(verified_tables(store), tables):
+        if table is None or item.name.lower() == table.lower():
+            yield from item.checks()
+
+
+def _check_name(store: ObjectStore, tables: Sequence[Verifies], table: str) -> None:
+    known = [item.name for item in itertools.chain(verified_tables(store), tables)]
+    if not any(name.lower() == table.lower() for name in known):
+        kinds = " or ".join((*names.MADE.names, *names.BY_KIND.names))
         raise CatalogError(
-            f"there is no table '{table}' (published or deduplicated); there are: "
-            f"{', '.join(sorted(names)) or 'none'}"
+            f"there is no table '{table}' ({kinds}); there are: "
+            f"{', '.join(sorted(known)) or 'none'}"
         )
 
 

@@ -23,7 +23,7 @@ from stagecoach.assets.automation.verification import VERIFY_JOB
 from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.errors import ConfigError
 from stagecoach.infra.formats.deduplicated.compaction import compact
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 
 OLD = datetime.timedelta(days=9).total_seconds()
 

@@ -8,7 +8,7 @@ import pytest
 
 from stagecoach.assets.definitions.location import build_definitions
 from stagecoach.infra.catalog.catalog import load_catalog
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 
 CATALOG = """
 tables:

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stagecoach.infra.formats.parquet import statistics
-from stagecoach.infra.formats.parquet.statistics import FooterCache, read_footers, table_info
+from stagecoach.infra.formats import parquet_footers as statistics
+from stagecoach.infra.formats.parquet_footers import FooterCache, read_footers, table_info
 from stagecoach.infra.reading.column_summary import (
     ColumnSummary,
     column_stats,

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
-from stagecoach.infra.formats.parquet.statistics import read_footers, table_info
+from stagecoach.infra.formats.parquet_footers import read_footers, table_info
 from stagecoach.infra.storage.table_files import list_files
 from stagecoach.planner.errors import CatalogError
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion, parsed_version
 from stagecoach.infra.formats.snapshot import Snapshot, take_snapshot
 from stagecoach.infra.formats.version_json import TableVersionError
 from stagecoach.infra.host.recent_cache import RecentCache
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
 
 
 def test_the_last_values_are_kept_within_both_bounds() -> None:

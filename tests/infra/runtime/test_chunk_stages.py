@@ -12,7 +12,7 @@ import pytest
 
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.config.settings import EngineSettings
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 from stagecoach.infra.runtime.stages import attempt as execution
 from stagecoach.infra.runtime.stages.run_stage import (
     Run,

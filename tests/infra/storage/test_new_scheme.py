@@ -16,7 +16,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import InputLostError, StorageError
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 from stagecoach.infra.reading.input_files import check_still_same
 from stagecoach.infra.reading.inputs import FileRows
 from stagecoach.infra.shuffle.reader import read_table

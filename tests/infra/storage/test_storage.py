@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from stagecoach.infra.errors import StorageError
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
 from stagecoach.infra.storage.stores import open_store, store_from_dict
@@ -269,54 +270,12 @@ def test_layout_paths() -> None:
     assert layout.run_snapshot("run-1") == "runs/run-1/snapshot.json"
     assert layout.run_stage("run-1", "stage_2") == "runs/run-1/stages/stage_2.json"
     assert layout.analysis("ab" * 8) == f"analysis/{'ab' * 8}.json"
-    assert layout.table_current("q1") == "results/q1/current.json"
-    assert layout.table_version("q1", 7) == "results/q1/versions/000000000007.json"
-    assert layout.parse_table_version("results/q1/versions/000000000007.json") == 7
-    assert layout.parse_table_version("results/q1/versions/.tmp-7.json") is None
-    folders = [layout.partition_folder("day", "2024-01-31"), layout.partition_folder("k", None)]
-    path = layout.table_file_path(folders, "x-00000.parquet")
-    assert path == "files/day=2024-01-31/k=__HIVE_DEFAULT_PARTITION__/x-00000.parquet"
-    assert layout.table_file("q1", path) == f"results/q1/{path}"
     assert layout.new_attempt(2) != layout.new_attempt(2)
-
-
-def test_layout_folders_are_one_to_one() -> None:
-    values = ["a|b", "a%7Cb", "a/b", "../..", "2024-01-01 00:00", "ü", "A", "a", "a=b", "..", "\0"]
-    folders = {layout.partition_folder("k", value) for value in values}
-    assert len(folders) == len(values)
-    for folder in folders:
-        layout.table_file("t", layout.table_file_path([folder], "x.parquet"))
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "x.parquet",
-        "files/../x.parquet",
-        "files/..",
-        "files/k=1/.x.parquet",
-        "files//x.parquet",
-        "files/plain/x.parquet",
-        "versions/x.parquet",
-        "files/x.json",
-        "/files/x.parquet",
-        "files",
-    ],
-)
-def test_layout_refuses_what_is_no_data_file(path: str) -> None:
-    with pytest.raises(StorageError, match=r"is not the path of a data file"):
-        layout.table_file("t", path)
-
-
-@pytest.mark.parametrize("number", [0, -1, 10**12])
-def test_layout_counts_versions_from_1(number: int) -> None:
-    with pytest.raises(StorageError, match=r"out of range"):
-        layout.table_version("t", number)
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\\b", "a\n", ".hidden", "a" * 201, "é"])
 def test_layout_refuses_names_that_could_escape(name: str) -> None:
-    for build in (layout.run_snapshot, layout.table_prefix, layout.run_prefix):
+    for build in (layout.run_snapshot, paths.table_prefix, layout.run_prefix):
         with pytest.raises(StorageError, match=r"cannot be part of a storage path"):
             build(name)
     for build in (layout.shuffle_prefix, layout.analysis):

@@ -12,9 +12,8 @@ from click.testing import CliRunner, Result
 
 import stagecoach
 from stagecoach.commands.main import cli
-from stagecoach.infra.formats.published.changes import PublishError
 from stagecoach.infra.formats.published.log import read_current
-from stagecoach.infra.formats.published.target import PublishTarget
+from stagecoach.infra.formats.publishing import PublishError, PublishTarget
 from stagecoach.infra.publishing.publish import publish
 from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.planner.errors import AnalysisError

@@ -8,12 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from stagecoach.api.catalog_tables import offered
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.formats.deduplicated.compaction import compact
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion
 from stagecoach.infra.formats.snapshot import Snapshot, take_snapshot
 from stagecoach.infra.formats.version_json import TableVersionError
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
 from stagecoach.planner.catalog import ColumnStats
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.types import Field, parse_type
@@ -133,7 +134,7 @@ def test_the_declaration_must_stay(tmp_path: Path) -> None:
 
 def test_other_tables_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match=r"table 't' is not deduplicated; declare it with"):
-        chunk_table(load(tmp_path, "location: t"), "t")
+        offered(load(tmp_path, "location: t"), "t", "be appended to", lambda t: t.appends())
 
 
 def test_versions_are_checked(tmp_path: Path) -> None:

@@ -14,14 +14,15 @@ from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.errors import InputLostError
 from stagecoach.infra.formats.deduplicated import writer
 from stagecoach.infra.formats.deduplicated.compaction import compact
-from stagecoach.infra.formats.deduplicated.expiry import collect_chunk_garbage
+from stagecoach.infra.formats.deduplicated.operations import ChunkOperations
 from stagecoach.infra.formats.deduplicated.scan import plan_chunk_scan
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 from stagecoach.infra.formats.requests import scan_request
 from stagecoach.infra.formats.snapshot import Snapshot, take_snapshot
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
 from stagecoach.infra.storage.fsspec_store import FsspecStore
 from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.infra.upkeep.table_gc import collect_table_garbage
 from stagecoach.planner.formats.deduplicated import slices
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.physical import DedupScanExec
@@ -64,11 +65,13 @@ def test_a_table_on_s3(moto_options: StorageOptions, tmp_path: Path) -> None:
         chunk.uri for chunk in info.detail.chunks
     ]
     report = compact(table)
-    assert (report.before.chunks, report.after.chunks, report.after.rows) == (3, 1, 4)
+    assert (report.before.num_files, report.after.num_files, report.after.rows) == (3, 1, 4)
     assert visible(table) == expected
     now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=30)
     age = datetime.timedelta(days=7)
-    (found,) = collect_chunk_garbage(LocalStore(str(tmp_path)), [table], older_than=age, now=now)
+    (found,) = collect_table_garbage(
+        LocalStore(str(tmp_path)), [ChunkOperations(table)], older_than=age, now=now
+    )
     assert len(found.replaced) == 3
     assert len(list(table.store.list("chunks"))) == 1
     assert visible(table) == expected
@@ -89,7 +92,9 @@ def test_uploads_of_killed_writers_are_aborted(s3_server: S3Server, tmp_path: Pa
     def collect(hours: int, *, dry_run: bool = False) -> int:
         now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours)
         runs = LocalStore(str(tmp_path))
-        found = collect_chunk_garbage(runs, [table], older_than=age, dry_run=dry_run, now=now)
+        found = collect_table_garbage(
+            runs, [ChunkOperations(table)], older_than=age, dry_run=dry_run, now=now
+        )
         return sum(len(expired.uploads) for expired in found)
 
     assert collect(23) == 0  # a writer may be at it for a day
@@ -149,7 +154,9 @@ def test_tasks_read_ranges_of_chunks_on_s3(
     assert read_by_tasks(catalog, before, tmp_path, s3_server.options)[0] == expected
     now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=30)
     age = datetime.timedelta(days=7)
-    collect_chunk_garbage(LocalStore(str(tmp_path)), [table], older_than=age, now=now)
+    collect_table_garbage(
+        LocalStore(str(tmp_path)), [ChunkOperations(table)], older_than=age, now=now
+    )
     assert read_by_tasks(catalog, after, tmp_path, s3_server.options)[0] == expected
     with pytest.raises(InputLostError):
         read_by_tasks(catalog, before, tmp_path, s3_server.options)

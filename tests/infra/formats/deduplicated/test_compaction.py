@@ -127,7 +127,7 @@ def test_results_are_divided_by_time(tmp_path: Path) -> None:
     made.append([rows(0, 100), rows(50, 150, 1), rows(300, 310)])
     expected = plain(visible(made))
     report = compact(made, target_rows=40)
-    assert (report.before.chunks, report.before.rows) == (3, 210)
+    assert (report.before.num_files, report.before.rows) == (3, 210)
     assert report.before.overlap_share == pytest.approx(200 / 210)
     assert (report.after.rows, report.after.overlap_share) == (160, 0.0)
     chunks = made.read().chunks
@@ -145,7 +145,7 @@ def test_without_time_a_group_becomes_one_file(tmp_path: Path) -> None:
     expected = plain(visible(made))
     report = compact(made, target_rows=3)
     (only,) = made.read().chunks
-    assert report.after.chunks == 1
+    assert report.after.num_files == 1
     assert chunk_rows(made.store, only).column("v").to_pylist() == [8, 6, 99, 5, 0, 9, 7]
     assert not only.may_contain_duplicates
     assert plain(visible(made)) == expected
@@ -235,7 +235,7 @@ def test_rows_that_are_appended_meanwhile_are_newer(
     monkeypatch.setattr(Merger, "write", late)
     report = compact(made)
     monkeypatch.undo()
-    assert (report.merged, report.after.chunks) == (1, 2)
+    assert (report.merged, report.after.num_files) == (1, 2)
     assert [c.sequence for c in made.read().chunks] == [2, 3]
     expected = {(0, 0): 3, (2, 2): 2, (0, 3): 2, (1, 4): 2}
     assert {key: row["v"] for key, row in visible(made).items()} == expected

@@ -15,14 +15,15 @@ from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.formats.deduplicated.compaction import compact
 from stagecoach.infra.formats.deduplicated.expiry import (
     ExpiredChunks,
-    collect_chunk_garbage,
     trim_versions,
 )
+from stagecoach.infra.formats.deduplicated.operations import ChunkOperations
 from stagecoach.infra.formats.deduplicated.table import ChunkTable
+from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 from stagecoach.infra.formats.snapshot import load_or_take
-from stagecoach.infra.publishing.deduplicated_tables import chunk_table
 from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.infra.upkeep.gc import collect_garbage
+from stagecoach.infra.upkeep.table_gc import collect_table_garbage
 from tests.infra.formats.deduplicated.model import plain, visible
 from tests.infra.upkeep.test_gc import OtherClock
 
@@ -52,8 +53,9 @@ def collect(
     root: LocalStore, table: ChunkTable, later: datetime.timedelta, age: datetime.timedelta = DAY
 ) -> ExpiredChunks | None:
     now = datetime.datetime.now(datetime.UTC) + later
-    found = collect_chunk_garbage(root, [table], older_than=age, now=now)
-    return found[0] if found else None
+    (found,) = collect_table_garbage(root, [ChunkOperations(table)], older_than=age, now=now)
+    assert isinstance(found, ExpiredChunks)
+    return None if found.is_empty else found
 
 
 def files(table: ChunkTable) -> set[str]:
@@ -130,7 +132,7 @@ def test_ages_go_by_the_clock_of_the_store(
         store.write_bytes(key, b"dead")
     store.ages[old] = 2 * DAY
     before = set(store.list(""))
-    (found,) = collect_chunk_garbage(root, [table], older_than=DAY)
+    (found,) = collect_table_garbage(root, [ChunkOperations(table)], older_than=DAY)
     assert [item.key for item in found.orphans] == [old]
     assert (found.replaced, found.records) == ((), ())
     assert set(store.list("")) == before - {old}
@@ -143,7 +145,9 @@ def test_a_dry_run_removes_nothing(root: LocalStore, catalog: FileCatalog) -> No
     compact(table)
     before = list(table.store.list(""))
     later = datetime.datetime.now(datetime.UTC) + 30 * DAY
-    (found,) = collect_chunk_garbage(root, [table], older_than=DAY, dry_run=True, now=later)
+    (found,) = collect_table_garbage(
+        root, [ChunkOperations(table)], older_than=DAY, dry_run=True, now=later
+    )
     assert len(found.replaced) == 2
     assert list(table.store.list("")) == before
 

@@ -23,24 +23,25 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
+from stagecoach.infra.formats.capabilities import ExpiryRule
 from stagecoach.infra.formats.deduplicated import changes
 from stagecoach.infra.formats.deduplicated.changes import Commit
 from stagecoach.infra.formats.deduplicated.compaction import compact, groups_to_merge
 from stagecoach.infra.formats.deduplicated.declaration import Declaration
 from stagecoach.infra.formats.deduplicated.errors import CompactionError
 from stagecoach.infra.formats.deduplicated.expiry import (
-    collect_chunk_garbage,
     find_expired_chunks,
-    remove_expired_chunks,
 )
 from stagecoach.infra.formats.deduplicated.key_order import has_duplicates
 from stagecoach.infra.formats.deduplicated.merge import Merger
+from stagecoach.infra.formats.deduplicated.operations import ChunkOperations
 from stagecoach.infra.formats.deduplicated.table import ChunkTable
 from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion
 from stagecoach.infra.formats.deduplicated.writer import ChunkWriter
-from stagecoach.infra.formats.published.expiry import canonical_uri
 from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.infra.storage.table_files import canonical_uri
+from stagecoach.infra.upkeep.table_gc import collect_table_garbage
 from stagecoach.planner.types import Field, parse_type
 from tests.infra.formats.deduplicated.model import (
     TIMED,
@@ -233,11 +234,13 @@ class Protocol(RuleBasedStateMachine):
         pinned = {canonical_uri(store, c.key) for r in self.open for c in r.version.chunks}
         expired = find_expired_chunks(
             self.table,
-            pinned_uris=pinned,
-            now=datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=5),
-            older_than=datetime.timedelta(0),
+            ExpiryRule(
+                pinned_uris=pinned,
+                now=datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=5),
+                older_than=datetime.timedelta(0),
+            ),
         )
-        remove_expired_chunks(expired)
+        expired.remove()
         left = {c.name for c in self.table.read().replaced}
         assert all(canonical_uri(store, f"chunks/{name}") in pinned for name in left)
 
@@ -346,7 +349,9 @@ def test_a_writer_killed_at_any_request_leaves_the_table_readable(
                 case _:
                     later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=30)
                     age = datetime.timedelta(days=1)
-                    collect_chunk_garbage(table.store, [victim], older_than=age, now=later)
+                    collect_table_garbage(
+                        table.store, [ChunkOperations(victim)], older_than=age, now=later
+                    )
         except Killed:
             deaths += 1
         after = visible(table)

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.publishing.publish import Published, PublishTarget, publish
 from stagecoach.infra.shuffle.manifest import Manifest
-from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.types import Field, from_arrow
 from tests.stage_outputs import commit_files, write_map_file
@@ -117,4 +117,4 @@ def objects_in(store: ObjectStore, prefix: str = "results") -> set[str]:
 
 
 def folder_of(store: ObjectStore, table: str = "t") -> Path:
-    return Path(store.uri(layout.table_prefix(table)))
+    return Path(store.uri(paths.table_prefix(table)))

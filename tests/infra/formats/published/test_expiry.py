@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from stagecoach.infra.catalog.catalog import FileCatalog
+from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.log import (
     commit,
     read_current,
@@ -134,9 +135,9 @@ def test_a_damaged_snapshot_stops_everything(store: LocalStore) -> None:
 def test_files_of_lost_commits_go_after_a_time(store: LocalStore) -> None:
     publish(store, 1, 10 * DAY)
     kept = objects_in(store)
-    old = layout.table_file("t", layout.table_file_path((), "lost-00000.parquet"))
-    new = layout.table_file("t", layout.table_file_path(("k=a%2Fb",), "lost-00001.parquet"))
-    never = layout.table_file("never", layout.table_file_path((), "lost-00000.parquet"))
+    old = paths.table_file("t", paths.table_file_path((), "lost-00000.parquet"))
+    new = paths.table_file("t", paths.table_file_path(("k=a%2Fb",), "lost-00001.parquet"))
+    never = paths.table_file("never", paths.table_file_path((), "lost-00000.parquet"))
     left = "results/t/files/.tmp-0123"
     for key, age in ((old, 8 * DAY), (new, HOUR), (never, 8 * DAY), (left, 8 * DAY)):
         store.write_bytes(key, b"left")
@@ -149,7 +150,7 @@ def test_files_of_lost_commits_go_after_a_time(store: LocalStore) -> None:
 def test_a_run_in_progress_protects_what_it_has_yet_to_commit(store: LocalStore) -> None:
     store.write_bytes(layout.run_snapshot("run1"), json.dumps({"tables": {}}).encode())
     os.utime(store.uri(layout.run_snapshot("run1")), ((NOW - 2 * HOUR).timestamp(),) * 2)
-    key = layout.table_file("t", layout.table_file_path((), "new-00000.parquet"))
+    key = paths.table_file("t", paths.table_file_path((), "new-00000.parquet"))
     store.write_bytes(key, b"new")
     os.utime(store.uri(key), ((NOW - HOUR).timestamp(),) * 2)
     collect_garbage(store, older_than=datetime.timedelta(0), now=NOW)
@@ -161,7 +162,7 @@ def test_a_damaged_version_keeps_its_table_as_it_is(
 ) -> None:
     for number in (1, 2, 3):
         publish(store, number, 10 * DAY, keep_versions=1)
-    key = layout.table_version("t", 2)
+    key = paths.table_version("t", 2)
     store.write_bytes(key, b"{")
     before = objects_in(store)
     assert not collect_garbage(store, older_than=WEEK, now=NOW).num_objects
@@ -174,5 +175,5 @@ def test_gc_between_commits_leaves_the_count(store: LocalStore) -> None:
         commit(store, change(f"x{number}"))
     later = datetime.datetime.now(datetime.UTC) + WEEK
     collect_garbage(store, older_than=datetime.timedelta(0), now=later)
-    store.delete([layout.table_current("t")])
+    store.delete([paths.table_current("t")])
     assert commit(store, change("x4")).version.number == 4

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats import version_log
-from stagecoach.infra.formats.published import log
+from stagecoach.infra.formats.published import log, paths
 from stagecoach.infra.formats.published.changes import TableChange
 from stagecoach.infra.formats.published.log import (
     commit,
@@ -22,14 +22,9 @@ from stagecoach.infra.formats.published.log import (
     read_version,
     version_numbers,
 )
-from stagecoach.infra.formats.published.version import (
-    PublishMode,
-    TableFile,
-    TableVersion,
-    TableVersionError,
-)
+from stagecoach.infra.formats.published.version import TableFile, TableVersion, TableVersionError
+from stagecoach.infra.formats.publishing import PublishMode
 from stagecoach.infra.formats.version_json import seal
-from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.infra.storage.object_store import ObjectMissingError
 from stagecoach.planner.types import INT, Field, struct_of
@@ -46,7 +41,7 @@ def change(
     token: str, mode: PublishMode = "replace", key: str | None = None, fingerprint: str = ""
 ) -> TableChange:
     file = TableFile(
-        path=layout.table_file_path((), f"{token}-0.parquet"),
+        path=paths.table_file_path((), f"{token}-0.parquet"),
         num_rows=1,
         num_bytes=10,
         row_groups=(1,),
@@ -86,7 +81,7 @@ def test_versions_count_up_and_stay(store: LocalStore) -> None:
     assert version_numbers(store, "t") == [1, 2, 3]
     with pytest.raises(ObjectMissingError, match=r"no version 4; there are 1 to 3"):
         read_version(store, "t", 4)
-    hint = json.loads(store.read_bytes(layout.table_current("t")))
+    hint = json.loads(store.read_bytes(paths.table_current("t")))
     assert hint["version"] == 3
     assert hint["path"] == "versions/000000000003.json"
 
@@ -108,20 +103,20 @@ def test_versions_count_up_and_stay(store: LocalStore) -> None:
 def test_a_bad_hint_costs_time_never_truth(store: LocalStore, hint: bytes | None) -> None:
     for token in ("x", "y", "z"):
         commit(store, change(token))
-    store.delete([layout.table_current("t")])
+    store.delete([paths.table_current("t")])
     if hint is not None:
-        store.write_bytes(layout.table_current("t"), hint)
+        store.write_bytes(paths.table_current("t"), hint)
     assert tokens_in(read_current(store, "t")) == {"z"}
     assert commit(store, change("w")).version.number == 4
-    assert json.loads(store.read_bytes(layout.table_current("t")))["version"] in (4, 99)
+    assert json.loads(store.read_bytes(paths.table_current("t")))["version"] in (4, 99)
 
 
 def test_a_hint_to_what_gc_removed(store: LocalStore) -> None:
     for number in range(6):
         commit(store, change(f"x{number}"))
-    store.delete([layout.table_version("t", number) for number in (1, 2, 3)])
+    store.delete([paths.table_version("t", number) for number in (1, 2, 3)])
     for hinted in (1, 2, 3, 4):
-        store.write_bytes(layout.table_current("t"), json.dumps({"version": hinted}).encode())
+        store.write_bytes(paths.table_current("t"), json.dumps({"version": hinted}).encode())
         assert tokens_in(read_current(store, "t")) == {"x5"}
 
 
@@ -137,7 +132,7 @@ def test_a_crash_before_the_hint_loses_nothing(
         patch.setattr(version_log, "write_hint", crash)
         with pytest.raises(KeyboardInterrupt):
             commit(store, change("y"))
-    assert json.loads(store.read_bytes(layout.table_current("t")))["version"] == 1
+    assert json.loads(store.read_bytes(paths.table_current("t")))["version"] == 1
     assert tokens_in(read_current(store, "t")) == {"y"}
     # The run is executed again: its result is there already.
     assert commit(store, change("y2", fingerprint="y")).reused
@@ -157,7 +152,7 @@ def test_a_hint_that_cannot_be_written_is_only_logged(
 
 def test_a_damaged_version_is_no_answer(store: LocalStore) -> None:
     commit(store, change("x"))
-    key = layout.table_version("t", 1)
+    key = paths.table_version("t", 1)
     good = store.read_bytes(key)
     values = json.loads(good)
     body = {name: value for name, value in values.items() if name != "checksum"}
@@ -174,7 +169,7 @@ def test_a_damaged_version_is_no_answer(store: LocalStore) -> None:
         with pytest.raises(TableVersionError, match=message):
             commit(store, change("z"))
     store.write_bytes(key, good)
-    store.write_bytes(layout.table_version("t", 2), good)
+    store.write_bytes(paths.table_version("t", 2), good)
     with pytest.raises(TableVersionError, match=r"is version 1 of table 't'; restore it"):
         read_current(store, "t")
 

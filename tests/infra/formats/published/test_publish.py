@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stagecoach.infra.errors import ShuffleReadError, StorageError
-from stagecoach.infra.formats.published import parquet_files
+from stagecoach.infra.formats.published import parquet_files, paths
 from stagecoach.infra.formats.published.log import read_current, read_version, version_numbers
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.version_log import VersionLog
@@ -182,7 +182,7 @@ def test_a_range_is_split_by_the_column(store: LocalStore) -> None:
     assert published.partition_rows == {"2024-01-31": 2, "2024-02-01": 0, "2024-02-02": 2}
     by_key = {file.partition_key: file for file in published.version.files}
     assert set(by_key) == {"2024-01-31", "2024-02-02"}
-    path = store.uri(layout.table_file("t", by_key["2024-02-02"].path))
+    path = store.uri(paths.table_file("t", by_key["2024-02-02"].path))
     assert pq.read_table(path)["n"].to_pylist() == [1, 3]
     # The day without rows counts as published: so it is not computed again.
     assert published.version.partition_keys == tuple(map(str, DAYS))
@@ -369,7 +369,7 @@ def test_every_type_comes_back(store: LocalStore) -> None:
     read = pq.read_table(path)
     assert read.schema.equals(table.schema)
     assert repr(read.to_pydict()) == repr(table.to_pydict())
-    stored = TableVersion.from_json(store.read_bytes(layout.table_version("t", 1)), uri="there")
+    stored = TableVersion.from_json(store.read_bytes(paths.table_version("t", 1)), uri="there")
     assert stored == version
 
 

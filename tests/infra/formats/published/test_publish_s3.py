@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from stagecoach.infra.catalog.catalog import FileCatalog
-from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog
+from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.log import read_current
-from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.infra.upkeep.gc import collect_garbage
 from tests.infra.formats.published.outputs import publish_rows
@@ -36,8 +36,8 @@ def test_a_table_on_s3(s3_server: S3Server) -> None:
             keep_versions=1,
         )
     assert published.version.number == 2
-    assert json.loads(store.read_bytes(layout.table_current("t")))["version"] == 2
-    store.delete([layout.table_current("t")])
+    assert json.loads(store.read_bytes(paths.table_current("t")))["version"] == 2
+    store.delete([paths.table_current("t")])
     assert read_current(store, "t") == published.version
 
     tables = PublishedCatalog(FileCatalog([], origin="none"), store, [PlannedTable(name="t")])

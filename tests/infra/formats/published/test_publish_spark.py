@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from stagecoach.infra.catalog.catalog import FileCatalog
+from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ShuffleReadError
-from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog
 from stagecoach.infra.publishing import publish as module
 from stagecoach.infra.publishing.publish import (
     Published,

@@ -14,9 +14,8 @@ from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.protocol import Access, Table, TableSource
 from stagecoach.infra.formats.published.log import version_numbers
 from stagecoach.infra.formats.published.table_format import FORMAT
-from stagecoach.infra.formats.published.target import PublishTarget
-from stagecoach.infra.formats.published.version import PublishError
 from stagecoach.infra.formats.published.writer import PublishedWriter
+from stagecoach.infra.formats.publishing import PublishError, PublishTarget
 from stagecoach.infra.formats.requests import whole_table
 from stagecoach.infra.formats.units import FileSlice, ScanSlice
 from stagecoach.infra.formats.version_log import VersionLog

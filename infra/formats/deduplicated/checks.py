@@ -1,33 +1,22 @@
-"""Checks of deduplicated tables: their versions, newest first, and the chunks that these name."""
+"""Checks of a deduplicated table: its versions, newest first, and the chunks that these name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from stagecoach.infra.formats.deduplicated.table import ChunkTable
 from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion, StoredChunk
-from stagecoach.infra.upkeep.verify.findings import Check, StoredDamage
-from stagecoach.infra.upkeep.verify.objects import check_arrow, check_parquet
-from stagecoach.infra.upkeep.verify.versions import hint_check, stored_versions, version_check
+from stagecoach.infra.formats.version_checks import hint_check, stored_versions, version_check
+from stagecoach.infra.integrity.findings import Check, StoredDamage
+from stagecoach.infra.integrity.objects import check_arrow, check_parquet
 
 FILES = "chunks of deduplicated tables"
 VERSIONS = "versions of deduplicated tables"
 
 
-def deduplicated_checks(tables: Iterable[ChunkTable], table: str | None = None) -> Iterator[Check]:
-    """Yield the checks of deduplicated tables.
-
-    Args:
-        tables: The tables.
-        table: Name of the only table to check; None for all.
-    """
-    for item in tables:
-        if table is None or item.name.lower() == table.lower():
-            yield from _table_checks(item)
-
-
-def _table_checks(table: ChunkTable) -> Iterator[Check]:
+def table_checks(table: ChunkTable) -> Iterator[Check]:
+    """Yield the checks of a deduplicated table."""
     yield hint_check(table.log, VERSIONS)
     seen: set[str] = set()
     newest: int | None = None

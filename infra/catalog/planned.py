@@ -1,4 +1,4 @@
-"""Base tables and published tables as one catalog, for the planner and for runs.
+"""Base tables and tables that queries make as one catalog, for the planner and for runs.
 
 The planner sees a published table as the query that makes it will leave it (`PlannedTable`),
 whether or not it has been published, so a project can be planned before anything has run. A run
@@ -12,14 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from stagecoach.infra.formats.parquet.statistics import FooterCache
-from stagecoach.infra.formats.protocol import TableSource
-from stagecoach.infra.formats.published.expiry import canonical_uri
-from stagecoach.infra.formats.published.log import read_current
-from stagecoach.infra.formats.published.table_format import FORMAT, PublishedTable
-from stagecoach.infra.formats.published.version import TableVersion, column_difference
+from stagecoach.infra.formats.protocol import Access, TableSource
+from stagecoach.infra.formats.publishing import column_difference
+from stagecoach.infra.formats.registry import result_format, stored_format
 from stagecoach.infra.formats.snapshot import TableState
-from stagecoach.infra.storage import layout
+from stagecoach.infra.formats.stored import StoredFormat, StoredTable
+from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.catalog import TableInfo, TableStats
 from stagecoach.planner.errors import CatalogError
@@ -61,12 +59,14 @@ class PlannedTable:
         columns: Columns of the query's result, in its order; None for whatever is published.
         partition_by: Those that become folders; to readers they stand last.
         estimated_rows: Rows that the planner expects, where nothing is published; or None.
+        format: Name of the table's format; empty for the one that results are published in.
     """
 
     name: str
     columns: tuple[Field, ...] | None = None
     partition_by: tuple[str, ...] = ()
     estimated_rows: int | None = None
+    format: str = ""
 
     @property
     def table_columns(self) -> tuple[Field, ...] | None:
@@ -89,7 +89,7 @@ class PublishedCatalog:
         base: The base tables.
         store: The storage root, where published tables are.
         planned: The tables that queries publish.
-        cache: Footers that are known already.
+        access: Keeps what is known already of the tables' files.
         use_statistics: Whether `table` looks at what is published for its statistics. Without it
             planning touches no data of these tables.
 
@@ -103,13 +103,13 @@ class PublishedCatalog:
         store: ObjectStore,
         planned: Sequence[PlannedTable],
         *,
-        cache: FooterCache | None = None,
+        access: Access | None = None,
         use_statistics: bool = True,
     ) -> None:
         self._base = base
         self._store = store
         self._planned = {table.name.lower(): table for table in planned}
-        self._cache = cache if cache is not None else FooterCache()
+        self._access = access or Access()
         self._use_statistics = use_statistics
         self._tables: dict[str, TableInfo] = {}
         self._lock = threading.Lock()
@@ -146,9 +146,10 @@ class PublishedCatalog:
         planned = self._published(name)
         if planned is None:
             return self._base.source(name)
-        prefix = layout.table_prefix(planned.name)
         return TableSource(
-            name=planned.name, location=canonical_uri(self._store, prefix), format=FORMAT.name
+            name=planned.name,
+            location=self._opened(planned).location,
+            format=_format_of(planned).name,
         )
 
     def state(self, name: str) -> TableState:
@@ -163,7 +164,8 @@ class PublishedCatalog:
         planned = self._published(name)
         if planned is None:
             return self._base.state(name)
-        version = read_current(self._store, planned.name)
+        table = self._opened(planned)
+        version = table.current()
         if version is None or not version.has_data:
             raise CatalogError(f"table '{planned.name}' has no data yet; materialize it first")
         if (difference := _difference(planned, version)) is not None:
@@ -171,7 +173,18 @@ class PublishedCatalog:
                 f"table '{planned.name}': {difference} (version {version.number} there, the query "
                 f"that makes it here); materialize '{planned.name}' first, as it is defined now"
             )
-        return self._opened(planned).state_of(version)
+        return table.state_of(version)
+
+    def stored(self, name: str) -> StoredTable:
+        """Return a table that queries make.
+
+        Raises:
+            CatalogError: There is no such table.
+        """
+        planned = self._published(name)
+        if planned is None:
+            raise CatalogError(f"no query makes a table '{name}'")
+        return self._opened(planned)
 
     def refresh(self) -> None:
         """Forget what was read of the tables' files."""
@@ -187,9 +200,10 @@ class PublishedCatalog:
         """What the planner is told: the planned columns, with what statistics there are."""
         columns = planned.table_columns
         if columns is None or self._use_statistics:
-            version = read_current(self._store, planned.name)
+            table = self._opened(planned)
+            version = table.current()
             if version is not None and version.has_data and _difference(planned, version) is None:
-                return self._opened(planned).state_of(version).info
+                return table.state_of(version).info
         if columns is None:
             raise CatalogError(
                 f"table '{planned.name}' has no data yet, so its columns are not known; "
@@ -197,13 +211,18 @@ class PublishedCatalog:
             )
         rows = planned.estimated_rows
         stats = None if rows is None else TableStats(rows, rows * _GUESSED_ROW_BYTES)
-        return TableInfo(name=planned.name, columns=columns, stats=stats, format=FORMAT.name)
+        name = _format_of(planned).name
+        return TableInfo(name=planned.name, columns=columns, stats=stats, format=name)
 
-    def _opened(self, planned: PlannedTable) -> PublishedTable:
-        return PublishedTable(self._store, planned.name, self._cache)
+    def _opened(self, planned: PlannedTable) -> StoredTable:
+        return _format_of(planned).stored(self._store, planned.name, self._access)
 
 
-def _difference(planned: PlannedTable, version: TableVersion) -> str | None:
+def _format_of(planned: PlannedTable) -> StoredFormat:
+    return stored_format(planned.format) if planned.format else result_format()
+
+
+def _difference(planned: PlannedTable, version: StoredVersion) -> str | None:
     columns = planned.table_columns
     return None if columns is None else column_difference(version.columns, columns)
 

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
+from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog, TableCatalog
+from stagecoach.infra.catalog.stored import StoredCatalog
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.parquet import statistics
-from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog, TableCatalog
+from stagecoach.infra.formats import parquet_footers as statistics
 from stagecoach.infra.formats.published.log import clear_table
-from stagecoach.infra.formats.published.stored import StoredCatalog
 from stagecoach.infra.formats.snapshot import Snapshot, TableState, load_or_take, take_snapshot
 from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.infra.storage.object_store import ObjectStore

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog, TableCatalog
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.parquet.statistics import FooterCache
-from stagecoach.infra.formats.published.catalog import PlannedTable, PublishedCatalog, TableCatalog
-from stagecoach.infra.storage import layout
+from stagecoach.infra.formats.protocol import Access
+from stagecoach.infra.formats.registry import stored_formats
 from stagecoach.infra.storage.object_store import ObjectStore
 
 
@@ -54,7 +54,7 @@ class StoredCatalog(PublishedCatalog):
         """Forget what was read and listed."""
         with self._lock:
             self._listed = None
-            self._cache = FooterCache()
+            self._access = Access()
         super().refresh()
 
     def _published(self, name: str) -> PlannedTable | None:
@@ -65,8 +65,9 @@ class StoredCatalog(PublishedCatalog):
             if self._listed is None:
                 hidden = self._base_names()
                 self._listed = {
-                    name.lower(): PlannedTable(name=name)
-                    for name in self._store.folders(layout.RESULTS_ROOT)
+                    name.lower(): PlannedTable(name=name, format=item.name)
+                    for item in stored_formats()
+                    for name in item.table_names(self._store)
                     if name.lower() not in hidden
                 }
             return self._listed

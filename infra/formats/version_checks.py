@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 
-from stagecoach.infra.formats.published.version import TableVersionError
-from stagecoach.infra.formats.version_json import UnknownFormatError
+from stagecoach.infra.formats.version_json import TableVersionError, UnknownFormatError
 from stagecoach.infra.formats.version_log import V, VersionLog
+from stagecoach.infra.integrity.findings import Check, Outcome, StoredDamage
+from stagecoach.infra.integrity.objects import check_text
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectMissingError
-from stagecoach.infra.upkeep.verify.findings import Check, Outcome, StoredDamage
-from stagecoach.infra.upkeep.verify.objects import check_text
 
 HINTS = "hints which version is the newest"
 

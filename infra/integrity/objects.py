@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from stagecoach.infra.integrity import arrow, parquet
+from stagecoach.infra.integrity.findings import Outcome, StoredDamage
 from stagecoach.infra.integrity.local import LocalReader
 from stagecoach.infra.integrity.parquet import LOCAL_PIECE_BYTES, REMOTE_PIECE_BYTES, Damage, Reader
 from stagecoach.infra.storage import checked_json
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.infra.storage.rereads import reread
-from stagecoach.infra.upkeep.verify.findings import Outcome, StoredDamage
 
 
 class ForeignVersionError(Exception):
@@ -64,7 +64,7 @@ def check_arrow(
     checksum: str,
     segments: str,
 ) -> Outcome:
-    """Check an Arrow file of a deduplicated table."""
+    """Check an Arrow file of a table."""
     with open_reader(store, key) as (reader, size):
         if size != num_bytes:
             return _of_other_size(known, size, num_bytes)

@@ -1,36 +1,24 @@
-"""Checks of published tables: their versions, newest first, and the files that these name."""
+"""Checks of a published table: its versions, newest first, and the files that these name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.log import table_log
 from stagecoach.infra.formats.published.version import TableFile, TableVersion
-from stagecoach.infra.storage import layout
+from stagecoach.infra.formats.version_checks import hint_check, stored_versions, version_check
+from stagecoach.infra.integrity.findings import Check, StoredDamage
+from stagecoach.infra.integrity.objects import check_parquet
 from stagecoach.infra.storage.object_store import ObjectStore
-from stagecoach.infra.upkeep.verify.findings import Check, StoredDamage
-from stagecoach.infra.upkeep.verify.objects import check_parquet
-from stagecoach.infra.upkeep.verify.versions import hint_check, stored_versions, version_check
 
 FILES = "files of published tables"
 VERSIONS = "versions of published tables"
 
 
-def published_checks(store: ObjectStore, table: str | None = None) -> Iterator[Check]:
-    """Yield the checks of published tables.
-
-    Args:
-        store: The storage root.
-        table: Name of the only table to check; None for all.
-    """
-    names = store.folders(layout.RESULTS_ROOT)
-    for name in names:
-        if table is None or name.lower() == table.lower():
-            yield from _table_checks(store, name)
-
-
-def _table_checks(store: ObjectStore, table: str) -> Iterator[Check]:
+def table_checks(store: ObjectStore, table: str) -> Iterator[Check]:
+    """Yield the checks of a published table."""
     log = table_log(store, table)
     yield hint_check(log, VERSIONS)
     seen: set[str] = set()
@@ -47,7 +35,7 @@ def _table_checks(store: ObjectStore, table: str) -> Iterator[Check]:
 
 
 def _file_check(store: ObjectStore, version: TableVersion, file: TableFile, is_live: bool) -> Check:
-    key = layout.table_file(version.table, file.path)
+    key = paths.table_file(version.table, file.path)
     known = StoredDamage(
         uri=store.uri(key),
         problem="",
@@ -55,7 +43,7 @@ def _file_check(store: ObjectStore, version: TableVersion, file: TableFile, is_l
         table=version.table,
         version=version.number,
     )
-    record = layout.table_version(version.table, version.number)
+    record = paths.table_version(version.table, version.number)
 
     def is_needed(is_missing: bool) -> bool:
         # gc removes a version before the files that only it names.

@@ -1,0 +1,222 @@
+"""How the result of a query becomes a version of a table, whatever the format of the table.
+
+    PublishTarget ──result_writer──▶ ResultWriter ── its plan ─▶ tasks write files
+                                          ▲                          │
+                                          └──────── add ─────────────┘ then publish, or discard
+
+A format that results can be published in derives `WritePlan`, and its `StoredFormat.result_writer`
+returns a `ResultWriter`. Nothing heavy is imported here: projects are checked with it.
+
+Worker code.
+"""
+
+from __future__ import annotations
+
+import datetime
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+
+from stagecoach.planner.errors import StagecoachError
+from stagecoach.planner.formats.registry import load
+from stagecoach.planner.types import Field
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stagecoach.infra.formats.stored_version import StoredVersion
+    from stagecoach.infra.storage.object_store import ObjectStore
+
+PublishMode = Literal["replace", "append", "replace_partition"]
+
+
+class PublishError(StagecoachError):
+    """A result cannot be published as it is asked for: a mistake in the query or its output."""
+
+
+@dataclass(frozen=True)
+class PartitionWindow:
+    """The time window of one of Dagster's partitions.
+
+    Args:
+        key: The partition key.
+        start: First moment; with a zone, unless the column is a date or has none either.
+        end: First moment after it.
+    """
+
+    key: str
+    start: datetime.date | datetime.datetime
+    end: datetime.date | datetime.datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishTarget:
+    """Where a result goes and what becomes of what is there.
+
+    Attributes:
+        table: Name of the table.
+        mode: `replace` all rows, `append`, or `replace_partition`: those of the partition keys.
+        partition_keys: Dagster's partitions that the run computed; none for one without.
+        partition_column: Column of the result that tells a row's partition. Needed for several
+            partition keys; with one, rows that belong elsewhere are an error.
+        windows: The time window of each partition key, for a date or timestamp column; without
+            them the column's text is the partition key.
+        partition_by: Columns that become Hive folders, outermost first.
+        keep_versions: How many of the newest versions gc leaves alone.
+        target_file_bytes: Size at which a file ends.
+    """
+
+    table: str
+    mode: PublishMode = "replace"
+    partition_keys: tuple[str, ...] = ()
+    partition_column: str | None = None
+    windows: tuple[PartitionWindow, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    keep_versions: int = 5
+    target_file_bytes: int = 256 << 20
+
+
+class WrittenFile(Protocol):
+    """A file of a table."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the file."""
+        ...
+
+    @property
+    def num_bytes(self) -> int:
+        """Size in bytes."""
+        ...
+
+
+class WritePlan(ABC):
+    """How tasks write the files of one commit; travels to them as plain data and its class."""
+
+    table: str
+    """Name of the table."""
+
+    @abstractmethod
+    def sized(self, target_bytes: int) -> Self:
+        """Return the same plan with another size at which a file ends."""
+
+    @abstractmethod
+    def write_reported(
+        self,
+        store: ObjectStore,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        task_index: int,
+        attempt: int,
+        writes_empty: bool,
+    ) -> list[dict[str, Any]]:
+        """Write rows to files that no version names yet, and describe the files as plain data.
+
+        Args:
+            store: The storage root.
+            batches: The rows; columns go by position.
+            task_index: Place of the rows among those that others write.
+            attempt: Number of the try; files have names of their own whatever it is.
+            writes_empty: Whether a file is written even if there are no rows.
+
+        Returns:
+            For `ResultWriter.add`, in the order of the rows.
+
+        Raises:
+            PublishError: A row belongs to no partition.
+            StorageError: The store failed.
+        """
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for `from_dict`."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the plan that `to_dict` described."""
+
+
+def plan_to_dict(plan: WritePlan) -> dict[str, Any]:
+    """Return plain data for `plan_from_dict`."""
+    cls = type(plan)
+    return {"class": f"{cls.__module__}:{cls.__qualname__}", "values": plan.to_dict()}
+
+
+def plan_from_dict(values: Mapping[str, Any]) -> WritePlan:
+    """Return the plan that `plan_to_dict` described."""
+    cls = load(values["class"])
+    if not (isinstance(cls, type) and issubclass(cls, WritePlan)):
+        raise TypeError(f"{values['class']} is not a WritePlan")
+    return cls.from_dict(values["values"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedPart:
+    """What a version of a table holds of one result.
+
+    Attributes:
+        files: Its files.
+        partition_rows: Its rows by partition key; the one key is None without partitions.
+    """
+
+    files: tuple[WrittenFile, ...]
+    partition_rows: Mapping[str | None, int]
+
+
+class ResultWriter(Protocol):
+    """One commit of a result; nothing is visible until `publish` returns."""
+
+    @property
+    def plan(self) -> WritePlan:
+        """How its files are written."""
+        ...
+
+    @property
+    def reused(self) -> bool:
+        """Whether another writer had published the result when `publish` came to it."""
+        ...
+
+    @property
+    def version(self) -> StoredVersion:
+        """The version that holds the rows, once they are published."""
+        ...
+
+    def find_published(self) -> StoredVersion | None:
+        """Return the newest version if the table is already what the commit would make of it.
+
+        Raises:
+            PublishError: The table does not take such rows; nothing need be written.
+            StorageError: The store failed.
+        """
+        ...
+
+    def add(self, written: Iterable[Mapping[str, Any]]) -> None:
+        """Take files that tasks wrote by `plan`, as they described them."""
+        ...
+
+    def publish(self) -> int:
+        """Commit the files and return the number of the version that holds the rows.
+
+        Raises:
+            PublishError: The table does not take them; then they are discarded.
+            StorageError: The store failed; may be called again.
+        """
+        ...
+
+    def part_of(self, version: StoredVersion) -> PublishedPart:
+        """Return what a version holds of the result."""
+        ...
+
+
+def column_difference(left: Sequence[Field], right: Sequence[Field]) -> str | None:
+    """The first difference between two lists of columns in words (`left` first), or None."""
+    ours, theirs = ({f.name: f.dtype for f in side} for side in (left, right))
+    for name in [*ours, *theirs]:
+        if ours.get(name) != theirs.get(name):
+            one, other = ours.get(name, "missing"), theirs.get(name, "missing")
+            return f"column {name!r} is {one} there and {other} here"
+    if [f.name for f in left] != [f.name for f in right]:
+        return "the columns are in another order"
+    return None

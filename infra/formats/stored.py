@@ -1,0 +1,156 @@
+"""Tables that queries make: they are in the storage root, and in no catalog file.
+
+A format of such tables derives `StoredFormat`. It finds its tables by listing the storage root, and
+their versions say all that catalogs and commands show.
+"""
+
+from __future__ import annotations
+
+import datetime
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stagecoach.infra.formats.capabilities import Expired, ExpiryRule
+from stagecoach.infra.formats.protocol import Access, Table, TableFormat
+from stagecoach.infra.formats.publishing import PublishTarget, ResultWriter
+from stagecoach.infra.formats.snapshot import TableState
+from stagecoach.infra.formats.stored_version import StoredVersion
+from stagecoach.infra.storage.listing import StoredObject
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.planner.types import Field
+
+
+class StoredTable(Table):
+    """A table that queries make, opened."""
+
+    @property
+    @abstractmethod
+    def location(self) -> str:
+        """Canonical URI of its folder."""
+
+    @property
+    @abstractmethod
+    def uri(self) -> str:
+        """URI of its folder as the storage root spells it."""
+
+    @abstractmethod
+    def current(self) -> StoredVersion | None:
+        """Return the newest version, or None where nothing was ever published.
+
+        Raises:
+            TableVersionError: The newest version is damaged.
+            StorageError: The store failed.
+        """
+
+    @abstractmethod
+    def kept_versions(self) -> Sequence[StoredVersion]:
+        """Return the versions that are kept, newest first.
+
+        Raises:
+            TableVersionError: One is damaged.
+            StorageError: The store failed.
+        """
+
+    @abstractmethod
+    def state_of(self, version: StoredVersion) -> TableState:
+        """Return what a version tells that `current` or `kept_versions` gave.
+
+        Raises:
+            CatalogError: Its files cannot be used.
+            StorageError: The store failed.
+        """
+
+    @abstractmethod
+    def clear(self) -> StoredVersion:
+        """Commit a version without rows and columns, so that the table can begin anew.
+
+        Raises:
+            StorageError: The store failed.
+        """
+
+
+@dataclass(frozen=True)
+class RootExpiry:
+    """What may go of all tables of a format in a storage root.
+
+    Args:
+        expired: By table, without tables of which nothing may go.
+        orphans: Files of commits that were lost, and left-over temporary files.
+    """
+
+    expired: tuple[Expired, ...] = ()
+    orphans: tuple[StoredObject, ...] = ()
+
+
+class StoredFormat(TableFormat):
+    """A format of tables that queries make."""
+
+    folder: str
+    """Folder of the storage root with a folder for each table; no other format uses it."""
+
+    def table_names(self, store: ObjectStore) -> Sequence[str]:
+        """Return the names of all tables of the format in a storage root.
+
+        Raises:
+            StorageError: The store refused.
+        """
+        return store.folders(self.folder)
+
+    @abstractmethod
+    def stored(self, store: ObjectStore, name: str, access: Access) -> StoredTable:
+        """Return a table, without reading anything; it need not exist yet."""
+
+    @abstractmethod
+    def check_columns(self, columns: Sequence[Field], partition_by: Sequence[str] = ()) -> None:
+        """Look whether a result with these columns can be a table; needs no data.
+
+        Args:
+            columns: Of the result.
+            partition_by: Those that become folders.
+
+        Raises:
+            PublishError: It cannot.
+        """
+
+    @abstractmethod
+    def result_writer(
+        self,
+        store: ObjectStore,
+        target: PublishTarget,
+        columns: Sequence[Field],
+        *,
+        fingerprint: str,
+        run_id: str,
+    ) -> ResultWriter:
+        """Return a writer of a result.
+
+        Args:
+            store: The storage root.
+            target: The table, and what becomes of the rows that are there.
+            columns: The result's columns.
+            fingerprint: Identity of the rows: they are published once only.
+            run_id: The run.
+
+        Raises:
+            PublishError: The columns do not fit the target.
+        """
+
+    def preload(self) -> None:
+        """Import what writing takes; called by a process of which others are forked."""
+        return
+
+    @abstractmethod
+    def find_expired(
+        self, store: ObjectStore, rule: ExpiryRule, orphan_limit: datetime.datetime
+    ) -> RootExpiry:
+        """Return what may go of all tables; one whose versions are damaged stays as it is.
+
+        Args:
+            store: The storage root.
+            rule: What must stay.
+            orphan_limit: Orphans that were written after this moment may be a commit under way.
+
+        Raises:
+            StorageError: The store failed.
+        """
