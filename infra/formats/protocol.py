@@ -14,7 +14,7 @@ A table goes through five steps, and each has its place here:
    older one for time travel. A table may have a schema and no data.
 4. `TableFormat.plan_scan` takes the filters of a fragment and returns units with rows, bytes and
    deletes. It works on the run's snapshot alone, so that every process of a run plans the same
-   scan: bounds and deletes are those of `FileIdentity`, ids of columns those of `TableSnapshot`,
+   scan: bounds and deletes are those of `DataFile`, ids of columns those of `TableSnapshot`,
    and what only the format knows is `TableSnapshot.detail`.
 5. `ScanPlan.bind` turns a task's share of the units into what an engine reads: `ScanInput` for
    Parquet files, or a `FormatInput` of the format's own.
@@ -37,8 +37,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from stagecoach.infra.formats.file_scan import needed_files
 from stagecoach.infra.formats.requests import ScanRequest
-from stagecoach.infra.formats.snapshot import FileIdentity, TableSnapshot, TableState
-from stagecoach.infra.formats.units import ScanSlice, SourceFile
+from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
+from stagecoach.infra.formats.units import ScanSlice, ScanUnit
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry
 from stagecoach.planner.catalog import TableInfo
@@ -156,7 +157,7 @@ class ScanPlan(Protocol):
     """A scan, planned."""
 
     @property
-    def units(self) -> Sequence[SourceFile]:
+    def units(self) -> Sequence[ScanUnit]:
         """What tasks share out, without units that the filters rule out."""
         ...
 
@@ -273,7 +274,7 @@ class TableFormat(ABC):
         )
 
 
-def files_table(files: Sequence[FileIdentity]) -> pa.Table:
+def files_table(files: Sequence[DataFile]) -> pa.Table:
     """Return the metadata table of files: one row for each."""
     import pyarrow as pa
 

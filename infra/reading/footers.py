@@ -47,7 +47,7 @@ _LAST = {"date": (1 << 31) - 1, "timestamp": (1 << 63) - 1, "timestamp_ntz": (1 
 
 @dataclass(frozen=True, kw_only=True)
 class FileFooter:
-    """What a footer says.
+    """What a footer says. A class of its own because the cache of footers stores it as JSON.
 
     Attributes:
         entry: The file, as it was when its footer was read.

@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class FileEntry:
-    """A file as a listing shows it.
+    """A file as a listing shows it: all that storage knows, and the key of the cache of footers.
 
     Attributes:
         uri: Canonical absolute URI.

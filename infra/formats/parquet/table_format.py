@@ -15,8 +15,9 @@ from stagecoach.infra.formats.parquet.statistics import FooterCache, read_footer
 from stagecoach.infra.formats.partitions import partition_fields, partition_texts
 from stagecoach.infra.formats.protocol import Access, ScanPlan, Table, TableFormat, TableSource
 from stagecoach.infra.formats.requests import ScanRequest
-from stagecoach.infra.formats.snapshot import FileIdentity, TableSnapshot, TableState
+from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.formats.units import ScanSlice
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.file_bounds import stored_bounds
 from stagecoach.infra.reading.footers import FileFooter
 from stagecoach.infra.reading.inputs import ScanInput
@@ -108,8 +109,8 @@ def footers_snapshot(
     )
 
 
-def _identity(footer: FileFooter) -> FileIdentity:
-    return FileIdentity(
+def _identity(footer: FileFooter) -> DataFile:
+    return DataFile(
         uri=footer.entry.uri,
         num_bytes=footer.entry.num_bytes,
         version=footer.entry.version,
