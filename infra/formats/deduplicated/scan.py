@@ -23,7 +23,7 @@ from stagecoach.infra.engines.duckdb.parquet_bounds import leaves_out_values
 from stagecoach.infra.formats.deduplicated.bounds import ChunkPruner
 from stagecoach.infra.formats.deduplicated.inputs import ChunkInput, ChunkPart, ChunkRows
 from stagecoach.infra.formats.file_pruning import bound
-from stagecoach.infra.formats.first_rows import FirstRows
+from stagecoach.infra.formats.first_rows import FirstRows, steps_of
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot
 from stagecoach.infra.formats.units import ScanSlice, ScanUnit
@@ -37,7 +37,6 @@ from stagecoach.planner.formats.deduplicated.layers import layers_of
 from stagecoach.planner.formats.deduplicated.passes import run_passes
 from stagecoach.planner.formats.deduplicated.plan import ChunkPlan
 from stagecoach.planner.formats.deduplicated.reading import Group, Reading, reading_of
-from stagecoach.planner.formats.deduplicated.rules.order_by_range import steps_of
 from stagecoach.planner.formats.deduplicated.rules.push_filters_through_dedup import passes_dedup
 from stagecoach.planner.formats.deduplicated.slices import Slice, joined, slices_of
 from stagecoach.planner.optimizer.proofs import is_total
