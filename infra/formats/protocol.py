@@ -32,7 +32,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from stagecoach.infra.formats.file_scan import needed_files
@@ -77,11 +76,9 @@ class Access:
 
     Args:
         options: How to reach storage.
-        cache_path: A file that formats may keep metadata in between processes; None for none.
     """
 
     options: StorageOptions = field(default_factory=StorageOptions)
-    cache_path: Path | None = None
     _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def keep(self, name: str, make: Callable[[], T]) -> T:

@@ -159,13 +159,13 @@ def test_writes_within_a_tick_of_the_clock_are_told_apart(tmp_path: Path):
 
 
 def test_kept_footers_are_of_the_file_that_is_there(files: Files, replace: Replace):
-    cache = FooterCache(files.table.parents[1] / "cache.json")
+    cache = FooterCache()
     (entry,) = list_files(str(files.table.parent))
     read_footers([entry], cache=cache)
     assert cache.get(entry) is not None
     replace(files.other, files.table)
     (entry,) = list_files(str(files.table.parent))
-    assert FooterCache(files.table.parents[1] / "cache.json").get(entry) is None
+    assert cache.get(entry) is None
 
 
 def test_portable_identity_has_times_and_sizes_only(files: Files):

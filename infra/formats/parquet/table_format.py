@@ -86,7 +86,7 @@ FORMAT = ParquetFormat()
 
 def footer_cache(access: Access) -> FooterCache:
     """Return the cache of footers that all tables of a catalog share."""
-    return access.keep("parquet.footers", lambda: FooterCache(access.cache_path))
+    return access.keep("parquet.footers", FooterCache)
 
 
 def footers_snapshot(

@@ -11,7 +11,7 @@ that were computed from the table stay valid, because what identifies a file in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -64,7 +64,6 @@ def adopt_checksums(
     tables: Sequence[ChunkTable] = (),
     *,
     table: str | None = None,
-    progress: Callable[[str, int, int], None] = lambda table, done, of: None,
 ) -> list[Adopted]:
     """Give checksums to files of the newest versions of tables that have none.
 
@@ -72,7 +71,6 @@ def adopt_checksums(
         store: The storage root, with published tables.
         tables: Deduplicated tables.
         table: Name of the only table; None for all.
-        progress: Told the table, how many of its files are done, and of how many.
 
     Returns:
         One item for each table with such files.
@@ -86,14 +84,12 @@ def adopt_checksums(
         return table is None or name.lower() == table.lower()
 
     names = filter(is_chosen, store.folders(layout.RESULTS_ROOT))
-    done = [_adopt_published(store, name, progress) for name in names]
-    done += [_adopt_deduplicated(item, progress) for item in tables if is_chosen(item.name)]
+    done = [_adopt_published(store, name) for name in names]
+    done += [_adopt_deduplicated(item) for item in tables if is_chosen(item.name)]
     return [item for item in done if item is not None]
 
 
-def _adopt_published(
-    store: ObjectStore, table: str, progress: Callable[[str, int, int], None]
-) -> Adopted | None:
+def _adopt_published(store: ObjectStore, table: str) -> Adopted | None:
     versions = table_log(store, table)
     version = versions.current()
     files = {} if version is None else {f.path: f for f in version.files if not f.checksums}
@@ -115,7 +111,6 @@ def _adopt_published(
             table=table,
             version=version.number,
         ),
-        lambda done, of: progress(table, done, of),
     )
     token = new_token()
 
@@ -138,18 +133,11 @@ def _adopt_published(
     made = versions.commit(token, step)[0] if found else None
     newest = made or versions.current()
     live = set() if newest is None else {file.path for file in newest.files}
-    return Adopted(
-        table=table,
-        version=None if made is None else made.number,
-        files=len(found),
-        # What another version has replaced meanwhile, gc may have removed.
-        damages=tuple(damage for name, damage in damages.items() if name in live),
-    )
+    number = None if made is None else made.number
+    return Adopted(table=table, version=number, files=len(found), damages=_in(live, damages))
 
 
-def _adopt_deduplicated(
-    table: ChunkTable, progress: Callable[[str, int, int], None]
-) -> Adopted | None:
+def _adopt_deduplicated(table: ChunkTable) -> Adopted | None:
     version = table.log.current()
     chunks = {} if version is None else {c.name: c for c in version.chunks if not c.any_checksums}
     if version is None or not chunks:
@@ -167,7 +155,6 @@ def _adopt_deduplicated(
             table=table.name,
             version=version.number,
         ),
-        lambda done, of: progress(table.name, done, of),
     )
     commit = table.new_commit()
 
@@ -183,32 +170,28 @@ def _adopt_deduplicated(
     made = table.log.commit(commit.token, step)[0] if found else None
     newest = made or table.log.current()
     live = set() if newest is None else {chunk.name for chunk in newest.chunks}
-    return Adopted(
-        table=table.name,
-        version=None if made is None else made.number,
-        files=len(found),
-        # What another version has replaced meanwhile, gc may have removed.
-        damages=tuple(damage for name, damage in damages.items() if name in live),
-    )
+    number = None if made is None else made.number
+    return Adopted(table=table.name, version=number, files=len(found), damages=_in(live, damages))
+
+
+def _in(live: Container[str], damages: Mapping[str, StoredDamage]) -> tuple[StoredDamage, ...]:
+    # What another version has replaced meanwhile, gc may have removed.
+    return tuple(damage for name, damage in damages.items() if name in live)
 
 
 def _read_files(
-    store: ObjectStore,
-    files: Mapping[str, _File],
-    known: StoredDamage,
-    progress: Callable[[int, int], None],
+    store: ObjectStore, files: Mapping[str, _File], known: StoredDamage
 ) -> tuple[dict[str, str], dict[str, StoredDamage]]:
     """The checksums of the files that are whole, and what is wrong with the others."""
     found: dict[str, str] = {}
     damages: dict[str, StoredDamage] = {}
     with ThreadPoolExecutor(_THREADS) as pool:
         results = pool.map(lambda file: _read_file(store, file), files.values())
-        for done, (name, result) in enumerate(zip(files, results, strict=True), 1):
+        for name, result in zip(files, results, strict=True):
             if isinstance(result, str):
                 found[name] = result
             else:
                 damages[name] = replace(known, uri=store.uri(files[name].key)).at(result)
-            progress(done, len(files))
     return found, damages
 
 
