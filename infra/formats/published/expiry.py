@@ -15,7 +15,7 @@ import itertools
 import logging
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stagecoach.infra.errors import StorageError
@@ -126,6 +126,22 @@ def find_expired(
     return TableExpiry(tuple(expired), tuple(orphans))
 
 
+def oldest_kept(
+    written: Mapping[int, datetime.datetime], keep: int, limit: datetime.datetime
+) -> int:
+    """The number of the oldest version that stays: all after it do, so that there is no gap.
+
+    Args:
+        written: When each version was written, by number.
+        keep: How many of the newest stay whatever their age.
+        limit: A version stays that was followed by another then or later.
+    """
+    numbers = sorted(written)
+    followed = itertools.pairwise(numbers)
+    kept = [*numbers[-keep:], *(n for n, after in followed if written[after] >= limit)]
+    return min(kept, default=0)
+
+
 class _Table:
     """One table of the listing, with all its versions read."""
 
@@ -158,11 +174,8 @@ class _Table:
         numbers = sorted(self._versions)
         if not numbers:
             return None
-        newest = self._versions[numbers[-1]]
-        kept = numbers[-max(newest.keep_versions, 1) :]
-        followed = itertools.pairwise(numbers)
-        kept += [n for n, after in followed if self._records[after].modified >= grace_limit]
-        oldest = min(kept)
+        keep = max(self._versions[numbers[-1]].keep_versions, 1)
+        oldest = oldest_kept({n: self._records[n].modified for n in numbers}, keep, grace_limit)
         needed = {k for n in numbers if n >= oldest for k in self._versions[n].file_keys()}
         unneeded = {
             k for n in numbers if n < oldest for k in self._versions[n].file_keys()

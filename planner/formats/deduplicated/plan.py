@@ -197,11 +197,6 @@ ChunkExec = RecordBatchesExec | ParquetExec
 """The operators that read chunks."""
 
 
-def union_of(inputs: tuple[ChunkPlan, ...]) -> ChunkPlan:
-    """The union of some inputs; the only input itself."""
-    return inputs[0] if len(inputs) == 1 else UnionExec(inputs)
-
-
 def chunk_exec(chunk: Chunk, schema: tuple[str, ...]) -> ChunkExec:
     """The operator that reads one chunk whole."""
     if chunk.kind == "arrow":
