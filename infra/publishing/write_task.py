@@ -91,11 +91,8 @@ class WriteReport:
         failure = values["failure"]
         if failure is not None:
             failure = TaskFailure(**{**failure, "args": tuple(failure["args"])})
-        files = []
-        for file in values["files"]:
-            lists = {name: tuple(file[name]) for name in ("row_groups", "partition")}
-            files.append(TableFile(**{**file, **lists}))
-        return cls(task_index=values["task_index"], files=tuple(files), failure=failure)
+        files = tuple(map(TableFile.from_dict, values["files"]))
+        return cls(task_index=values["task_index"], files=files, failure=failure)
 
     def error(self, stage: str) -> StagecoachError | None:
         """The error to raise in the driver, or None."""
