@@ -22,7 +22,8 @@ from stagecoach.infra.engines.duckdb.engine import DuckDbEngine
 from stagecoach.infra.engines.protocol import Fragment, Resources
 from stagecoach.infra.integrity.local import FileChecks, LocalReader
 from stagecoach.infra.integrity.parquet import compute_checksums
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput
 from stagecoach.planner.types import BIGINT, DOUBLE, STRING, DataType
 
 _COLUMNS: dict[str, DataType] = {"k": BIGINT, "n": BIGINT, "x": DOUBLE, "flag": STRING, "s": STRING}
@@ -60,9 +61,9 @@ def main(rows: int, turns: int) -> None:
                 )
             with LocalReader(str(sealed)) as reader:
                 footer, checksums = compute_checksums(reader, sealed.stat().st_size)
-            own = FileRows(str(sealed), 0, rows, rows, footer_checksum=footer, checksums=checksums)
-            others = FileRows(str(sealed), 0, rows, rows)
-            without = FileRows(str(plain), 0, rows, rows)
+            own = DataFile(str(sealed), rows, footer_checksum=footer, checksums=checksums)
+            others = DataFile(str(sealed), rows)
+            without = DataFile(str(plain), rows)
             for name, sql in _SCANS.items():
                 base, ratios = _ratios(sql, (own, others, without), turns, str(folder))
                 shown = " ".join(f"{100 * (ratio - 1):>6.1f}%" for ratio in ratios)
@@ -71,7 +72,7 @@ def main(rows: int, turns: int) -> None:
 
 
 def _ratios(
-    sql: str, files: tuple[FileRows, ...], turns: int, folder: str
+    sql: str, files: tuple[DataFile, ...], turns: int, folder: str
 ) -> tuple[float, list[float]]:
     """Seconds without checks, and how many times as long each file takes with them."""
     found: list[list[float]] = [[] for _ in files]
@@ -84,7 +85,7 @@ def _ratios(
     return statistics.median(bases), [statistics.median(ratios) for ratios in found]
 
 
-def _seconds(sql: str, file: FileRows, folder: str, *, checks: bool) -> float:
+def _seconds(sql: str, file: DataFile, folder: str, *, checks: bool) -> float:
     columns = tuple(LeafColumn(f"c{i}", n, kind) for i, (n, kind) in enumerate(_COLUMNS.items()))
     used = tuple(column for column in columns if column.name in sql)  # as a plan does
     chosen = FileChecks(files=checks, pages=checks, seconds=0.0)

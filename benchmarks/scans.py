@@ -27,7 +27,8 @@ from benchmarks.measured import peak_bytes, run_measured
 from benchmarks.rclone import RcloneServer
 from stagecoach.infra.engines.duckdb.engine import DuckDbEngine
 from stagecoach.infra.engines.protocol import Fragment, Resources
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput
 from stagecoach.infra.storage.fsspec_store import FsspecStore
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.planner.types import BIGINT, DOUBLE, STRING, DataType
@@ -143,7 +144,7 @@ def _run(scan: Scan) -> dict[str, Any]:
         for i, (name, dtype) in enumerate(_COLUMNS.items())
         if name in scan.columns
     )
-    file = FileRows(f"{scan.root}/{scan.key}", 0, scan.num_rows, scan.num_rows)
+    file = DataFile(f"{scan.root}/{scan.key}", scan.num_rows)
     leaf = ParquetInput(
         columns, (file,), storage_options=scan.options, memory_bytes=scan.reader_bytes
     )

@@ -170,8 +170,11 @@ def in_source(source: str) -> str:
 @functools.lru_cache(maxsize=256)
 def is_time_zone(name: str) -> bool:
     """Whether Spark has such a time zone: a region, an offset, or one of Java's short names."""
-    if _OFFSET.fullmatch(name) or _SHORT_ZONE.fullmatch(name):
-        return True
+    return bool(_OFFSET.fullmatch(name) or _SHORT_ZONE.fullmatch(name)) or is_region(name)
+
+
+def is_region(name: str) -> bool:
+    """Whether Python has a time zone of that name; the list of all takes long to make."""
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

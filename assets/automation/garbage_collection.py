@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from stagecoach.assets.automation.schedules import build_upkeep_schedule
 from stagecoach.assets.execution.engine import ENGINE_RESOURCE
 from stagecoach.assets.report.metadata import NAMESPACE
 from stagecoach.infra.upkeep.ages import parse_age
@@ -104,15 +105,8 @@ def build_gc_schedule(
     gc: GarbageCollection, job: dg.JobDefinition, *, status: dg.DefaultScheduleStatus
 ) -> dg.ScheduleDefinition:
     """The schedule `collect_garbage_schedule`."""
-    return dg.ScheduleDefinition(
-        name=f"{GC_JOB}_schedule",
-        # By its name: components give jobs metadata, and so make others of them.
-        job_name=job.name,
-        cron_schedule=gc.cron,
-        execution_timezone=gc.timezone,
-        default_status=status,
-        description=f"Removes what is older than {gc.older_than} ({gc.cron}, {gc.timezone})",
-    )
+    task = f"Removes what is older than {gc.older_than}"
+    return build_upkeep_schedule(job, task, gc.cron, gc.timezone, status=status)
 
 
 def gc_text(report: "GcReport", *, dry_run: bool) -> str:

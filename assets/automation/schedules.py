@@ -1,4 +1,4 @@
-"""Dagster schedules for queries whose front matter has a `schedule`.
+"""Dagster schedules: of upkeep, and of queries whose front matter has a `schedule`.
 
 A partitioned query runs for the last window that is over, or for all keys of a list.
 """
@@ -47,6 +47,34 @@ def build_schedule(
         return _requests(query, context)
 
     return tick
+
+
+def build_upkeep_schedule(
+    job: dg.JobDefinition,
+    task: str,
+    cron: str,
+    timezone: str,
+    *,
+    status: dg.DefaultScheduleStatus,
+) -> dg.ScheduleDefinition:
+    """The schedule of a job that looks after the storage.
+
+    Args:
+        job: The job.
+        task: What it does, for the description.
+        cron: When, as five fields.
+        timezone: Of `cron`, an IANA name.
+        status: Whether the schedule runs before anybody has turned it on or off in the UI.
+    """
+    return dg.ScheduleDefinition(
+        name=f"{job.name}{SCHEDULE_SUFFIX}",
+        # By its name: components give jobs metadata, and so make others of them.
+        job_name=job.name,
+        cron_schedule=cron,
+        execution_timezone=timezone,
+        default_status=status,
+        description=f"{task} ({cron}, {timezone})",
+    )
 
 
 def _requests(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from stagecoach.assets.automation.schedules import build_upkeep_schedule
 from stagecoach.assets.execution.engine import ENGINE_RESOURCE
 from stagecoach.assets.report.metadata import NAMESPACE
 
@@ -100,15 +101,8 @@ def build_verify_schedule(
     verify: StorageVerification, job: dg.JobDefinition, *, status: dg.DefaultScheduleStatus
 ) -> dg.ScheduleDefinition:
     """The schedule `verify_storage_schedule`."""
-    return dg.ScheduleDefinition(
-        name=f"{VERIFY_JOB}_schedule",
-        # By its name: components give jobs metadata, and so make others of them.
-        job_name=job.name,
-        cron_schedule=verify.cron,
-        execution_timezone=verify.timezone,
-        default_status=status,
-        description=f"Checks everything that is stored ({verify.cron}, {verify.timezone})",
-    )
+    task = "Checks everything that is stored"
+    return build_upkeep_schedule(job, task, verify.cron, verify.timezone, status=status)
 
 
 def verify_metadata(report: "VerifyReport") -> dict[str, dg.MetadataValue]:

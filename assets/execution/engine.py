@@ -44,7 +44,10 @@ class EarlierRun:
 
 @dataclass(frozen=True, kw_only=True)
 class StageRequest:
-    """One stage of one run.
+    """One stage of one run, in the terms of Dagster.
+
+    A class beside `Run` because loading a code location must not import what runs a stage, and
+    because runners of other engines take it: it is public, as `StageRunner` is.
 
     Args:
         graph: The planned query.

@@ -3,7 +3,7 @@
     orders_by_day (daily) ──same day──▶ revenue (daily) ──last 7 days──▶ trend (daily)
 
 A reader of a partitioned table needs those of its partitions that the SQL's own filters over the
-table's partition column let through; see `stagecoach.planner.pruning.column_bounds`.
+table's partition column let through; see `stagecoach.planner.pruning.time_range`.
 """
 
 import datetime
@@ -25,7 +25,7 @@ from stagecoach.assets.project.front_matter import (
     TimePartitions,
 )
 from stagecoach.planner.plan.stages import StageGraph
-from stagecoach.planner.pruning.column_bounds import column_bounds, reads_key_only
+from stagecoach.planner.pruning.time_range import reads_key_only, time_range
 
 # A window of every length of month, so that "the last month" is no number of days by chance.
 _SAMPLES = 30
@@ -206,9 +206,7 @@ def _offsets(
         return None
     found: set[tuple[int, int]] = set()
     for start, end in itertools.islice(_windows(reader), _SAMPLES):
-        bounds = column_bounds(
-            graph, table, made.column, {PARTITION_START: start, PARTITION_END: end}
-        )
+        bounds = time_range(graph, table, made.column, {PARTITION_START: start, PARTITION_END: end})
         if bounds.low is None or bounds.high is None or bounds.high <= bounds.low:
             return None
         first = _number(made, bounds.low) - _number(made, start)

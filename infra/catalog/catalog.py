@@ -51,7 +51,6 @@ class FileCatalog:
         tables: The tables, in the order of the file.
         origin: The catalog file, for messages.
         options: How to reach storage.
-        cache_path: Where to keep metadata of files between processes; None keeps it in memory.
     """
 
     def __init__(
@@ -60,11 +59,10 @@ class FileCatalog:
         *,
         origin: str,
         options: StorageOptions | None = None,
-        cache_path: Path | None = None,
     ) -> None:
         self._sources = {table.name.lower(): table for table in tables}
         self._origin = origin
-        self._access = Access(options or StorageOptions(), cache_path)
+        self._access = Access(options or StorageOptions())
         self._tables: dict[str, TableInfo] = {}
         self._lock = threading.Lock()
 
@@ -151,18 +149,12 @@ class FileCatalog:
             self._tables.clear()
 
 
-def load_catalog(
-    path: str | Path,
-    options: StorageOptions | None = None,
-    *,
-    cache_path: str | Path | None = None,
-) -> FileCatalog:
+def load_catalog(path: str | Path, options: StorageOptions | None = None) -> FileCatalog:
     """Return the catalog that a YAML file describes; no table file is touched.
 
     Args:
         path: The YAML file.
         options: How to reach storage.
-        cache_path: Where to keep metadata of files between processes; None keeps it in memory.
 
     Raises:
         CatalogError: The file is missing, is not YAML or does not say what a table needs.
@@ -186,8 +178,7 @@ def load_catalog(
                 f"catalog {path}: tables {other!r} and {source.name!r} have the same name "
                 "(case does not matter); rename one"
             )
-    cache = Path(cache_path) if cache_path is not None else None
-    return FileCatalog(sources, origin=str(path), options=options, cache_path=cache)
+    return FileCatalog(sources, origin=str(path), options=options)
 
 
 def _read_yaml(path: Path) -> object:

@@ -25,13 +25,11 @@ class DescribedField:
         name: Its name.
         default: Its default.
         meaning: What it means, on one line.
-        is_secret: Whether its value must not be shown.
     """
 
     name: str
     default: Any
     meaning: str
-    is_secret: bool = False
 
     @property
     def unit(self) -> str:
@@ -65,7 +63,6 @@ def described_fields(model: type[Any]) -> tuple[DescribedField, ...]:
             name=field.name,
             default=_default(field),
             meaning=meanings.get(field.name, ""),
-            is_secret=not field.repr,
         )
         for field in dataclasses.fields(model)
     )

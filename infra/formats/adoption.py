@@ -11,7 +11,7 @@ that were computed from the table stay valid, because what identifies a file in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -45,10 +45,7 @@ class StoredFile:
 
 
 def read_whole_files(
-    store: ObjectStore,
-    files: Mapping[str, StoredFile],
-    known: StoredDamage,
-    progress: Callable[[int, int], None],
+    store: ObjectStore, files: Mapping[str, StoredFile], known: StoredDamage
 ) -> tuple[dict[str, str], dict[str, StoredDamage]]:
     """Read files completely; return the checksums of whole ones, and what is wrong with the others.
 
@@ -56,18 +53,16 @@ def read_whole_files(
         store: Where they are.
         files: The files, by any name.
         known: What is known of each of them but its URI.
-        progress: Told how many files are done, and of how many.
     """
     found: dict[str, str] = {}
     damages: dict[str, StoredDamage] = {}
     with ThreadPoolExecutor(_THREADS) as pool:
         results = pool.map(lambda file: _read_file(store, file), files.values())
-        for done, (name, result) in enumerate(zip(files, results, strict=True), 1):
+        for name, result in zip(files, results, strict=True):
             if isinstance(result, str):
                 found[name] = result
             else:
                 damages[name] = replace(known, uri=store.uri(files[name].key)).at(result)
-            progress(done, len(files))
     return found, damages
 
 

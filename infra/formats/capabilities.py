@@ -8,7 +8,7 @@ for it and so name no format. Nothing heavy is imported here.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -132,11 +132,8 @@ class Verifies(Protocol):
         """Yield a check of each stored object, the newest first."""
         ...
 
-    def adopt_checksums(self, progress: Callable[[int, int], None]) -> Adopted | None:
+    def adopt_checksums(self) -> Adopted | None:
         """Give checksums to files that have none, in one more version of the table.
-
-        Args:
-            progress: Told how many files are done, and of how many.
 
         Returns:
             None if all files have checksums, or files of this format never do.

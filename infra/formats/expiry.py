@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import itertools
+from collections.abc import Mapping
 
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.storage import checked_json
@@ -29,3 +31,19 @@ def snapshot_uris(store: ObjectStore, key: str) -> set[str]:
             f"{store.uri(key)} is damaged ({error}), so what it needs is not known; "
             "nothing was removed. Remove that file if its run is over"
         ) from error
+
+
+def oldest_kept(
+    written: Mapping[int, datetime.datetime], keep: int, limit: datetime.datetime
+) -> int:
+    """The number of the oldest version that stays: all after it do, so that there is no gap.
+
+    Args:
+        written: When each version was written, by number.
+        keep: How many of the newest stay whatever their age.
+        limit: A version stays that was followed by another then or later.
+    """
+    numbers = sorted(written)
+    followed = itertools.pairwise(numbers)
+    kept = [*numbers[-keep:], *(n for n, after in followed if written[after] >= limit)]
+    return min(kept, default=0)

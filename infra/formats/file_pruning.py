@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stagecoach.infra.formats.partitions import canonical_value
-from stagecoach.infra.formats.snapshot import FileIdentity, TableSnapshot
+from stagecoach.infra.formats.snapshot import TableSnapshot
 from stagecoach.infra.pruning.predicates import bounds_test, may_hold, timed
+from stagecoach.infra.reading.data_file import Constants, DataFile
 from stagecoach.infra.reading.row_bounds import ALWAYS, Bounds, BoundsTest, all_of, column_bounds
 from stagecoach.planner.optimizer.fold_constants import fold
 from stagecoach.planner.plan.expressions import Expression, Literal, Parameter, substitute
@@ -20,11 +21,10 @@ from stagecoach.planner.pruning.scan_filters import conjuncts_above
 from stagecoach.planner.tree import transform_up
 from stagecoach.planner.types import BIGINT, DATE, INT, STRING, DataType
 
-Constants = tuple[tuple[str, str | None], ...]
 _COMPARED = (INT, BIGINT, DATE, STRING)  # of whose values the planner knows the order
 
 
-def table_constants(table: TableSnapshot, file: FileIdentity, time_zone: str) -> Constants:
+def table_constants(table: TableSnapshot, file: DataFile, time_zone: str) -> Constants:
     """The partition columns of a file, lower-case names, with their values as text."""
     pairs = zip(table.partition_columns, file.partition, strict=True)
     return tuple(
@@ -38,7 +38,7 @@ def pruned_files(
     table: TableSnapshot,
     parameters: Mapping[str, Literal],
     time_zone: str,
-) -> tuple[FileIdentity, ...]:
+) -> tuple[DataFile, ...]:
     """The files that may hold rows which the filters right above the scan let through.
 
     Args:
@@ -115,7 +115,7 @@ class _Pruner:
             elif dtype == column.dtype and table.native_reason is None:
                 self._stored.append((column.id, place, dtype))
 
-    def may_match(self, file: FileIdentity) -> bool:
+    def may_match(self, file: DataFile) -> bool:
         """Whether a row of the file may pass all conjuncts."""
         values = dict(table_constants(self._table, file, "UTC"))
         constants: dict[int, Expression] = {

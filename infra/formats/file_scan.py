@@ -7,16 +7,17 @@ right above the scan.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.formats.file_pruning import pruned_files, table_constants
 from stagecoach.infra.formats.requests import ScanRequest
-from stagecoach.infra.formats.snapshot import FileIdentity, TableSnapshot
-from stagecoach.infra.formats.units import FileSlice, ScanSlice, SourceFile
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn
+from stagecoach.infra.formats.snapshot import TableSnapshot
+from stagecoach.infra.formats.units import ScanSlice, ScanUnit
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import LeafColumn
 
 if TYPE_CHECKING:
     from stagecoach.infra.reading.format_input import TableInput
@@ -35,7 +36,7 @@ class FileScan(ABC):
     table: TableSnapshot
 
     @cached_property
-    def units(self) -> Sequence[SourceFile]:
+    def units(self) -> Sequence[ScanUnit]:
         """The files that the filters do not rule out."""
         return [_unit(file) for file in needed_files(self.request, self.table)]
 
@@ -47,31 +48,25 @@ class FileScan(ABC):
         ids = self.table.field_id
         return tuple(replace(c, field_id=ids(c.source)) for c in self.request.columns)
 
-    def file_rows(self, share: ScanSlice) -> tuple[FileRows, ...]:
-        """Return the rows of files that a task reads, given its share of them."""
-        known = {file.uri: file for file in self.table.files}
-        return tuple(self._rows(known[part.uri], part) for part in share.files)
+    @cached_property
+    def _files(self) -> Mapping[str, DataFile]:
+        # Each task of the stage is bound by this scan.
+        return {file.uri: file for file in self.table.files}
 
-    def _rows(self, file: FileIdentity, part: FileSlice) -> FileRows:
-        return FileRows(
-            file.uri,
-            part.row_start,
-            part.row_end,
-            file.num_rows,
-            file.num_bytes,
-            file.version,
-            table_constants(self.table, file, self.request.time_zone),
-            file.footer_checksum,
-            file.checksums,
-            file.deletes,
-        )
+    def file_rows(self, share: ScanSlice) -> tuple[DataFile, ...]:
+        """Return the rows of files that a task reads, given its share of them."""
+        return tuple(self._rows(self._files[unit.uri], unit) for unit in share.units)
+
+    def _rows(self, file: DataFile, unit: ScanUnit) -> DataFile:
+        constants = table_constants(self.table, file, self.request.time_zone)
+        return file.for_task((unit.row_start, unit.row_end), constants)
 
     @abstractmethod
     def bind(self, share: ScanSlice) -> TableInput:
         """Return what a task reads, given its share of the files."""
 
 
-def needed_files(request: ScanRequest, table: TableSnapshot) -> tuple[FileIdentity, ...]:
+def needed_files(request: ScanRequest, table: TableSnapshot) -> tuple[DataFile, ...]:
     """Return the files that may hold rows which the filters right above the scan let through."""
     if not request.filters:
         return table.files
@@ -80,10 +75,10 @@ def needed_files(request: ScanRequest, table: TableSnapshot) -> tuple[FileIdenti
     )
 
 
-def _unit(file: FileIdentity) -> SourceFile:
+def _unit(file: DataFile) -> ScanUnit:
     # The snapshot has no bytes per row group; rows of one file are about equally wide.
     groups = tuple(
         (rows, file.num_bytes * rows // file.num_rows if file.num_rows else 0)
         for rows in file.row_groups
     )
-    return SourceFile(file.uri, groups, deletes=file.deletes)
+    return ScanUnit(file.uri, groups)

@@ -1,7 +1,8 @@
-"""Whether a fragment only wants the first rows of a scan by one of its columns."""
+"""First rows of a scan by a column: which a fragment wants, and in what order parts are read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stagecoach.planner.plan.expressions import ColumnRef
@@ -61,3 +62,21 @@ def first_rows(fragment: PhysicalPlan, leaf: ScanExec) -> FirstRows | None:
     if wanted.id not in sources:
         return None
     return FirstRows(sources[wanted.id], node.fetch, not key.ascending)
+
+
+def steps_of(ranges: Sequence[tuple[int, int]], *, descending: bool) -> list[list[int]]:
+    """Positions of ranges in groups that do not overlap each other, in order.
+
+    Ranges that share a bound overlap: all values of a step lie before those of the next.
+    """
+    steps: list[list[int]] = []
+    end = 0
+    for i in sorted(range(len(ranges)), key=lambda i: (ranges[i], i)):
+        low, high = ranges[i]
+        if steps and low <= end:
+            steps[-1].append(i)
+            end = max(end, high)
+        else:
+            steps.append([i])
+            end = high
+    return steps[::-1] if descending else steps

@@ -13,8 +13,9 @@ from stagecoach.infra.formats.file_scan import FileScan
 from stagecoach.infra.formats.parquet_footers import FooterCache
 from stagecoach.infra.formats.partitions import partition_texts
 from stagecoach.infra.formats.protocol import Access
-from stagecoach.infra.formats.snapshot import FileIdentity, TableSnapshot
+from stagecoach.infra.formats.snapshot import TableSnapshot
 from stagecoach.infra.formats.units import ScanSlice
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.file_bounds import stored_bounds
 from stagecoach.infra.reading.footers import FileFooter
 from stagecoach.infra.reading.inputs import ScanInput
@@ -38,7 +39,7 @@ class ParquetScan(FileScan):
 
 def footer_cache(access: Access) -> FooterCache:
     """Return the cache of footers that all tables of a catalog share."""
-    return access.keep("parquet.footers", lambda: FooterCache(access.cache_path))
+    return access.keep("parquet.footers", FooterCache)
 
 
 def footers_snapshot(
@@ -61,8 +62,8 @@ def footers_snapshot(
     )
 
 
-def _identity(footer: FileFooter) -> FileIdentity:
-    return FileIdentity(
+def _identity(footer: FileFooter) -> DataFile:
+    return DataFile(
         uri=footer.entry.uri,
         num_bytes=footer.entry.num_bytes,
         version=footer.entry.version,

@@ -14,7 +14,7 @@ A table goes through five steps, and each has its place here:
    older one for time travel. A table may have a schema and no data.
 4. `TableFormat.plan_scan` takes the filters of a fragment and returns units with rows, bytes and
    deletes. It works on the run's snapshot alone, so that every process of a run plans the same
-   scan: bounds and deletes are those of `FileIdentity`, ids of columns those of `TableSnapshot`,
+   scan: bounds and deletes are those of `DataFile`, ids of columns those of `TableSnapshot`,
    and what only the format knows is `TableSnapshot.detail`.
 5. `ScanPlan.bind` turns a task's share of the units into what an engine reads: `ScanInput` for
    Parquet files, or a `FormatInput` of the format's own.
@@ -34,13 +34,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from stagecoach.infra.formats.file_scan import needed_files
 from stagecoach.infra.formats.requests import ScanRequest
-from stagecoach.infra.formats.snapshot import FileIdentity, TableSnapshot, TableState
-from stagecoach.infra.formats.units import ScanSlice, SourceFile
+from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
+from stagecoach.infra.formats.units import ScanSlice, ScanUnit
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry
 from stagecoach.planner.catalog import TableInfo
@@ -85,11 +85,9 @@ class Access:
 
     Args:
         options: How to reach storage.
-        cache_path: A file that formats may keep metadata in between processes; None for none.
     """
 
     options: StorageOptions = field(default_factory=StorageOptions)
-    cache_path: Path | None = None
     _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def keep(self, name: str, make: Callable[[], T]) -> T:
@@ -185,7 +183,7 @@ class ScanPlan(Protocol):
     """A scan, planned."""
 
     @property
-    def units(self) -> Sequence[SourceFile]:
+    def units(self) -> Sequence[ScanUnit]:
         """What tasks share out, without units that the filters rule out."""
         ...
 
@@ -308,7 +306,7 @@ class TableFormat(ABC):
         )
 
 
-def files_table(files: Sequence[FileIdentity]) -> pa.Table:
+def files_table(files: Sequence[DataFile]) -> pa.Table:
     """Return the metadata table of files: one row for each."""
     import pyarrow as pa
 

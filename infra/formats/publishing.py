@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from stagecoach.planner.errors import StagecoachError
-from stagecoach.planner.formats.registry import load
+from stagecoach.planner.registry import load
 from stagecoach.planner.types import Field
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ make sense of is the snapshot's `detail`, which the format turns into JSON and b
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,7 @@ from functools import cached_property
 from typing import Any, Protocol, cast
 
 from stagecoach.infra.formats import names
-from stagecoach.infra.reading.deletes import UnitDeletes
-from stagecoach.infra.reading.file_bounds import StoredBounds
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.storage import checked_json, layout
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.infra.storage.rereads import reread
@@ -30,37 +28,6 @@ SNAPSHOT_VERSION = 4
 READABLE_VERSIONS = (2, 3, 4)
 """Version 2 has no bounds of columns: no file is left out by them. Versions 2 and 3 have no
 checksum of their own, and none of column chunks."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileIdentity:
-    """One file of a table at the time of the snapshot.
-
-    Attributes:
-        uri: Canonical absolute URI: a plain absolute path, or `s3://bucket/key`.
-        num_bytes: Size in bytes.
-        version: Which version of the file it is (see `infra.storage.file_identity`); empty for
-            files of published tables and chunks, which are never written twice.
-        num_rows: Rows of the file.
-        row_groups: Rows of each row group; they add up to `num_rows`.
-        footer_checksum: SHA-256 of the Parquet footer, 32 hex digits.
-        partition: Values of the table's partition columns as its folders spell them, None for NULL.
-        bounds: What the footer says of each stored column, in file order; none where unknown.
-        checksums: Those of its column chunks, packed (`infra.integrity.checksums`); empty for a
-            user's own file.
-        deletes: Which of its rows are deleted; None for none.
-    """
-
-    uri: str
-    num_bytes: int
-    version: str
-    num_rows: int
-    row_groups: tuple[int, ...]
-    footer_checksum: str
-    partition: tuple[str | None, ...] = ()
-    bounds: tuple[StoredBounds, ...] = ()
-    checksums: str = ""
-    deletes: UnitDeletes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +48,7 @@ class TableSnapshot:
 
     table: str
     columns: tuple[Field, ...]
-    files: tuple[FileIdentity, ...]
+    files: tuple[DataFile, ...]
     native_reason: str | None = None
     version: int | None = None
     format: str = "parquet"
@@ -255,17 +222,10 @@ def _dump(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _file_to_json(file: FileIdentity) -> dict[str, Any]:
-    body = dataclasses.asdict(file)
-    if file.deletes is None:
-        del body["deletes"]
-    return body
-
-
 def _table_to_json(table: TableSnapshot) -> dict[str, Any]:
     body: dict[str, Any] = {
         "columns": encode(table.columns),
-        "files": [_file_to_json(file) for file in table.files],
+        "files": [file.to_json() for file in table.files],
         "native_reason": table.native_reason,
         "table": table.table,
         "version": table.version,
@@ -294,22 +254,10 @@ def _codec(name: str) -> _DetailCodec:
 def _table_from_json(body: dict[str, Any], version: int) -> TableSnapshot:
     name = names.name_of_stored(body)
     detail = _codec(name).detail_from_json(body, is_current=version == SNAPSHOT_VERSION)
-    files = (
-        FileIdentity(
-            **{
-                **file,
-                "row_groups": tuple(file["row_groups"]),
-                "partition": tuple(file["partition"]),
-                "bounds": tuple(tuple(b) for b in file.get("bounds", ())),
-                "deletes": UnitDeletes.from_dict(file["deletes"]) if "deletes" in file else None,
-            }
-        )
-        for file in body["files"]
-    )
     return TableSnapshot(
         table=body["table"],
         columns=decode(body["columns"]),
-        files=tuple(files),
+        files=tuple(map(DataFile.from_json, body["files"])),
         native_reason=body["native_reason"],
         version=body.get("version"),
         format=name,

@@ -7,57 +7,70 @@ between two pieces. What a unit is, and what its URI means, only its format know
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from stagecoach.infra.reading.deletes import UnitDeletes
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
-class SourceFile:
-    """A unit, or neighbouring pieces of one, as the estimator sees it.
+class ScanUnit:
+    """A unit, or neighbouring pieces of one.
 
     Args:
         uri: Identity of the unit within the scan: the file's URI for a file.
-        row_groups: Rows and stored bytes of each piece, in order.
+        pieces: Rows and stored bytes of each piece, in order.
         row_start: Rows of the unit before these.
         rows_after: Rows of the unit behind these.
-        deletes: Which stored rows of the unit are deleted; None for none.
     """
 
     uri: str
-    row_groups: tuple[tuple[int, int], ...]
+    pieces: tuple[tuple[int, int], ...]
     row_start: int = 0
     rows_after: int = 0
-    deletes: UnitDeletes | None = None
 
     @property
     def num_rows(self) -> int:
         """Rows of these pieces."""
-        return sum(rows for rows, _ in self.row_groups)
+        return sum(rows for rows, _ in self.pieces)
 
     @property
     def num_bytes(self) -> int:
         """Stored bytes of these pieces."""
-        return sum(size for _, size in self.row_groups)
+        return sum(size for _, size in self.pieces)
 
-
-@dataclass(frozen=True)
-class FileSlice:
-    """Rows `row_start` to `row_end` (exclusive) of a unit that has `num_rows`."""
-
-    uri: str
-    row_start: int
-    row_end: int
-    num_rows: int
+    @property
+    def row_end(self) -> int:
+        """The row of the unit behind the last of these."""
+        return self.row_start + self.num_rows
 
     @property
     def is_whole(self) -> bool:
         """Whether it is all of the unit."""
-        return self.row_start == 0 and self.row_end == self.num_rows
+        return self.row_start == 0 and self.rows_after == 0
+
+    def split(self) -> Iterator[ScanUnit]:
+        """Yield each piece by itself."""
+        start, after = self.row_start, self.num_rows + self.rows_after
+        for rows, size in self.pieces:
+            after -= rows
+            yield ScanUnit(self.uri, ((rows, size),), start, after)
+            start += rows
+
+
+def join_neighbours(units: Iterable[ScanUnit]) -> tuple[ScanUnit, ...]:
+    """Return the same rows, those that follow each other in a unit put together."""
+    joined: list[ScanUnit] = []
+    for unit in units:
+        last = joined[-1] if joined else None
+        if last is not None and last.uri == unit.uri and last.row_end == unit.row_start:
+            pieces = (*last.pieces, *unit.pieces)
+            joined[-1] = replace(last, pieces=pieces, rows_after=unit.rows_after)
+        else:
+            joined.append(unit)
+    return tuple(joined)
 
 
 @dataclass(frozen=True)
 class ScanSlice:
     """What a task reads of a scan; no units for an empty input."""
 
-    files: tuple[FileSlice, ...] = ()
+    units: tuple[ScanUnit, ...] = ()

@@ -1,7 +1,6 @@
 """One Parquet file's footer → schema, row counts and column summaries.
 
-A `FileFooter` is plain data, so a cache can keep it as JSON. Only the last
-bytes of the file are read: one request on S3 unless the footer is larger than 64 KiB.
+Only the last bytes of the file are read: one request on S3 unless the footer is larger than 64 KiB.
 
 Worker code.
 """
@@ -47,7 +46,7 @@ _LAST = {"date": (1 << 31) - 1, "timestamp": (1 << 63) - 1, "timestamp_ntz": (1 
 
 @dataclass(frozen=True, kw_only=True)
 class FileFooter:
-    """What a footer says.
+    """What a footer says: the schema and the statistics, of which a `DataFile` keeps only bounds.
 
     Attributes:
         entry: The file, as it was when its footer was read.

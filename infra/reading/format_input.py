@@ -18,7 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, PlainInput, ScanInput
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import LeafColumn, PlainInput, ScanInput
 from stagecoach.planner.registry import load
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class FormatInput(ABC):
         """About how many stored bytes are read."""
 
     @property
-    def file_rows(self) -> tuple[FileRows, ...]:
+    def file_rows(self) -> tuple[DataFile, ...]:
         """The files that are read, which must not change meanwhile; a file may occur twice."""
         return ()
 
@@ -118,11 +119,11 @@ class UnitsInput(RowsInput):
     """
 
     columns: tuple[LeafColumn, ...]
-    units: tuple[FileRows, ...]
+    units: tuple[DataFile, ...]
     notes: tuple[str, ...] = ()
 
     @abstractmethod
-    def read(self, unit: FileRows, note: str) -> Iterator[pa.RecordBatch]:
+    def read(self, unit: DataFile, note: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a unit from its `row_start` to its `row_end`, in record batches.
 
         Rows that `unit.deletes` tells are left out, and columns with a `field_id` are found by it.
@@ -136,16 +137,15 @@ class UnitsInput(RowsInput):
     @property
     def num_rows(self) -> int:
         """Rows that are read."""
-        return sum(unit.row_end - unit.row_start for unit in self.units)
+        return sum(unit.read_rows for unit in self.units)
 
     @property
     def num_bytes(self) -> int:
         """About how many stored bytes are read."""
-        parts = ((u.num_bytes * (u.row_end - u.row_start), u.num_rows) for u in self.units)
-        return sum(size // max(rows, 1) for size, rows in parts)
+        return sum(unit.read_bytes for unit in self.units)
 
     @property
-    def file_rows(self) -> tuple[FileRows, ...]:
+    def file_rows(self) -> tuple[DataFile, ...]:
         """The units that have a version, which must still be the same after they are read."""
         return tuple(unit for unit in self.units if unit.version)
 
@@ -171,7 +171,7 @@ class UnitsInput(RowsInput):
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the scan that `to_dict` described."""
         columns = tuple(map(LeafColumn.from_list, values["columns"]))
-        units = tuple(FileRows.from_list(unit) for unit in values["units"])
+        units = tuple(DataFile.from_list(unit) for unit in values["units"])
         return cls(columns, units, tuple(values["notes"]))
 
 

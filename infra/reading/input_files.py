@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.errors import InputLostError
-from stagecoach.infra.reading.inputs import FileRows
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.storage.file_identity import difference
 from stagecoach.infra.storage.object_store import ObjectChangedError, StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry, is_conditional, open_file, stat_file
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def check_file(file: FileRows, options: StorageOptions | None = None) -> None:
+def check_file(file: DataFile, options: StorageOptions | None = None) -> None:
     """Look whether a file is still the one of the run's snapshot, by size and version.
 
     Raises:
@@ -38,7 +38,7 @@ def check_file(file: FileRows, options: StorageOptions | None = None) -> None:
     _compare(file, found)
 
 
-def check_still_same(files: Iterable[FileRows], options: StorageOptions | None = None) -> None:
+def check_still_same(files: Iterable[DataFile], options: StorageOptions | None = None) -> None:
     """Look at each file among these once, but for those whose every read is conditional.
 
     Raises:
@@ -52,7 +52,7 @@ def check_still_same(files: Iterable[FileRows], options: StorageOptions | None =
 
 @contextmanager
 def opened_unchanged(
-    file: FileRows, options: StorageOptions | None = None
+    file: DataFile, options: StorageOptions | None = None
 ) -> Iterator[pa.NativeFile]:
     """Open a file of the run's snapshot for reading inside the block.
 
@@ -74,7 +74,7 @@ def opened_unchanged(
             raise _lost(file, f"it is damaged ({error})") from error
 
 
-def _compare(file: FileRows, found: FileEntry) -> None:
+def _compare(file: DataFile, found: FileEntry) -> None:
     if file.num_bytes and found.num_bytes != file.num_bytes:
         raise _lost(file, f"it has {found.num_bytes} bytes instead of {file.num_bytes}")
     changed = difference(file.version, found.version) if file.version else None
@@ -82,6 +82,6 @@ def _compare(file: FileRows, found: FileEntry) -> None:
         raise _lost(file, f"it has changed since ({changed})")
 
 
-def _lost(file: FileRows, problem: str) -> InputLostError:
+def _lost(file: DataFile, problem: str) -> InputLostError:
     # Files that are never written twice have no version.
     return InputLostError(file.uri, problem, not file.version)

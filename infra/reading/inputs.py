@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from stagecoach.infra.integrity.local import DEFAULT_CHECKS, FileChecks
-from stagecoach.infra.reading.deletes import UnitDeletes
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.row_bounds import BoundsTest
 from stagecoach.infra.reading.row_groups import DEFAULT_MEMORY_BYTES
 from stagecoach.planner.types import DataType, Field, arrow_schema, parse_column_type
@@ -48,60 +47,6 @@ class LeafColumn:
         return cls(name, source, parse_column_type(dtype), *ids)
 
 
-@dataclass(frozen=True)
-class FileRows:
-    """Rows `row_start` to `row_end` (exclusive) of a Parquet file that has `num_rows`.
-
-    Args:
-        uri: Absolute path, or a URL.
-        num_bytes: Size of the file in the run's snapshot.
-        version: Which version it is there (`infra.storage.file_identity`); empty if it is never
-            written twice.
-        constants: Columns that are not in the file, by source name in lower case: each value as
-            text that a cast turns into it, None for NULL. They come from its partition folders.
-        footer_checksum: Checksum of its footer; empty if it is not known.
-        checksums: Those of its column chunks, packed (`infra.integrity.checksums`); empty for a
-            user's own file.
-        deletes: Which of its rows are deleted, by places in the whole file; None for none.
-    """
-
-    uri: str
-    row_start: int
-    row_end: int
-    num_rows: int
-    num_bytes: int = 0
-    version: str = ""
-    constants: tuple[tuple[str, str | None], ...] = ()
-    footer_checksum: str = ""
-    checksums: str = ""
-    deletes: UnitDeletes | None = None
-
-    def to_list(self) -> list[Any]:
-        """Plain data for `from_list`."""
-        *values, deletes = vars(self).values()
-        return values if deletes is None else [*values, deletes.to_dict()]
-
-    @classmethod
-    def from_list(cls, values: list[Any]) -> FileRows:
-        """The rows that `to_list` described."""
-        uri, start, end, num_rows, num_bytes, version, constants, footer, checksums, *rest = values
-        pairs = tuple((name, value) for name, value in constants)
-        deletes = (UnitDeletes.from_dict(part) for part in rest)
-        return cls(
-            uri, start, end, num_rows, num_bytes, version, pairs, footer, checksums, *deletes
-        )
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is all of the file."""
-        return self.row_start == 0 and self.row_end == self.num_rows
-
-    @property
-    def local_path(self) -> str | None:
-        """The path of a local file, None for any other."""
-        return local_path(self.uri)
-
-
 @dataclass(frozen=True, kw_only=True)
 class ScanInput:
     """Rows of table files; no files for an empty input.
@@ -114,7 +59,7 @@ class ScanInput:
     """
 
     columns: tuple[LeafColumn, ...]
-    files: tuple[FileRows, ...] = ()
+    files: tuple[DataFile, ...] = ()
     test: BoundsTest | None = None
 
     def __post_init__(self) -> None:
@@ -137,7 +82,7 @@ class ParquetInput:
     """
 
     columns: tuple[LeafColumn, ...]
-    files: tuple[FileRows, ...]
+    files: tuple[DataFile, ...]
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
     test: BoundsTest | None = None
     memory_bytes: int = DEFAULT_MEMORY_BYTES
@@ -146,13 +91,12 @@ class ParquetInput:
     @property
     def num_rows(self) -> int:
         """Rows that are read."""
-        return sum(f.row_end - f.row_start for f in self.files)
+        return sum(file.read_rows for file in self.files)
 
     @property
     def stored_bytes(self) -> int:
         """About how many stored bytes they have, in all columns."""
-        rows = ((f.num_bytes * (f.row_end - f.row_start), f.num_rows) for f in self.files)
-        return sum(num_bytes // max(num_rows, 1) for num_bytes, num_rows in rows)
+        return sum(file.read_bytes for file in self.files)
 
 
 @dataclass(frozen=True)
@@ -177,13 +121,6 @@ PlainInput = ParquetInput | ArrowInput
 def leaf_schema(columns: tuple[LeafColumn, ...]) -> pa.Schema:
     """The Arrow schema that a fragment sees of a leaf."""
     return arrow_schema(tuple(Field(c.name, c.dtype) for c in columns))
-
-
-def local_path(uri: str) -> str | None:
-    """The path of a local file's URI, None where the file is elsewhere."""
-    if uri.startswith("file://"):
-        return unquote(uri.removeprefix("file://"))
-    return uri if "://" not in uri else None
 
 
 def watched(

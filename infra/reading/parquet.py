@@ -20,9 +20,10 @@ from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.integrity.fetched import FetchedChecks
 from stagecoach.infra.integrity.local import FileChecks, check_local_parquet
 from stagecoach.infra.integrity.parquet import FooterChangedError, FooterError, read_footer
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.footers import group_bounds
 from stagecoach.infra.reading.input_files import check_file, opened_unchanged
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput, leaf_schema
+from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput, leaf_schema
 from stagecoach.infra.reading.parquet_types import stored_columns
 from stagecoach.infra.reading.row_bounds import column_bounds
 from stagecoach.infra.reading.row_groups import read_row_groups
@@ -62,7 +63,7 @@ def decode_local_files(leaf: ParquetInput) -> None:
 
 
 def check_local_rows(
-    files: Sequence[FileRows], columns: Collection[str] | None, checks: FileChecks
+    files: Sequence[DataFile], columns: Collection[str] | None, checks: FileChecks
 ) -> None:
     """Check the bytes of some rows of one local Parquet file.
 
@@ -108,7 +109,7 @@ def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
 
 
 def _read_file(
-    source: pa.NativeFile, files: Sequence[FileRows], leaf: ParquetInput
+    source: pa.NativeFile, files: Sequence[DataFile], leaf: ParquetInput
 ) -> Iterator[pa.RecordBatch]:
     """The rows that are meant of one file."""
     first, checks = files[0], leaf.checks
@@ -160,7 +161,7 @@ def _decoded(
         raise DamagedFileError(uri, problem, *place) from error
 
 
-def _groups_to_read(metadata: pq.FileMetaData, file: FileRows, leaf: ParquetInput) -> list[bool]:
+def _groups_to_read(metadata: pq.FileMetaData, file: DataFile, leaf: ParquetInput) -> list[bool]:
     """Whether a row of each row group may pass the leaf's test."""
     rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     if leaf.test is None:
@@ -188,7 +189,7 @@ def _groups_to_read(metadata: pq.FileMetaData, file: FileRows, leaf: ParquetInpu
 
 
 def _select_groups(
-    metadata: pq.FileMetaData, files: Sequence[FileRows], wanted: Sequence[bool]
+    metadata: pq.FileMetaData, files: Sequence[DataFile], wanted: Sequence[bool]
 ) -> tuple[list[int], list[tuple[int, int]]]:
     """Row groups that overlap the rows, and which of all their rows are meant."""
     groups: list[int] = []

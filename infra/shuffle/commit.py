@@ -20,7 +20,6 @@ from stagecoach.infra.shuffle.encoding import plain_schema, schema_hash
 from stagecoach.infra.shuffle.manifest import (
     Manifest,
     ManifestError,
-    ManifestFile,
     ManifestVersionError,
 )
 from stagecoach.infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
@@ -79,7 +78,7 @@ def commit_manifest(
         schema=schema,
         partitioning=partitioning,
         codec=codec,
-        files=tuple(map(ManifestFile.from_map_file, ordered)),
+        files=tuple(file.for_manifest() for file in ordered),
         partition_rows=_totals([file.ranges.rows for file in ordered], partitioning),
         partition_bytes=_totals([file.ranges.lengths for file in ordered], partitioning),
         index_name=layout.index_name(_content_hash(content, ordered)),

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from stagecoach.infra.errors import ShuffleReadError
 from stagecoach.infra.shuffle.index import IndexSlice
-from stagecoach.infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
+from stagecoach.infra.shuffle.map_file import Codec, ManifestFile, OutputPartitioning
 from stagecoach.infra.shuffle.partitioner import PARTITIONER_VERSION
 from stagecoach.infra.shuffle.sorted_blocks import BlocksSlice
 from stagecoach.infra.storage import layout
@@ -43,42 +43,6 @@ class ManifestError(ShuffleReadError):
 
 class ManifestVersionError(StagecoachError):
     """A manifest was written by another version of Stagecoach."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ManifestFile:
-    """One map file of a committed stage; its ranges are in the index.
-
-    Attributes:
-        name: File name inside the shuffle prefix.
-        task_index: 0-based task that wrote it; also its position in `Manifest.files`.
-        attempt: Token of the attempt.
-        num_bytes: Size of the file.
-        num_rows: Rows in it.
-        checksum: CRC-32C of the whole file.
-        content_checksum: Equal for two files of the same rows in place, whatever their names.
-    """
-
-    name: str
-    task_index: int
-    attempt: str
-    num_bytes: int
-    num_rows: int
-    checksum: int
-    content_checksum: int
-
-    @classmethod
-    def from_map_file(cls, file: MapFile) -> ManifestFile:
-        """Return what a manifest says of a map file that a task has written."""
-        return cls(
-            name=file.name,
-            task_index=file.task_index,
-            attempt=file.attempt,
-            num_bytes=file.num_bytes,
-            num_rows=file.num_rows,
-            checksum=file.checksum,
-            content_checksum=file.content_checksum,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

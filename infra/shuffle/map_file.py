@@ -7,7 +7,7 @@ in the file that one attempt of one task wrote.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from stagecoach.infra.shuffle.partitioner import MAX_PARTITIONS, PartitionKeyError
@@ -80,21 +80,17 @@ class PartitionRanges:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MapFile:
-    """One finished Arrow IPC file of one attempt of one task.
+class ManifestFile:
+    """What a manifest says of a map file: its fields are stored, its ranges are in the index.
 
     Attributes:
         name: File name inside the stage's shuffle prefix.
-        task_index: 0-based task of the stage.
+        task_index: 0-based task that wrote it; also its position in `Manifest.files`.
         attempt: Token that makes the file unique (`layout.new_attempt`).
         num_bytes: Size of the whole file.
         num_rows: Rows of all partitions.
         checksum: CRC-32C of the whole file.
         content_checksum: Equal for two files of the same rows in place, whatever their names.
-        schema_hash: Hash of the columns in it; a commit checks that all files agree.
-        ranges: Where each partition lies.
-        spilled_bytes: Bytes that the writer spilled to local disk on the way.
-        blocks: Where which rows of a sorted file lie; None for any other.
     """
 
     name: str
@@ -104,21 +100,38 @@ class MapFile:
     num_rows: int
     checksum: int
     content_checksum: int
+
+
+_STORED = [field.name for field in fields(ManifestFile)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapFile(ManifestFile):
+    """One finished Arrow IPC file of one attempt of one task.
+
+    Attributes:
+        schema_hash: Hash of the columns in it; a commit checks that all files agree.
+        ranges: Where each partition lies.
+        spilled_bytes: Bytes that the writer spilled to local disk on the way.
+        blocks: Where which rows of a sorted file lie; None for any other.
+    """
+
     schema_hash: str
     ranges: PartitionRanges
     spilled_bytes: int = 0
     blocks: SortedBlocks | None = None
 
+    def for_manifest(self) -> ManifestFile:
+        """Return what a manifest says of it."""
+        return ManifestFile(**self._stored())
+
+    def _stored(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _STORED}
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that JSON can hold."""
         return {
-            "name": self.name,
-            "task_index": self.task_index,
-            "attempt": self.attempt,
-            "num_bytes": self.num_bytes,
-            "num_rows": self.num_rows,
-            "checksum": self.checksum,
-            "content_checksum": self.content_checksum,
+            **self._stored(),
             "schema_hash": self.schema_hash,
             "spilled_bytes": self.spilled_bytes,
             "offsets": list(self.ranges.offsets),
@@ -139,13 +152,7 @@ class MapFile:
         )
         blocks = values.get("blocks")
         return cls(
-            name=values["name"],
-            task_index=values["task_index"],
-            attempt=values["attempt"],
-            num_bytes=values["num_bytes"],
-            num_rows=values["num_rows"],
-            checksum=values["checksum"],
-            content_checksum=values["content_checksum"],
+            **{name: values[name] for name in _STORED},
             schema_hash=values["schema_hash"],
             spilled_bytes=values.get("spilled_bytes", 0),
             ranges=ranges,

@@ -6,7 +6,7 @@ neither `_` nor `.`, or, where there are folders such as `day=1`, the files at a
 these. A URI is canonical: a plain absolute path with symbolic links resolved for a local file (what
 DuckDB and pyarrow take), a URL for any other.
 
-Files that are not local are reached through `FsspecStore`, as results are: whichever scheme holds
+Files that are not local are reached through `FsspecFiles`, as results are: whichever scheme holds
 results holds tables, too, with the same retries and messages.
 
 Worker code.
@@ -36,7 +36,7 @@ from stagecoach.infra.storage.file_identity import (
     s3_version,
 )
 from stagecoach.infra.storage.filesystems import S3_SCHEMES
-from stagecoach.infra.storage.fsspec_store import FsspecStore
+from stagecoach.infra.storage.fsspec_files import FsspecFiles
 from stagecoach.infra.storage.object_store import (
     FileIdentityPolicy,
     ObjectMissingError,
@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class FileEntry:
-    """A file as a listing shows it.
+    """A file as a listing shows it: all that storage knows, and the key of the cache of footers.
 
     Attributes:
         uri: Canonical absolute URI.
@@ -302,7 +302,7 @@ def _list_remote(location: str, options: StorageOptions | None) -> list[FileEntr
 
 
 def _list_remote_folder(
-    store: FsspecStore, location: str, folder: str, above: tuple[str, ...] = ()
+    store: FsspecFiles, location: str, folder: str, above: tuple[str, ...] = ()
 ) -> list[FileEntry]:
     entries, folders, root = [], [], _root(location)
     for child in store.children(folder):
@@ -342,10 +342,10 @@ def _root(uri: str) -> str:
     return f"{scheme}://{path.partition('/')[0]}"
 
 
-def _located(uri: str, options: StorageOptions | None) -> tuple[FsspecStore, str]:
+def _located(uri: str, options: StorageOptions | None) -> tuple[FsspecFiles, str]:
     """The store of a URL, and its key there; file systems are shared between equal stores."""
     root = _root(uri)
-    return FsspecStore(root, options), uri.removeprefix(root).strip("/")
+    return FsspecFiles(root, options), uri.removeprefix(root).strip("/")
 
 
 @contextmanager

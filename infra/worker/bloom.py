@@ -35,7 +35,6 @@ HASHES = 4
 Words = npt.NDArray[np.uint64]
 BloomKind = OneOf["build", "merge", "probe"]
 
-_WORD_BITS = 64
 _BLOCK_ROWS = 1 << 15
 _ONE = np.uint64(1)
 

@@ -66,7 +66,7 @@ class TaskMeter:
 def known_rows(spec: InputSpec) -> int:
     """Rows of an input as far as they are known before it is read."""
     if isinstance(spec, ScanInput):
-        return sum(f.row_end - f.row_start for f in spec.files)
+        return sum(file.read_rows for file in spec.files)
     return spec.num_rows if isinstance(spec, FormatInput) else 0
 
 

@@ -11,13 +11,14 @@ from typing import Any
 
 from stagecoach.infra.engines.registry import DEFAULT_ENGINE
 from stagecoach.infra.integrity.local import FileChecks
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.format_input import (
     FormatInput,
     TableInput,
     input_from_dict,
     input_to_dict,
 )
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ScanInput
+from stagecoach.infra.reading.inputs import LeafColumn, ScanInput
 from stagecoach.infra.reading.row_bounds import BoundsTest
 from stagecoach.infra.shuffle.map_file import Codec, OutputPartitioning
 from stagecoach.infra.shuffle.row_order import RowOrder
@@ -80,7 +81,7 @@ class Trial:
     leaf: int
     num_rows: int
     of_rows: int
-    files: tuple[FileRows, ...]
+    files: tuple[DataFile, ...]
     share: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,7 +91,7 @@ class Trial:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Trial:
         """The trial that `to_dict` described."""
-        files = tuple(map(FileRows.from_list, values["files"]))
+        files = tuple(map(DataFile.from_list, values["files"]))
         return cls(**{**values, "files": files})
 
 
@@ -236,7 +237,7 @@ def _input_from_dict(values: Mapping[str, Any]) -> InputSpec:
     columns = tuple(LeafColumn.from_list(c) for c in values["columns"])
     if values["kind"] == "scan":
         test = None if values["test"] is None else BoundsTest.from_list(values["test"])
-        files = tuple(map(FileRows.from_list, values["files"]))
+        files = tuple(map(DataFile.from_list, values["files"]))
         return ScanInput(columns=columns, files=files, test=test)
     found = {k: v for k, v in values.items() if k not in ("kind", "columns")}
     found["files"] = None if values["files"] is None else tuple(values["files"])

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from stagecoach.infra.engines.protocol import Fragment, Resources, TaskEngine
-from stagecoach.infra.reading.inputs import FileRows, ParquetInput, PlainInput
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import ParquetInput, PlainInput
 
 MIN_TRIED_ROWS = 2_000
 """Rows of which at least the groups must have been counted to say something of all."""
@@ -48,7 +49,7 @@ def count_groups(
     inputs: Sequence[PlainInput],
     leaf: int,
     num_rows: int,
-    files: tuple[FileRows, ...],
+    files: tuple[DataFile, ...],
     resources: Resources,
 ) -> Counted:
     """Count the groups of a sample.
@@ -71,7 +72,7 @@ def count_groups(
     sampled = kept[leaf]
     if isinstance(sampled, ParquetInput):
         tried: PlainInput = replace(sampled, files=files)
-        input_rows = sum(file.row_end - file.row_start for file in files)
+        input_rows = sum(file.read_rows for file in files)
     else:
         head, rest = _first_rows(sampled.batches(), num_rows)
         input_rows = sum(batch.num_rows for batch in head)

@@ -135,9 +135,9 @@ def extremes(what: str) -> Callable[[Args], Args]:
     return coerce
 
 
-def unified_for(what: str, *, promote: bool = True) -> Callable[[Args], Args]:
+def unified_for(what: str) -> Callable[[Args], Args]:
     """A rule that brings all operands of `what` to their widest type."""
-    return lambda args: unified(args, what, promote=promote)
+    return lambda args: unified(args, what)
 
 
 def case_branches(args: Args) -> Args:

@@ -26,9 +26,9 @@ def duck_name(dtype: DataType) -> str:
     return escaped(duckdb_type(dtype))
 
 
-def raises(condition: str, dtype: str = "{type}") -> str:
+def raises(condition: str) -> str:
     """DuckDB text that raises Spark's error condition."""
-    return f"CAST(error('{condition}') AS {dtype})"
+    return f"CAST(error('{condition}') AS {{type}})"
 
 
 def null_of(dtype: DataType) -> str:

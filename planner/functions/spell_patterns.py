@@ -188,9 +188,9 @@ def translated(pattern: str | None) -> Pattern | str:
     return Pattern(text, state.groups, empty, frozenset(state.anchors))
 
 
-def pattern_of(node: Call, position: int = 1) -> Pattern:
+def pattern_of(node: Call) -> Pattern:
     """The pattern of a call that was not refused."""
-    found = translated(text_of(node.args[position]))
+    found = translated(text_of(node.args[1]))
     assert isinstance(found, Pattern)
     return found
 

@@ -139,14 +139,14 @@ def _union(plan: Union) -> LogicalPlan:
 
 def _contradicts(parts: Iterable[Expression]) -> bool:
     """Whether no value of some column passes all comparisons of it with constants."""
-    bounds: dict[int, _Bounds] = {}
+    compared_with: dict[int, _Comparisons] = {}
     for part in parts:
         if not isinstance(part, Call) or not part.args or not isinstance(part.args[0], ColumnRef):
             part = _mirrored(part)
         if not isinstance(part, Call) or not isinstance(part.args[0], ColumnRef):
             continue
         column = part.args[0]
-        if bounds.setdefault(column.id, _Bounds()).add(part):
+        if compared_with.setdefault(column.id, _Comparisons()).add(part):
             return True
     return False
 
@@ -158,7 +158,7 @@ def _mirrored(part: Expression) -> Expression:
     return part
 
 
-class _Bounds:
+class _Comparisons:
     """The values that a column may have; NULL is none of them once it has been compared."""
 
     def __init__(self) -> None:

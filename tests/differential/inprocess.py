@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from stagecoach.infra.engines.duckdb.engine import DuckDbEngine
 from stagecoach.infra.engines.protocol import Fragment, Resources
 from stagecoach.infra.pruning.fixed_times import with_fixed_times
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.inputs import (
     ArrowInput,
-    FileRows,
     LeafColumn,
     ParquetInput,
     PlainInput,
@@ -172,7 +172,7 @@ class InProcessRunner:
             elif mine and part is not None:
                 paths = paths[part : part + 1]
             sizes = [(p, pq.read_metadata(p).num_rows) for p in paths]
-            return ParquetInput(columns, tuple(FileRows(p, 0, n, n) for p, n in sizes if n))
+            return ParquetInput(columns, tuple(DataFile(p, n) for p, n in sizes if n))
         columns = tuple(LeafColumn(f"c{c.id}", "", c.dtype) for c in leaf.outputs)
         partitions = done[leaf.stage_id].partitions
         if elsewhere:

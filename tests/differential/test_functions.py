@@ -21,7 +21,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from stagecoach.infra.engines.duckdb.engine import _database, parquet_select
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput
 from stagecoach.planner import plan_query
 from stagecoach.planner.aggregates import AGGREGATES
 from stagecoach.planner.errors import SqlError
@@ -150,7 +151,7 @@ class Proof:
                 LeafColumn(f"c{c.id}", s, c.dtype)
                 for c, s in zip(leaf.outputs, leaf.source, strict=True)
             )
-            file = FileRows(self.tables.files[self.table][0], 0, self._rows, self._rows)
+            file = DataFile(self.tables.files[self.table][0], self._rows)
             select = parquet_select(self._cursor, ParquetInput(columns, (file,)))
             self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW in_{position} AS {select}")
 

@@ -11,7 +11,8 @@ import pytest
 
 from stagecoach.infra.engines.duckdb.engine import DuckDbEngine
 from stagecoach.infra.engines.protocol import Fragment, Resources
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput
 from stagecoach.infra.reading.parquet import read_parquet_batches
 from stagecoach.planner.types import TIMESTAMP, to_arrow
 from tests.differential.inprocess import collect
@@ -40,7 +41,7 @@ def test_int96_is_the_same_instant_to_all_readers(
         assert pq.read_metadata(path).schema.column(0).physical_type == "INT96"
         expected = collect(session.read.parquet(str(path)))["c0"].cast(pa.int64()).to_pylist()
         count = len(expected)
-        leaf = ParquetInput((LeafColumn("c0", "ts", TIMESTAMP),), (FileRows(str(path), 0, count, count),))  # fmt: skip
+        leaf = ParquetInput((LeafColumn("c0", "ts", TIMESTAMP),), (DataFile(str(path), count),))  # fmt: skip
         settings = Resources(time_zone=zone, memory_bytes=1 << 28, spill_dir=str(tmp_path / "spill"), directories=(str(path.parent),))  # fmt: skip
         schema = pa.schema([("c0", to_arrow(TIMESTAMP))])
         with DuckDbEngine().run(

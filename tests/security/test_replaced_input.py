@@ -23,9 +23,10 @@ from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ConfigError, InputLostError
 from stagecoach.infra.formats.parquet_footers import FooterCache, read_footers
-from stagecoach.infra.formats.snapshot import FileIdentity, Snapshot, take_snapshot
+from stagecoach.infra.formats.snapshot import Snapshot, take_snapshot
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.input_files import check_file, opened_unchanged
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput, ScanInput
+from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput, ScanInput
 from stagecoach.infra.reading.parquet import read_parquet_batches
 from stagecoach.infra.runtime.stages.run_stage import run_stage
 from stagecoach.infra.shuffle.map_file import OutputPartitioning
@@ -116,8 +117,8 @@ def files(tmp_path: Path) -> Files:
     return found
 
 
-def rows_of(file: FileIdentity, **changes: Any) -> FileRows:
-    whole = FileRows(file.uri, 0, file.num_rows, file.num_rows, file.num_bytes, file.version)
+def rows_of(file: DataFile, **changes: Any) -> DataFile:
+    whole = DataFile(file.uri, file.num_rows, num_bytes=file.num_bytes, version=file.version)
     return dataclasses.replace(whole, **changes)
 
 
@@ -158,13 +159,13 @@ def test_writes_within_a_tick_of_the_clock_are_told_apart(tmp_path: Path):
 
 
 def test_kept_footers_are_of_the_file_that_is_there(files: Files, replace: Replace):
-    cache = FooterCache(files.table.parents[1] / "cache.json")
+    cache = FooterCache()
     (entry,) = list_files(str(files.table.parent))
     read_footers([entry], cache=cache)
     assert cache.get(entry) is not None
     replace(files.other, files.table)
     (entry,) = list_files(str(files.table.parent))
-    assert FooterCache(files.table.parents[1] / "cache.json").get(entry) is None
+    assert cache.get(entry) is None
 
 
 def test_portable_identity_has_times_and_sizes_only(files: Files):
@@ -399,7 +400,7 @@ class Bucket:
     def snapshot(self) -> Snapshot:
         return take_snapshot(load_catalog(self.catalog_file, self.options), ["t"])
 
-    def leaf(self, file: FileIdentity) -> ParquetInput:
+    def leaf(self, file: DataFile) -> ParquetInput:
         columns = (LeafColumn("c0", "x", BIGINT),)
         return ParquetInput(columns, (rows_of(file),), self.options.to_dict(), memory_bytes=1 << 20)
 

@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from stagecoach.assets.project.front_matter.places import AT_KEY, Location
 from stagecoach.assets.project.names import closest, name_problem
+from stagecoach.planner.option_values import is_region
 
 REFUSED = "stagecoach"
 CRON_FIELDS = (
@@ -134,20 +135,11 @@ def _identifier(name: str) -> str:
 
 
 def _zone(name: str) -> str:
-    if not _is_zone(name):
+    if not is_region(name):
         near = closest(name, zoneinfo.available_timezones())
         fix = f"did you mean '{near}'?" if near else "use a name such as UTC or Europe/Berlin"
         raise refuse(f"'{name}' is not a valid time zone; {fix}")
     return name
-
-
-def _is_zone(name: str) -> bool:
-    # The list of all zones takes long to make; asking for one does not.
-    try:
-        zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
 
 
 def _duration(value: Any) -> Any:

@@ -22,10 +22,10 @@ from stagecoach.infra.engines.duckdb.parquet_bounds import leaves_out_values, wi
 from stagecoach.infra.engines.protocol import Fragment, Relation, Resources
 from stagecoach.infra.errors import QueryError
 from stagecoach.infra.host.process_folders import ProcessFolder
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.format_input import SqlInput
 from stagecoach.infra.reading.inputs import (
     ArrowInput,
-    FileRows,
     LeafColumn,
     ParquetInput,
     conform,
@@ -248,7 +248,7 @@ def parquet_select(cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput) -> str
     """
     kinds = _stored_kinds(cursor, leaf)
     pieces: list[str] = []
-    pending: list[FileRows] = []
+    pending: list[DataFile] = []
     for file in leaf.files:
         if pending and not (file.is_whole and file.constants == pending[0].constants):
             pieces.append(_piece(leaf.columns, kinds, pending))
@@ -263,7 +263,7 @@ def parquet_select(cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput) -> str
 
 
 def _piece(
-    columns: tuple[LeafColumn, ...], kinds: dict[str, str], files: Sequence[FileRows]
+    columns: tuple[LeafColumn, ...], kinds: dict[str, str], files: Sequence[DataFile]
 ) -> str:
     constants = dict(files[0].constants)
     items = ", ".join(_column(c, kinds, constants) for c in columns) or "TRUE AS no_column"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from stagecoach.infra.formats.adoption import StoredFile, read_whole_files
@@ -12,7 +11,7 @@ from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion
 from stagecoach.infra.integrity.findings import StoredDamage
 
 
-def adopt_checksums(table: ChunkTable, progress: Callable[[int, int], None]) -> Adopted | None:
+def adopt_checksums(table: ChunkTable) -> Adopted | None:
     """Give checksums to chunks of the newest version that have none; None if all have some."""
     version = table.log.current()
     chunks = {} if version is None else {c.name: c for c in version.chunks if not c.any_checksums}
@@ -31,7 +30,6 @@ def adopt_checksums(table: ChunkTable, progress: Callable[[int, int], None]) -> 
             table=table.name,
             version=version.number,
         ),
-        progress,
     )
     commit = table.new_commit()
 

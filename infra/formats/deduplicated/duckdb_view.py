@@ -26,7 +26,6 @@ from stagecoach.infra.formats.deduplicated.inputs import (
     ChunkInput,
     ChunkPart,
     ChunkRows,
-    chunk_file,
 )
 from stagecoach.infra.integrity.fetched import open_checked_arrow
 from stagecoach.infra.integrity.local import FileChecks, check_local_arrow
@@ -248,14 +247,14 @@ class _Binder:
     def _source(self, files: list[ChunkRows], *, needs_position: bool) -> tuple[str, str]:
         """An item of FROM with the stored columns, and the SQL of a row's position."""
         for file in files:
-            check_file(chunk_file(file), self._options)
+            check_file(file, self._options)
         first = files[0]
         if not _is_native(first):
             relation = self._registered(first)
             return relation, POSITION
         stored = [source for source, _ in first.stored]
         for file in files:
-            check_local_rows([chunk_file(file)], stored, self._leaf.checks)
+            check_local_rows([file], stored, self._leaf.checks)
         paths = ", ".join(_literal(_escape_glob(f.local_path or "")) for f in files)
         numbered = needs_position or not first.is_whole
         option = ", file_row_number = true" if numbered else ""
@@ -291,7 +290,7 @@ class _Binder:
         if file.kind == "parquet":
             leaf = ParquetInput(
                 columns,
-                (chunk_file(file),),
+                (file,),
                 self._leaf.storage_options,
                 memory_bytes=self._leaf.memory_bytes,
                 checks=self._leaf.checks,
@@ -332,14 +331,14 @@ def _read_arrow(
         check_local_arrow(
             file.local_path,
             num_bytes=file.num_bytes,
-            checksum=file.checksum,
+            checksum=file.footer_checksum,
             segments=file.checksums,
             checks=checks,
         )
     with open_store(folder, options).open_input(name) as source:
-        if file.local_path is None and checks.files and file.checksum:
+        if file.local_path is None and checks.files and file.footer_checksum:
             source = open_checked_arrow(
-                source, file.uri, file.num_bytes, file.checksum, file.checksums
+                source, file.uri, file.num_bytes, file.footer_checksum, file.checksums
             )
         reader = pa.ipc.open_file(source)
         if file.local_path is not None:

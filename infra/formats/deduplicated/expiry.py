@@ -17,7 +17,6 @@ that a chunk which was replaced just now looks as old as the age given to gc.
 from __future__ import annotations
 
 import datetime
-import itertools
 import logging
 import re
 import uuid
@@ -29,7 +28,7 @@ from stagecoach.infra.formats.capabilities import ExpiryRule
 from stagecoach.infra.formats.deduplicated import changes, paths
 from stagecoach.infra.formats.deduplicated.table import ChunkTable
 from stagecoach.infra.formats.deduplicated.version import ChunkTableVersion
-from stagecoach.infra.formats.expiry import READER_GRACE
+from stagecoach.infra.formats.expiry import READER_GRACE, oldest_kept
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.listing import StoredObject, list_objects, store_now
 from stagecoach.infra.storage.table_files import canonical_uri
@@ -197,11 +196,9 @@ def _remove_records(table: ChunkTable, keys: Iterable[str]) -> None:
 def _old_records(records: Collection[StoredObject], limit: datetime.datetime) -> list[StoredObject]:
     """Records that were followed by another before the limit, the oldest first."""
     by_number = {layout.parse_table_version(item.key): item for item in records}
-    numbers = sorted(number for number in by_number if number is not None)
-    kept = set(numbers[-KEEP_VERSIONS:])
-    kept |= {n for n, after in itertools.pairwise(numbers) if by_number[after].modified >= limit}
-    oldest = min(kept, default=0)
-    return [by_number[n] for n in numbers if n < oldest]
+    written = {n: item.modified for n, item in by_number.items() if n is not None}
+    oldest = oldest_kept(written, KEEP_VERSIONS, limit)
+    return [by_number[n] for n in sorted(written) if n < oldest]
 
 
 def _old_replaced(

@@ -6,12 +6,13 @@ Worker code.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.integrity.local import DEFAULT_CHECKS, FileChecks
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.format_input import SqlInput
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, local_path
+from stagecoach.infra.reading.inputs import LeafColumn
 from stagecoach.infra.reading.row_groups import DEFAULT_MEMORY_BYTES
 
 if TYPE_CHECKING:
@@ -19,65 +20,42 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChunkRows:
-    """Rows of a chunk.
+class ChunkRows(DataFile):
+    """Rows of a chunk. The footer checksum of an Arrow file is that of the whole file.
 
     Args:
-        uri: Absolute path or URL of the file.
         kind: `parquet` or `arrow`.
-        row_start: First row.
-        row_end: Row after the last.
-        num_rows: Rows of the whole file.
-        num_bytes: Size of the whole file.
-        version: Which version it is (`infra.storage.file_identity`); empty if it is never written
-            twice.
         sequence: Number of the write.
         stored: Which of the needed columns the file has, by source name, with the file's types.
         may_hold_nan: Which of the stored columns may hold NaN.
         has_duplicates: Whether a key may occur twice in it.
         has_deletes: Whether rows may be marked as deleted.
         clip: SQL over the names of columns: which rows are meant; empty for all.
-        checksum: Of the footer of a Parquet file, of the whole of an Arrow file.
-        checksums: Of the file's parts, packed (`infra.integrity.checksums`); empty where they are
-            not known.
     """
 
-    uri: str
     kind: str
-    row_start: int
-    row_end: int
-    num_rows: int
-    num_bytes: int
-    version: str
     sequence: int
     stored: tuple[tuple[str, str], ...]
     may_hold_nan: tuple[str, ...] = ()
     has_duplicates: bool = True
     has_deletes: bool = False
     clip: str = ""
-    checksum: str = ""
-    checksums: str = ""
 
-    def __post_init__(self) -> None:
-        # JSON, in which a task travels, has no tuples.
-        object.__setattr__(self, "stored", tuple((name, kind) for name, kind in self.stored))
-        object.__setattr__(self, "may_hold_nan", tuple(self.may_hold_nan))
+    def to_list(self) -> list[Any]:
+        """Plain data for `from_list`."""
+        return [super().to_list(), {name: getattr(self, name) for name in _OF_CHUNKS}]
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is all of the file."""
-        return self.row_start == 0 and self.row_end == self.num_rows
+    @classmethod
+    def from_list(cls, values: list[Any]) -> ChunkRows:
+        """The rows that `to_list` described."""
+        file, own = values
+        stored = tuple((name, kind) for name, kind in own["stored"])
+        may_hold_nan = tuple(own["may_hold_nan"])
+        own = {**own, "stored": stored, "may_hold_nan": may_hold_nan}
+        return cls(**vars(DataFile.from_list(file)), **own)
 
-    @property
-    def local_path(self) -> str | None:
-        """The path of a local file, None for any other."""
-        return local_path(self.uri)
 
-    @property
-    def read_bytes(self) -> int:
-        """About how many stored bytes the rows have."""
-        rows = self.row_end - self.row_start
-        return self.num_bytes * rows // self.num_rows if self.num_rows else 0
+_OF_CHUNKS = [f.name for f in fields(ChunkRows) if f.name not in DataFile.__dataclass_fields__]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,23 +124,23 @@ class ChunkInput(SqlInput):
     @property
     def num_rows(self) -> int:
         """Rows that are read, hidden ones included."""
-        return sum(f.row_end - f.row_start for f in self.files)
+        return sum(file.read_rows for file in self.files)
 
     @property
     def num_bytes(self) -> int:
         """About how many stored bytes are read."""
-        return sum(f.read_bytes for f in self.files)
+        return sum(file.read_bytes for file in self.files)
 
     @property
     def compared_rows(self) -> int:
         """Rows of files that are compared with others."""
-        compared = (f for part in self.parts for f in (*part.base, *part.newer))
-        return sum(f.row_end - f.row_start for f in compared)
+        compared = (file for part in self.parts for file in (*part.base, *part.newer))
+        return sum(file.read_rows for file in compared)
 
     @property
-    def file_rows(self) -> tuple[FileRows, ...]:
+    def file_rows(self) -> tuple[DataFile, ...]:
         """The files of the chunks."""
-        return tuple(chunk_file(file) for file in self.files)
+        return self.files
 
     @property
     def metrics(self) -> Mapping[str, int]:
@@ -252,24 +230,12 @@ class ChunkInput(SqlInput):
         )
 
 
-def chunk_file(file: ChunkRows) -> FileRows:
-    """The rows of a chunk's file."""
-    return FileRows(
-        file.uri,
-        file.row_start,
-        file.row_end,
-        file.num_rows,
-        file.num_bytes,
-        file.version,
-        footer_checksum=file.checksum,
-        checksums=file.checksums,
-    )
+_LAYERS = ("plain", "base", "newer")
 
 
 def _part_to_dict(part: ChunkPart) -> dict[str, Any]:
-    layers = {name: [vars(f) for f in getattr(part, name)] for name in ("plain", "base", "newer")}
     return {
-        **layers,
+        **{name: [file.to_list() for file in getattr(part, name)] for name in _LAYERS},
         "are_newer_distinct": part.are_newer_distinct,
         "key": list(part.key),
         "where": part.where,
@@ -278,13 +244,8 @@ def _part_to_dict(part: ChunkPart) -> dict[str, Any]:
 
 
 def _part_from_dict(values: Mapping[str, Any]) -> ChunkPart:
-    plain, base, newer = (
-        tuple(ChunkRows(**f) for f in values[name]) for name in ("plain", "base", "newer")
-    )
     return ChunkPart(
-        plain=plain,
-        base=base,
-        newer=newer,
+        **{name: tuple(map(ChunkRows.from_list, values[name])) for name in _LAYERS},
         are_newer_distinct=values["are_newer_distinct"],
         key=tuple(values["key"]),
         where=values["where"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from stagecoach.infra.formats.capabilities import (
@@ -53,9 +53,9 @@ class ChunkOperations:
         """Yield a check of each version and chunk."""
         return table_checks(self.table)
 
-    def adopt_checksums(self, progress: Callable[[int, int], None]) -> Adopted | None:
+    def adopt_checksums(self) -> Adopted | None:
         """Give checksums to chunks that have none."""
-        return adopt_checksums(self.table, progress)
+        return adopt_checksums(self.table)
 
     @property
     def file_noun(self) -> str:

@@ -23,10 +23,10 @@ from stagecoach.infra.engines.duckdb.parquet_bounds import leaves_out_values
 from stagecoach.infra.formats.deduplicated.bounds import ChunkPruner
 from stagecoach.infra.formats.deduplicated.inputs import ChunkInput, ChunkPart, ChunkRows
 from stagecoach.infra.formats.file_pruning import bound
-from stagecoach.infra.formats.first_rows import FirstRows
+from stagecoach.infra.formats.first_rows import FirstRows, steps_of
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot
-from stagecoach.infra.formats.units import FileSlice, ScanSlice, SourceFile
+from stagecoach.infra.formats.units import ScanSlice, ScanUnit
 from stagecoach.infra.pruning.fixed_times import fixed_times
 from stagecoach.infra.reading.inputs import LeafColumn
 from stagecoach.planner.errors import CatalogError, ParameterError, SqlError
@@ -37,7 +37,6 @@ from stagecoach.planner.formats.deduplicated.layers import layers_of
 from stagecoach.planner.formats.deduplicated.passes import run_passes
 from stagecoach.planner.formats.deduplicated.plan import ChunkPlan
 from stagecoach.planner.formats.deduplicated.reading import Group, Reading, reading_of
-from stagecoach.planner.formats.deduplicated.rules.order_by_range import steps_of
 from stagecoach.planner.formats.deduplicated.rules.push_filters_through_dedup import passes_dedup
 from stagecoach.planner.formats.deduplicated.slices import Slice, joined, slices_of
 from stagecoach.planner.optimizer.proofs import is_total
@@ -81,14 +80,14 @@ class ChunkScan:
         return tuple(slices_of(group.chunks, group.key, self.context) for group in groups)
 
     @cached_property
-    def units(self) -> tuple[SourceFile, ...]:
+    def units(self) -> tuple[ScanUnit, ...]:
         """What tasks share out: files that are read plainly, and groups.
 
         The slices of a group are what row groups are to a file: neighbours stay together.
         """
         plain = (_source(chunk) for chunk in self.reading.plain if chunk.num_rows)
         grouped = (
-            SourceFile(f"{_GROUP}{number}", tuple(map(_size, slices)))
+            ScanUnit(f"{_GROUP}{number}", tuple(map(_size, slices)))
             for number, slices in enumerate(self.slices)
         )
         return (*plain, *grouped)
@@ -98,7 +97,7 @@ class ChunkScan:
         if self.wanted is not None and (ordered := self._in_steps(share, self.wanted)) is not None:
             return ordered
         plain = {chunk.uri: chunk for chunk in self.reading.plain}
-        rows = [self._rows(plain[f.uri], f) for f in share.files if f.uri in plain]
+        rows = [self._rows(plain[u.uri], u) for u in share.units if u.uri in plain]
         parts = [ChunkPart(plain=tuple(rows), where=self.where)] if rows else []
         parts += [self._part(group, part) for group, part in self._shared(share)]
         return self._input(parts)
@@ -121,13 +120,13 @@ class ChunkScan:
         plain = {chunk.uri: chunk for chunk in self.reading.plain}
         parts: list[ChunkPart] = []
         ranges: list[tuple[int, int] | None] = []
-        for file in share.files:
-            if file.uri in plain:
-                chunk = plain[file.uri]
-                parts.append(ChunkPart(plain=(self._rows(chunk, file),), where=self.where))
+        for unit in share.units:
+            if unit.uri in plain:
+                chunk = plain[unit.uri]
+                parts.append(ChunkPart(plain=(self._rows(chunk, unit),), where=self.where))
                 ranges.append(chunk.time_range)
                 continue
-            group, slices = self._slices(file)
+            group, slices = self._slices(unit)
             parts += [self._part(group, part) for part in slices]
             ranges += [part.time_range for part in slices]
         known = [r for r in ranges if r is not None]
@@ -139,18 +138,18 @@ class ChunkScan:
 
     def _shared(self, share: ScanSlice) -> Iterable[tuple[Group, Slice]]:
         """The slices of groups in a share, neighbours put together."""
-        for file in share.files:
-            if file.uri.startswith(_GROUP):
-                group, slices = self._slices(file)
+        for unit in share.units:
+            if unit.uri.startswith(_GROUP):
+                group, slices = self._slices(unit)
                 yield from ((group, part) for part in joined(slices))
 
-    def _slices(self, file: FileSlice) -> tuple[Group, tuple[Slice, ...]]:
+    def _slices(self, unit: ScanUnit) -> tuple[Group, tuple[Slice, ...]]:
         """The group that a source stands for, and those of its slices that are meant."""
-        number = int(file.uri.removeprefix(_GROUP))
+        number = int(unit.uri.removeprefix(_GROUP))
         slices = self.slices[number]
         ends = list(itertools.accumulate(_size(part)[0] for part in slices))
-        first = bisect.bisect_right(ends, file.row_start)
-        end = bisect.bisect_left(ends, file.row_end)
+        first = bisect.bisect_right(ends, unit.row_start)
+        end = bisect.bisect_left(ends, unit.row_end)
         return self.reading.groups[number], slices[first : end + 1]
 
     def _part(self, group: Group, part: Slice) -> ChunkPart:
@@ -167,19 +166,22 @@ class ChunkScan:
             else (part.first_share, part.end_share, part.num_shares),
         )
 
-    def _rows(self, chunk: Chunk, rows: FileSlice | None, part: Slice | None = None) -> ChunkRows:
+    def _rows(self, chunk: Chunk, unit: ScanUnit | None, part: Slice | None = None) -> ChunkRows:
         needed = dict.fromkeys(c.source for c in (*self.request.columns, *self._hidden))
         stored = [(source, chunk.type_of(source)) for source in needed]
         bounded = {r.name for r in chunk.ranges if r.low is not None and r.high is not None}
-        start, end = (0, chunk.num_rows) if part is None else part.rows_of(chunk)
+        rows = None if part is None else part.rows_of(chunk)
+        if unit is not None:
+            rows = unit.row_start, unit.row_end
         return ChunkRows(
             uri=chunk.uri,
-            kind=chunk.kind,
-            row_start=start if rows is None else rows.row_start,
-            row_end=end if rows is None else rows.row_end,
             num_rows=chunk.num_rows,
             num_bytes=chunk.num_bytes,
             version=chunk.file_version,
+            footer_checksum=chunk.checksum,
+            checksums=chunk.checksums,
+            rows=rows,
+            kind=chunk.kind,
             sequence=chunk.sequence,
             stored=tuple((source, str(kind)) for source, kind in stored if kind is not None),
             may_hold_nan=tuple(
@@ -190,8 +192,6 @@ class ChunkScan:
             has_duplicates=chunk.may_contain_duplicates,
             has_deletes=chunk.has_deletes,
             clip="" if part is None or part.holds_times_of(chunk) else self._time_clip(part),
-            checksum=chunk.checksum,
-            checksums=chunk.checksums,
         )
 
     def _time_clip(self, part: Slice) -> str:
@@ -324,11 +324,11 @@ def _rendered(parts: Sequence[Expression], parameters: Mapping[str, Literal]) ->
     return " AND ".join(texts)
 
 
-def _source(chunk: Chunk) -> SourceFile:
+def _source(chunk: Chunk) -> ScanUnit:
     # There are no bytes per row group; rows of one file are about equally wide.
     groups = chunk.row_groups or (chunk.num_rows,)
     sizes = tuple((rows, chunk.num_bytes * rows // chunk.num_rows) for rows in groups)
-    return SourceFile(chunk.uri, sizes)
+    return ScanUnit(chunk.uri, sizes)
 
 
 def _size(part: Slice) -> tuple[int, int]:

@@ -28,7 +28,6 @@ from stagecoach.planner.types import (
     to_arrow,
 )
 
-_DOUBLE_DIGITS = 15
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _PARTITION_KINDS = (*_INTEGERS, "string", "boolean", "date", "timestamp", "timestamp_ntz")
 

@@ -22,9 +22,10 @@ from stagecoach.infra.formats.protocol import (
     TableWriter,
 )
 from stagecoach.infra.formats.requests import ScanRequest
-from stagecoach.infra.formats.snapshot import FileIdentity, TableSnapshot, TableState
+from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.host.recent_cache import RecentCache
 from stagecoach.infra.integrity.errors import DamagedFileError
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.infra.storage.table_files import FileEntry
@@ -148,9 +149,9 @@ def _state(store: ObjectStore, version: ChunkTableVersion) -> TableState:
     return TableState(info, snapshot)
 
 
-def _identity(chunk: Chunk) -> FileIdentity:
+def _identity(chunk: Chunk) -> DataFile:
     """The identity of a chunk's file, which never changes: its name is enough."""
-    return FileIdentity(
+    return DataFile(
         uri=chunk.uri,
         num_bytes=chunk.num_bytes,
         version=chunk.file_version,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from stagecoach.infra.formats.adoption import StoredFile, read_whole_files
@@ -15,9 +14,7 @@ from stagecoach.infra.integrity.findings import StoredDamage
 from stagecoach.infra.storage.object_store import ObjectStore
 
 
-def adopt_checksums(
-    store: ObjectStore, table: str, progress: Callable[[int, int], None]
-) -> Adopted | None:
+def adopt_checksums(store: ObjectStore, table: str) -> Adopted | None:
     """Give checksums to files of the newest version that have none; None if all have some."""
     versions = table_log(store, table)
     version = versions.current()
@@ -40,7 +37,6 @@ def adopt_checksums(
             table=table,
             version=version.number,
         ),
-        progress,
     )
     token = new_token()
 

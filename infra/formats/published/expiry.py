@@ -11,7 +11,6 @@ A run reads files, not versions, so a file that it reads stays while the version
 from __future__ import annotations
 
 import datetime
-import itertools
 import logging
 import uuid
 from collections import defaultdict
@@ -19,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from stagecoach.infra.formats.capabilities import ExpiryRule
-from stagecoach.infra.formats.expiry import READER_GRACE
+from stagecoach.infra.formats.expiry import READER_GRACE, oldest_kept
 from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.log import read_version
 from stagecoach.infra.formats.published.version import TableVersion, TableVersionError
@@ -162,11 +161,8 @@ class _Table:
         numbers = sorted(self._versions)
         if not numbers:
             return None
-        newest = self._versions[numbers[-1]]
-        kept = numbers[-max(newest.keep_versions, 1) :]
-        followed = itertools.pairwise(numbers)
-        kept += [n for n, after in followed if self._records[after].modified >= grace_limit]
-        oldest = min(kept)
+        keep = max(self._versions[numbers[-1]].keep_versions, 1)
+        oldest = oldest_kept({n: self._records[n].modified for n in numbers}, keep, grace_limit)
         needed = {k for n in numbers if n >= oldest for k in self._versions[n].file_keys()}
         unneeded = {
             k for n in numbers if n < oldest for k in self._versions[n].file_keys()

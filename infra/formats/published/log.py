@@ -78,7 +78,7 @@ def commit(store: ObjectStore, change: TableChange) -> Committed:
     return Committed(*table_log(store, change.table).commit(change.token, step))
 
 
-def clear_table(store: ObjectStore, table: str, *, run_id: str = "") -> TableVersion:
+def clear_table(store: ObjectStore, table: str) -> TableVersion:
     """Commit a version without rows and columns, so that a table can begin anew.
 
     Older versions stay until gc removes them. Readers are told that the table has no data yet.
@@ -92,7 +92,6 @@ def clear_table(store: ObjectStore, table: str, *, run_id: str = "") -> TableVer
         token=new_token(),
         committed_at=utc_now(),
         rows={},
-        run_id=run_id,
     )
     return commit(store, change).version
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import importlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from stagecoach.infra.formats.capabilities import Adopted, ExpiryRule, Verifies
@@ -172,10 +172,10 @@ class _Verified:
 
         return table_checks(self.table.store, self.name)
 
-    def adopt_checksums(self, progress: Callable[[int, int], None]) -> Adopted | None:
+    def adopt_checksums(self) -> Adopted | None:
         from stagecoach.infra.formats.published.adoption import adopt_checksums
 
-        return adopt_checksums(self.table.store, self.name, progress)
+        return adopt_checksums(self.table.store, self.name)
 
 
 class PublishedFormat(StoredFormat):

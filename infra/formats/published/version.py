@@ -10,6 +10,7 @@ Worker code.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -62,6 +63,12 @@ class TableFile:
     def folders(self) -> tuple[str, ...]:
         """Names of the partition folders that it lies in."""
         return tuple(self.path.split("/")[1:-1])
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TableFile:
+        """The file whose fields these are, as JSON has them."""
+        lists = {name: tuple(values[name]) for name in ("row_groups", "partition")}
+        return cls(**{**values, **lists})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,8 +198,7 @@ def _from_values(values: dict[str, Any]) -> TableVersion:
     for file in values["files"]:
         file.setdefault("checksums", "")
         check_fields(TableFile, file)
-        lists = {name: tuple(file[name]) for name in ("row_groups", "partition")}
-        files.append(TableFile(**{**file, **lists}))
+        files.append(TableFile.from_dict(file))
     rest = {
         "columns": columns_from_json(values["columns"]),
         "partition_by": tuple(values["partition_by"]),

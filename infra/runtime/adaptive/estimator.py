@@ -15,7 +15,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stagecoach.infra.formats.units import FileSlice, ScanSlice, SourceFile
+from stagecoach.infra.formats.units import ScanSlice, ScanUnit, join_neighbours
 from stagecoach.infra.runtime.adaptive.coalesce import cut_evenly
 from stagecoach.infra.runtime.adaptive.requested import requested_tasks
 from stagecoach.infra.runtime.adaptive.skew import FilePiece, HotPartition, cut_pieces, makespan
@@ -88,14 +88,14 @@ class InputSizes:
         files: Bytes of each map file, likewise, where they are known.
     """
 
-    scans: Mapping[int, Sequence[SourceFile]]
+    scans: Mapping[int, Sequence[ScanUnit]]
     partitions: Mapping[int, Sequence[int]]
     files: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     def whole(self, leaf: int) -> LeafSlice:
         """All of a leaf."""
         if leaf in self.scans:
-            return ScanSlice(tuple(_whole_file(f) for f in self.scans[leaf] if f.num_rows))
+            return ScanSlice(tuple(unit for unit in self.scans[leaf] if unit.num_rows))
         return PartitionRange(0, len(self.partitions[leaf]))
 
     def empty(self, leaf: int) -> LeafSlice:
@@ -118,7 +118,7 @@ class InputSizes:
     def reads_nothing(self, leaf: int, part: LeafSlice) -> bool:
         """Whether a slice of a leaf has no row."""
         if isinstance(part, ScanSlice):
-            return not part.files
+            return not part.units
         if isinstance(part, PartitionPiece | FileRange | SortedRange):
             return False
         return not any(self.partitions[leaf][part.low : part.high])
@@ -227,7 +227,7 @@ def _divide(
 ) -> list[_Share]:
     if branch.kind == "splits" and len(branch.leaves) == 1:
         leaf = branch.leaves[0]
-        shares = _split_files(sizes.scans[leaf], count)
+        shares = _split_units(sizes.scans[leaf], count)
         return [({leaf: ScanSlice(files)}, size) for files, size in shares]
     if branch.kind == "partitions":
         return _divide_partitions(branch, sizes, count, cost, hot, coalesce)
@@ -312,65 +312,39 @@ def _with_pieces(
     return result
 
 
-def _split_files(
-    files: Sequence[SourceFile], count: int
-) -> list[tuple[tuple[FileSlice, ...], int]]:
-    filled = [f for f in files if f.num_rows]
+def _split_units(units: Sequence[ScanUnit], count: int) -> list[tuple[tuple[ScanUnit, ...], int]]:
+    filled = [unit for unit in units if unit.num_rows]
     if not filled:
         return [((), 0)]
     if count <= 1:
-        return [(tuple(map(_whole_file, filled)), sum(f.num_bytes for f in filled))]
-    whole = _pack_whole_files(filled, count)
-    mean = sum(f.num_bytes for f in filled) / count
+        return [(tuple(filled), sum(unit.num_bytes for unit in filled))]
+    whole = _pack_whole_units(filled, count)
+    mean = sum(unit.num_bytes for unit in filled) / count
     if len(whole) == count and max(size for _, size in whole) <= mean * MAX_IMBALANCE:
         return whole
-    return _cut_row_groups(filled, count)
+    return _cut_units(filled, count)
 
 
-def _pack_whole_files(
-    files: Sequence[SourceFile], count: int
-) -> list[tuple[tuple[FileSlice, ...], int]]:
-    """Largest file first, each to the task with the least; files keep their order in a task."""
+def _pack_whole_units(
+    units: Sequence[ScanUnit], count: int
+) -> list[tuple[tuple[ScanUnit, ...], int]]:
+    """Largest unit first, each to the task with the least; units keep their order in a task."""
     loads = [0] * count
     chosen: list[list[int]] = [[] for _ in range(count)]
-    for position in sorted(range(len(files)), key=lambda i: (-files[i].num_bytes, i)):
+    for position in sorted(range(len(units)), key=lambda i: (-units[i].num_bytes, i)):
         task = min(range(count), key=lambda t: (loads[t], t))
-        loads[task] += files[position].num_bytes
+        loads[task] += units[position].num_bytes
         chosen[task].append(position)
     packed = [(sorted(c), load) for c, load in zip(chosen, loads, strict=True) if c]
-    # Tasks in the order of their first files, whatever the sizes.
+    # Tasks in the order of their first units, whatever the sizes.
     packed.sort()
-    return [(tuple(_whole_file(files[i]) for i in positions), load) for positions, load in packed]
+    return [(tuple(units[i] for i in positions), load) for positions, load in packed]
 
 
-def _cut_row_groups(
-    files: Sequence[SourceFile], count: int
-) -> list[tuple[tuple[FileSlice, ...], int]]:
-    units: list[tuple[FileSlice, int]] = []
-    for file in files:
-        start, file_rows = file.row_start, file.row_start + file.num_rows + file.rows_after
-        for rows, size in file.row_groups:
-            if rows:
-                units.append((FileSlice(file.uri, start, start + rows, file_rows), size))
-            start += rows
-    result = []
-    for low, high in cut_evenly([size for _, size in units], count):
-        share = units[low:high]
-        result.append((_join_adjacent([s for s, _ in share]), sum(size for _, size in share)))
-    return result
-
-
-def _join_adjacent(slices: Sequence[FileSlice]) -> tuple[FileSlice, ...]:
-    joined: list[FileSlice] = []
-    for piece in slices:
-        last = joined[-1] if joined else None
-        if last is not None and last.uri == piece.uri and last.row_end == piece.row_start:
-            joined[-1] = FileSlice(piece.uri, last.row_start, piece.row_end, piece.num_rows)
-        else:
-            joined.append(piece)
-    return tuple(joined)
-
-
-def _whole_file(file: SourceFile) -> FileSlice:
-    end = file.row_start + file.num_rows
-    return FileSlice(file.uri, file.row_start, end, end + file.rows_after)
+def _cut_units(units: Sequence[ScanUnit], count: int) -> list[tuple[tuple[ScanUnit, ...], int]]:
+    pieces = [piece for unit in units for piece in unit.split() if piece.num_rows]
+    sizes = [piece.num_bytes for piece in pieces]
+    return [
+        (join_neighbours(pieces[low:high]), sum(sizes[low:high]))
+        for low, high in cut_evenly(sizes, count)
+    ]

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stagecoach.infra.formats.snapshot import Snapshot
-from stagecoach.infra.reading.inputs import FileRows, ScanInput
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import ScanInput
 from stagecoach.infra.runtime.adaptive.decision import Decision
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.worker.reports import TaskReport
@@ -155,7 +156,7 @@ def _rows_of(
 ) -> int:
     """Rows of an input of a task; of a stage's output in proportion to the bytes."""
     if isinstance(part, ScanInput):
-        return sum(file.row_end - file.row_start for file in part.files)
+        return sum(file.read_rows for file in part.files)
     if isinstance(part, ShuffleInput) and isinstance(leaf, StageInputExec):
         manifest = manifests[leaf.stage_id]
         return manifest.num_rows * part.num_bytes // max(sum(manifest.partition_bytes), 1)
@@ -169,7 +170,7 @@ def _sample(
     node: ScanExec | StageInputExec,
     snapshot: Snapshot,
     likely: float,
-) -> tuple[int, tuple[FileRows, ...]] | None:
+) -> tuple[int, tuple[DataFile, ...]] | None:
     """How many rows to try, and of a scan which."""
     part = spec.inputs[leaf]
     wanted = min(int(rows * SAMPLE_SHARE), MAX_SAMPLE_ROWS)
@@ -185,8 +186,8 @@ def _sample(
 
 
 def sample_files(
-    files: Sequence[FileRows], row_groups: Mapping[str, Sequence[int]], rows: int, wanted: int
-) -> tuple[FileRows, ...]:
+    files: Sequence[DataFile], row_groups: Mapping[str, Sequence[int]], rows: int, wanted: int
+) -> tuple[DataFile, ...]:
     """About `wanted` rows from several places, each the beginning of a row group.
 
     Args:
@@ -198,7 +199,7 @@ def sample_files(
     Returns:
         Parts of `files`; none where a row group is no small part of them and must be fetched whole.
     """
-    starts: list[tuple[FileRows, int, int]] = []
+    starts: list[tuple[DataFile, int, int]] = []
     for file in files:
         start = 0
         for size in row_groups.get(file.uri, (file.num_rows,)):
@@ -214,8 +215,7 @@ def sample_files(
     chosen = [starts[i * len(starts) // pieces] for i in range(pieces)]
     size = max(wanted // pieces, 1)
     return tuple(
-        dataclasses.replace(file, row_start=low, row_end=min(low + size, high))
-        for file, low, high in chosen
+        dataclasses.replace(file, rows=(low, min(low + size, high))) for file, low, high in chosen
     )
 
 
@@ -233,5 +233,5 @@ def _bytes_of(part: InputSpec) -> float:
     if isinstance(part, ShuffleInput):
         return part.num_bytes
     if isinstance(part, ScanInput):
-        return sum(f.num_bytes * (f.row_end - f.row_start) / max(f.num_rows, 1) for f in part.files)
+        return sum(file.read_bytes for file in part.files)
     return math.inf

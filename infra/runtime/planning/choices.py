@@ -12,7 +12,6 @@ from typing import Any
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.formats.snapshot import Snapshot
 from stagecoach.infra.reading.format_input import FormatInput
-from stagecoach.infra.reading.inputs import FileRows
 from stagecoach.infra.runtime.adaptive.decision import Decision
 from stagecoach.infra.worker.spec import InputSpec, ShuffleInput
 
@@ -48,8 +47,8 @@ def input_choices(
                 metrics.update(part.metrics)
                 continue
             files |= {file.uri for file in part.files}
-            rows += sum(file.row_end - file.row_start for file in part.files)
-            num_bytes += sum(map(_stored_bytes, part.files))
+            rows += sum(file.read_rows for file in part.files)
+            num_bytes += sum(file.read_bytes for file in part.files)
         total += num_bytes
         if table and len(scans) < MAX_TABLES:
             known = snapshot.table(table)
@@ -89,8 +88,3 @@ def adaptive_choices(decisions: Sequence[Decision]) -> dict[str, Any]:
             {"kind": "more", "text": f"{rest.total():,} further decision{plural}: {counts}"}
         )
     return {"adaptive": told} if told else {}
-
-
-def _stored_bytes(file: FileRows) -> int:
-    share = file.row_end - file.row_start
-    return file.num_bytes * share // file.num_rows if file.num_rows else 0

@@ -14,13 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from stagecoach.infra.formats.partitions import partition_summary
-from stagecoach.infra.formats.snapshot import FileIdentity, Snapshot, TableSnapshot
-from stagecoach.infra.formats.units import SourceFile
+from stagecoach.infra.formats.snapshot import Snapshot, TableSnapshot
+from stagecoach.infra.formats.units import ScanUnit, join_neighbours
 from stagecoach.infra.pruning.key_sets import (
     KeyDomain,
     KeySet,
     key_domain,
 )
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.file_bounds import StoredBounds
 from stagecoach.infra.reading.footers import read_group_bounds
 from stagecoach.infra.runtime.adaptive.decision import Decision
@@ -64,7 +65,7 @@ class _ScanFilter:
     stage_id: int
     keys: KeySet
 
-    def may_meet(self, table: TableSnapshot, file: FileIdentity) -> bool:
+    def may_meet(self, table: TableSnapshot, file: DataFile) -> bool:
         """Whether a row of the file may have one of the keys."""
         if self.place is not None:
             bounds = file.bounds[self.place] if self.place < len(file.bounds) else (None,) * 3
@@ -164,12 +165,12 @@ class KeyPruner:
         return self._keys[name]
 
     def _pruned(
-        self, scan: int, sources: Sequence[SourceFile], filters: Sequence[_ScanFilter]
-    ) -> tuple[tuple[SourceFile, ...], _Pruned]:
+        self, scan: int, sources: Sequence[ScanUnit], filters: Sequence[_ScanFilter]
+    ) -> tuple[tuple[ScanUnit, ...], _Pruned]:
         table = self.snapshot.table(self._leaf(scan).table)
         known = {file.uri: file for file in table.files}
         left = [s for s in sources if all(f.may_meet(table, known[s.uri]) for f in filters)]
-        groups = sum(len(source.row_groups) for source in left)
+        groups = sum(len(source.pieces) for source in left)
         files = len(left)
         if self.row_groups:
             left = self._without_groups(table, left, filters)
@@ -179,7 +180,7 @@ class KeyPruner:
             sources=tuple(dict.fromkeys(f.stage_id for f in filters)),
             num_keys=len(filters[0].keys.values) + filters[0].keys.has_null,
             files=(len({source.uri for source in left}), len(sources)),
-            row_groups=(sum(len(source.row_groups) for source in left), groups if files else 0),
+            row_groups=(sum(len(source.pieces) for source in left), groups if files else 0),
             num_bytes=(sum(s.num_bytes for s in left), sum(s.num_bytes for s in sources)),
         )
         return tuple(left), pruned
@@ -187,12 +188,12 @@ class KeyPruner:
     def _without_groups(
         self,
         table: TableSnapshot,
-        sources: Sequence[SourceFile],
+        sources: Sequence[ScanUnit],
         filters: Sequence[_ScanFilter],
-    ) -> list[SourceFile]:
+    ) -> list[ScanUnit]:
         """The files without the row groups that have none of the keys."""
         by_footer = [f for f in filters if f.place is not None]
-        several = [source for source in sources if len(source.row_groups) > 1]
+        several = [source for source in sources if len(source.pieces) > 1]
         few = not several or sum(source.num_bytes for source in several) < _GROUPS_BYTES
         if not by_footer or few or len(several) > _MOST_FOOTERS:
             return list(sources)
@@ -209,7 +210,7 @@ class KeyPruner:
                 )
             )
         keys = [f.keys for f in by_footer]
-        left: list[SourceFile] = []
+        left: list[ScanUnit] = []
         for source in sources:
             left += _runs(source, bounds.get(source.uri), keys)
         return left
@@ -221,7 +222,7 @@ def most_key_bytes(scan_bytes: int) -> int:
 
 
 def _group_bounds(
-    file: FileIdentity, names: tuple[str, ...], options: StorageOptions
+    file: DataFile, names: tuple[str, ...], options: StorageOptions
 ) -> tuple[tuple[StoredBounds, ...], ...] | None:
     """Bounds of columns in each row group; None where the file is another one by now."""
     entry = FileEntry(uri=file.uri, num_bytes=file.num_bytes, version=file.version)
@@ -235,26 +236,20 @@ def _group_bounds(
 
 
 def _runs(
-    source: SourceFile,
+    source: ScanUnit,
     bounds: Sequence[Sequence[StoredBounds]] | None,
     keys: Sequence[KeySet],
-) -> list[SourceFile]:
+) -> list[ScanUnit]:
     """Neighbouring row groups of a file that may have one of the keys of each list."""
     if bounds is None:
         return [source]
-    runs: list[SourceFile] = []
-    start = 0
-    for (rows, size), known in zip(source.row_groups, bounds, strict=True):
-        if all(k.may_meet(b, rows) for k, b in zip(keys, known, strict=True)):
-            last = runs[-1] if runs else None
-            if last is not None and last.row_start + last.num_rows == start:
-                runs[-1] = replace(last, row_groups=(*last.row_groups, (rows, size)))
-            else:
-                runs.append(replace(source, row_groups=((rows, size),), row_start=start))
-        start += rows
-    if len(runs) > _MOST_RUNS:
-        return [source]
-    return [replace(run, rows_after=start - run.row_start - run.num_rows) for run in runs]
+    kept = (
+        piece
+        for piece, known in zip(source.split(), bounds, strict=True)
+        if all(k.may_meet(b, piece.num_rows) for k, b in zip(keys, known, strict=True))
+    )
+    runs = join_neighbours(kept)
+    return [source] if len(runs) > _MOST_RUNS else list(runs)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from stagecoach.infra.formats.protocol import ScanPlan
 from stagecoach.infra.formats.registry import table_format
 from stagecoach.infra.formats.requests import whole_table
 from stagecoach.infra.formats.snapshot import Snapshot
-from stagecoach.infra.formats.units import FileSlice, ScanSlice
+from stagecoach.infra.formats.units import ScanSlice
 from stagecoach.infra.reading.inputs import LeafColumn
 from stagecoach.infra.runtime.adaptive.estimator import (
     FileRange,
@@ -51,8 +51,8 @@ def whole_tables(graph: StageGraph, snapshot: Snapshot) -> dict[str, InputSpec]:
         found = table_format(table.format)
         request = whole_table(table.table, fields, graph.time_zone, found.unique_key(table))
         scan = found.plan_scan(request, table)
-        units = (FileSlice(s.uri, 0, s.num_rows, s.num_rows) for s in scan.units if s.num_rows)
-        tables[name] = scan.bind(ScanSlice(tuple(units)))
+        units = tuple(unit for unit in scan.units if unit.num_rows)
+        tables[name] = scan.bind(ScanSlice(units))
     return tables
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stagecoach.infra.formats.registry import table_format
 from stagecoach.infra.formats.snapshot import Snapshot
 from stagecoach.infra.integrity.errors import DamagedFileError
-from stagecoach.infra.reading.inputs import local_path
+from stagecoach.infra.reading.data_file import local_path
 from stagecoach.infra.storage.object_store import ObjectStore
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 
 from stagecoach.infra.formats.capabilities import Adopted, Verifies
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -16,7 +15,6 @@ def adopt_checksums(
     tables: Iterable[Verifies] = (),
     *,
     table: str | None = None,
-    progress: Callable[[str, int, int], None] = lambda table, done, of: None,
 ) -> list[Adopted]:
     """Give checksums to files of the newest versions of tables that have none.
 
@@ -24,7 +22,6 @@ def adopt_checksums(
         store: The storage root, with tables that queries have made.
         tables: Tables that are elsewhere.
         table: Name of the only table; None for all.
-        progress: Told the table, how many of its files are done, and of how many.
 
     Returns:
         One item for each table with such files.
@@ -34,7 +31,7 @@ def adopt_checksums(
         StorageError: The store failed.
     """
     done = [
-        item.adopt_checksums(partial(progress, item.name))
+        item.adopt_checksums()
         for item in itertools.chain(verified_tables(store), tables)
         if table is None or item.name.lower() == table.lower()
     ]

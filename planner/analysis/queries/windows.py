@@ -5,7 +5,7 @@ Also here: QUALIFY, and the names that Spark gives to window columns without an 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -13,6 +13,7 @@ from sqlglot import exp
 from stagecoach.planner.analysis.names import column_name
 from stagecoach.planner.analysis.queries.conditions import condition_of
 from stagecoach.planner.analysis.queries.context import BuildContext
+from stagecoach.planner.analysis.queries.replacing import exchanged
 from stagecoach.planner.analysis.scalars.windows import named_windows, resolved_window
 from stagecoach.planner.analysis.scope import Scope
 from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
@@ -50,7 +51,7 @@ def plan_windows(
             same = tuple((c, replace(call, partition=partition)) for c, call in columns)
             plan = Window(plan, same)
             replaced |= {call: column.ref for column, call in columns}
-        expressions = [_replace(e, replaced) for e in expressions]
+        expressions = [exchanged(e, replaced) for e in expressions]
     return plan, expressions
 
 
@@ -72,12 +73,6 @@ def _by_partition(calls: Sequence[WindowCall]) -> list[list[WindowCall]]:
         groups.setdefault(frozenset(call.partition), []).append(call)
     ordered = sorted(groups.items(), key=lambda item: len(item[0]) or 1 << 20)
     return [group for _, group in ordered]
-
-
-def _replace(expr: Expression, replaced: Mapping[Expression, Expression]) -> Expression:
-    if expr in replaced:
-        return replaced[expr]
-    return expr.with_children(tuple(_replace(c, replaced) for c in expr.children))
 
 
 def check_place(expr: Expression, node: exp.Expr) -> None:
@@ -124,7 +119,7 @@ def qualify_condition(node: exp.Select, scope: Scope, items: Items) -> list[Expr
         text = "QUALIFY needs a window function in it or in the select list"
         raise AnalysisError(text, line=line, column=column)
     selected: dict[Expression, Expression] = {e: Column(-1, n, e.dtype).ref for n, e in items}
-    if contains(_replace(condition, selected), AggregateCall):
+    if contains(exchanged(condition, selected), AggregateCall):
         with located(clause):
             raise UnsupportedSqlError("an aggregate in QUALIFY that is not selected")
     return [condition]

@@ -95,8 +95,8 @@ class DeduplicateExec(UnaryExec):
 
 
 @dataclass(frozen=True)
-class ManyExec(ChunkPlan):
-    """Base of operators over any number of inputs, which have the same columns."""
+class UnionExec(ChunkPlan):
+    """All rows of any number of inputs, which have the same columns."""
 
     inputs: tuple[ChunkPlan, ...]
 
@@ -113,28 +113,6 @@ class ManyExec(ChunkPlan):
     def columns(self) -> tuple[str, ...]:
         """Those of each input."""
         return self.inputs[0].columns if self.inputs else ()
-
-
-@dataclass(frozen=True)
-class UnionExec(ManyExec):
-    """All rows of all inputs."""
-
-
-@dataclass(frozen=True)
-class ProgressiveExec(ManyExec):
-    """The rows of the inputs one after the other: each input is read when the last is used up.
-
-    The values of `column` in an input are all before those of the next, so that the first rows by
-    `column` come from the first inputs.
-
-    Args:
-        inputs: In order of the column.
-        column: Column whose ranges do not overlap.
-        descending: Whether the inputs with the highest values come first.
-    """
-
-    column: str
-    descending: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,11 +195,6 @@ class ParquetExec(ChunkPlan):
 
 ChunkExec = RecordBatchesExec | ParquetExec
 """The operators that read chunks."""
-
-
-def union_of(inputs: tuple[ChunkPlan, ...]) -> ChunkPlan:
-    """The union of some inputs; the only input itself."""
-    return inputs[0] if len(inputs) == 1 else UnionExec(inputs)
 
 
 def chunk_exec(chunk: Chunk, schema: tuple[str, ...]) -> ChunkExec:

@@ -23,7 +23,6 @@ from stagecoach.planner.formats.deduplicated.plan import (
     EmptyExec,
     FilterExec,
     ParquetExec,
-    ProgressiveExec,
     ProjectionExec,
     RecordBatchesExec,
     UnionExec,
@@ -57,9 +56,6 @@ class _Writer:
         match plan:
             case UnionExec():
                 return {name: [self.node(child) for child in plan.inputs]}
-            case ProgressiveExec():
-                order = f"{plan.column} DESC" if plan.descending else plan.column
-                return {name: {"order": order, "inputs": [self.node(c) for c in plan.inputs]}}
             case FilterExec():
                 return {name: {"expr": self._text(plan.predicate), "child": self.node(plan.child)}}
             case ProjectionExec():

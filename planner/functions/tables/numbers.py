@@ -23,11 +23,10 @@ from stagecoach.planner.types import (
 )
 
 
-def _formula(name: str, arity: int = 1, spark: str = "") -> Function:
+def _formula(name: str, arity: int = 1) -> Function:
     """A function of doubles that is a formula of DuckDB."""
-    text = spark or f"{name}({{*}})"
     return Function(
-        name, (arity, arity), rule.doubles, rule.fixed(DOUBLE), listed(text),
+        name, (arity, arity), rule.doubles, rule.fixed(DOUBLE), listed(f"{name}({{*}})"),
         spell.FORMULAS[name], proof="formulas",
     )  # fmt: skip
 

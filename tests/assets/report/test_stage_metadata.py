@@ -14,7 +14,8 @@ from stagecoach.assets.execution.executor import execute_in_process
 from stagecoach.assets.plans.estimates import planned_rows
 from stagecoach.assets.report.stage_metadata import plan_warning, skew
 from stagecoach.infra.config.settings import EngineSettings
-from stagecoach.infra.formats.snapshot import FileIdentity, Snapshot, TableSnapshot
+from stagecoach.infra.formats.snapshot import Snapshot, TableSnapshot
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.stages import Stage
 from tests.planner.tpch import FORCED, tpch_graph
@@ -138,7 +139,7 @@ def test_the_head_tells_of_the_tables_of_all_stages() -> None:
     def warning(stage: Stage, **found: int) -> str | None:
         tables: dict[str, TableSnapshot] = {}
         for name, rows in found.items():
-            file = FileIdentity(
+            file = DataFile(
                 uri=name, num_bytes=1, version="", num_rows=rows, row_groups=(), footer_checksum=""
             )
             tables[name] = TableSnapshot(table=name, columns=(), files=(file,))

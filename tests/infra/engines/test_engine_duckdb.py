@@ -19,9 +19,9 @@ from stagecoach.infra.engines.duckdb import engine
 from stagecoach.infra.engines.duckdb.engine import DuckDbEngine, parquet_select
 from stagecoach.infra.engines.protocol import Fragment, Resources
 from stagecoach.infra.errors import InputLostError, QueryError
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.inputs import (
     ArrowInput,
-    FileRows,
     LeafColumn,
     ParquetInput,
     PlainInput,
@@ -79,12 +79,12 @@ def schema_of(*kinds: DataType) -> pa.Schema:
     return arrow_schema(tuple(Field(f"c{i}", t) for i, t in enumerate(kinds)))
 
 
-def whole(uri: str, num_rows: int) -> FileRows:
-    return FileRows(uri, 0, num_rows, num_rows)
+def whole(uri: str, num_rows: int) -> DataFile:
+    return DataFile(uri, num_rows)
 
 
 def big_input(uri: str, *parts: tuple[int, int]) -> ParquetInput:
-    files = tuple(FileRows(uri, a, b, ROWS) for a, b in parts or ((0, ROWS),))
+    files = tuple(DataFile(uri, ROWS, rows=(a, b)) for a, b in parts or ((0, ROWS),))
     return ParquetInput(columns(k=BIGINT, v=DOUBLE), files)
 
 
@@ -282,7 +282,7 @@ def test_the_error_of_an_input_keeps_its_class(settings: Resources) -> None:
 
 def test_a_changed_file_is_not_read(settings: Resources, big: str) -> None:
     size = os.stat(big).st_size
-    leaf = ParquetInput(columns(k=BIGINT), (FileRows(big, 0, ROWS, ROWS, size, "12345"),))
+    leaf = ParquetInput(columns(k=BIGINT), (DataFile(big, ROWS, num_bytes=size, version="12345"),))
     with pytest.raises(InputLostError, match="changed"):
         run("SELECT c0 FROM in_0", [leaf], schema_of(BIGINT), settings)
 

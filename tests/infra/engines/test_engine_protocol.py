@@ -16,7 +16,8 @@ from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.engines import registry
 from stagecoach.infra.engines.registry import register_engine, task_engine
 from stagecoach.infra.errors import ConfigError, QueryError
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ScanInput
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import LeafColumn, ScanInput
 from stagecoach.infra.shuffle.map_file import OutputPartitioning
 from stagecoach.infra.shuffle.reader import read_table
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -93,7 +94,7 @@ def counted(store: ObjectStore, folder: Path, engine: str, sql: str) -> tuple[Ta
     pq.write_table(pa.table({"name": NAMES}), folder / "a.parquet")
     leaf = ScanInput(
         columns=(LeafColumn("c6", "name", STRING),),
-        files=(FileRows(str(folder / "a.parquet"), 0, 700, 1000),),
+        files=(DataFile(str(folder / "a.parquet"), 1000, rows=(0, 700)),),
     )
     spec = make_spec(store, folder, engine, sql, leaf, (STRING, BIGINT))
     return spec, run_task(TaskSpec.from_dict(spec.to_dict()))

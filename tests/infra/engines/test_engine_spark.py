@@ -22,7 +22,8 @@ import pytest
 from stagecoach.infra.engines.spark.engine import analyze
 from stagecoach.infra.engines.spark.query import literal_column
 from stagecoach.infra.errors import QueryFailedError, TaskFailedError
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ScanInput
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import LeafColumn, ScanInput
 from stagecoach.infra.runtime.stages.dispatch import run_sql, run_tasks
 from stagecoach.infra.shuffle.manifest import ManifestError
 from stagecoach.infra.shuffle.map_file import OutputPartitioning
@@ -79,7 +80,7 @@ def spec(tmp_path: Path) -> TaskSpec:
         fingerprint="a" * 64,
         task_index=0,
         sql="SELECT c5 AS c0 FROM in_0",
-        inputs=(ScanInput(columns=columns, files=(FileRows(str(path), 0, 100, 100),)),),
+        inputs=(ScanInput(columns=columns, files=(DataFile(str(path), 100),)),),
         types=(BIGINT,),
         output=OutputPartitioning(),
         settings=settings,

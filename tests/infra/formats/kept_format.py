@@ -7,7 +7,7 @@ know nothing of them. `BoxFormat` is one of tables that queries make.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -122,7 +122,7 @@ class KeptTable(MemoryTable):
             damages = [known] if file.uri in DAMAGED else []
             yield Check(kind="batches", known=known, run=lambda d=damages: Outcome(damages=d))
 
-    def adopt_checksums(self, progress: Callable[[int, int], None]) -> Adopted | None:
+    def adopt_checksums(self) -> Adopted | None:
         return None
 
     def create(self, columns: tuple[Field, ...]) -> int:

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from stagecoach.infra.formats.file_scan import FileScan
 from stagecoach.infra.formats.protocol import Access, ScanPlan, Table, TableFormat, TableSource
 from stagecoach.infra.formats.requests import ScanRequest
-from stagecoach.infra.formats.snapshot import FileIdentity, TableSnapshot, TableState
+from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.formats.units import ScanSlice
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.deletes import UnitDeletes
 from stagecoach.infra.reading.format_input import UnitsInput
-from stagecoach.infra.reading.inputs import FileRows
 from stagecoach.infra.storage.table_files import FileEntry
 from stagecoach.planner.catalog import TableInfo, TableStats
 from stagecoach.planner.errors import CatalogError
@@ -56,10 +56,10 @@ class MemoryTable(Table):
     def writer(self, token: str) -> MemoryWriter:
         return MemoryWriter(self.name, token)
 
-    def _file(self, place: int, batch: pa.RecordBatch) -> FileIdentity:
+    def _file(self, place: int, batch: pa.RecordBatch) -> DataFile:
         ends = [pc.min_max(batch[str(number)]).as_py() for number in IDS]
         uri = f"memory:{self.name}/{place}"
-        return FileIdentity(
+        return DataFile(
             uri=uri,
             num_bytes=batch.nbytes,
             version="",
@@ -92,7 +92,7 @@ class MemoryWriter:
 
 
 class MemoryInput(UnitsInput):
-    def read(self, unit: FileRows, note: str) -> Iterator[pa.RecordBatch]:
+    def read(self, unit: DataFile, note: str) -> Iterator[pa.RecordBatch]:
         batch = pa.RecordBatch.from_pydict(json.loads(note))
         rows = batch.slice(unit.row_start, unit.row_end - unit.row_start)
         rows = unit.deletes.kept(rows, unit.row_start) if unit.deletes else rows
@@ -103,7 +103,7 @@ class MemoryInput(UnitsInput):
 class MemoryScan(FileScan):
     def bind(self, share: ScanSlice) -> MemoryInput:
         rows = {f.uri: r for f, r in zip(self.table.files, self.table.detail, strict=True)}
-        notes = tuple(json.dumps(rows[part.uri]) for part in share.files)
+        notes = tuple(json.dumps(rows[part.uri]) for part in share.units)
         return MemoryInput(self.columns, self.file_rows(share), notes)
 
 

@@ -360,8 +360,6 @@ def test_a_remote_chunk_is_read_within_the_bound_of_the_task(
     remote = ChunkRows(
         uri="s3://b/t/a.parquet",
         kind="parquet",
-        row_start=0,
-        row_end=10,
         num_rows=10,
         num_bytes=100,
         version="",

@@ -12,14 +12,13 @@ import pytest
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.errors import InputLostError, StorageError
 from stagecoach.infra.formats.snapshot import (
-    FileIdentity,
     Snapshot,
     TableSnapshot,
     load_or_take,
     take_snapshot,
 )
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.input_files import check_file
-from stagecoach.infra.reading.inputs import FileRows
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.file_identity import local_version
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
@@ -129,14 +128,14 @@ def test_a_damaged_snapshot_is_not_replaced(catalog: FileCatalog, store: ObjectS
         load_or_take(store, "run1", catalog, ["t"])
 
 
-def identity(uri: str) -> FileIdentity:
-    return FileIdentity(
+def identity(uri: str) -> DataFile:
+    return DataFile(
         uri=uri, num_bytes=1, version="1", num_rows=1, row_groups=(1,), footer_checksum="0" * 32
     )
 
 
-def rows_of_file(file: FileIdentity) -> FileRows:
-    return FileRows(file.uri, 0, file.num_rows, file.num_rows, file.num_bytes, file.version)
+def rows_of_file(file: DataFile) -> DataFile:
+    return DataFile(file.uri, file.num_rows, num_bytes=file.num_bytes, version=file.version)
 
 
 def test_a_file_that_changed_is_noticed(catalog: FileCatalog, tmp_path: Path):

@@ -7,8 +7,9 @@ import json
 import pyarrow as pa
 import pytest
 
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.deletes import DeletedKeys, DeleteFile, UnitDeletes
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ScanInput
+from stagecoach.infra.reading.inputs import LeafColumn, ScanInput
 from stagecoach.planner.types import BIGINT
 
 DELETES = UnitDeletes(
@@ -22,16 +23,35 @@ DELETES = UnitDeletes(
 
 
 def test_deletes_travel_as_plain_data() -> None:
-    rows = FileRows("/f", 0, 2, 9, 100, "v", (("p", None),), "c", "s", DELETES)
-    assert FileRows.from_list(json.loads(json.dumps(rows.to_list()))) == rows
+    rows = DataFile(
+        "/f",
+        9,
+        num_bytes=100,
+        version="v",
+        constants=(("p", None),),
+        footer_checksum="c",
+        checksums="s",
+        deletes=DELETES,
+        rows=(0, 2),
+    )
+    assert DataFile.from_list(json.loads(json.dumps(rows.to_list()))) == rows
     column = LeafColumn("c1", "a", BIGINT, 7)
     assert LeafColumn.from_list(json.loads(json.dumps(column.to_list()))) == column
 
 
 def test_rows_without_deletes_are_what_they_were() -> None:
-    rows = FileRows("/f", 0, 2, 9, 100, "v", (("p", None),), "c", "s")
+    rows = DataFile(
+        "/f",
+        9,
+        num_bytes=100,
+        version="v",
+        constants=(("p", None),),
+        footer_checksum="c",
+        checksums="s",
+        rows=(0, 2),
+    )
     assert rows.to_list() == ["/f", 0, 2, 9, 100, "v", (("p", None),), "c", "s"]
-    assert FileRows.from_list(json.loads(json.dumps(rows.to_list()))) == rows
+    assert DataFile.from_list(json.loads(json.dumps(rows.to_list()))) == rows
     assert LeafColumn("c1", "a", BIGINT).to_list() == ["c1", "a", "bigint"]
 
 
@@ -43,4 +63,4 @@ def test_positions_count_from_the_start_of_the_unit(start: int, kept: list[int])
 
 def test_an_engine_is_not_given_a_file_with_deletes() -> None:
     with pytest.raises(ValueError, match="engines would read deleted rows"):
-        ScanInput(columns=(), files=(FileRows("/f", 0, 2, 2, deletes=DELETES),))
+        ScanInput(columns=(), files=(DataFile("/f", 2, deletes=DELETES),))

@@ -22,7 +22,8 @@ from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.formats.file_pruning import row_group_test
 from stagecoach.infra.formats.snapshot import take_snapshot
 from stagecoach.infra.reading import parquet
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput, ScanInput
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput, ScanInput
 from stagecoach.infra.reading.row_bounds import ALWAYS, NEVER, Bounds, BoundsTest, all_of, any_of
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.planner.options import PlannerOptions
@@ -70,7 +71,7 @@ def groups_to_read(
     pairs = zip(leaf.outputs, leaf.source, strict=True)
     columns = tuple(LeafColumn(f"c{c.id}", source, c.dtype) for c, source in pairs)
     (file,) = table.files
-    rows = FileRows(file.uri, 0, file.num_rows, file.num_rows)
+    rows = DataFile(file.uri, file.num_rows)
     # As plain data, as tasks travel.
     if test is not None:
         test = BoundsTest.from_list(json.loads(json.dumps(test.to_list())))
@@ -106,7 +107,7 @@ def test_parameters_and_partitions(tmp_path: Path) -> None:
     test = BoundsTest("gt", 0, Decimal(55))
     column = plan_query("SELECT id FROM t", catalog, PlannerOptions()).stages[0].schema[0]
     leaf = ParquetInput((LeafColumn("c0", "ID", column.dtype),), (), test=test)
-    whole = FileRows(file.uri, 0, 60, 60)
+    whole = DataFile(file.uri, 60)
     assert parquet._groups_to_read(metadata, whole, leaf) == [False] * 4 + [True] * 2
     constant = dataclasses.replace(whole, constants=(("id", "99"),))
     assert parquet._groups_to_read(metadata, constant, leaf) == [True] * 6

@@ -20,7 +20,8 @@ from stagecoach.infra.engines.duckdb.engine import DuckDbEngine
 from stagecoach.infra.engines.protocol import Fragment, Resources
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.reading import parquet, row_groups
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput
 from stagecoach.infra.reading.row_groups import read_row_groups
 from stagecoach.infra.storage.fsspec_store import FsspecStore
 from stagecoach.planner.types import BIGINT
@@ -89,7 +90,7 @@ def test_no_more_is_asked_for_than_the_bound(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(parquet, "opened_unchanged", lambda *_: nullcontext(source))
     columns = tuple(LeafColumn(f"c{i}", name, BIGINT) for i, name in enumerate("kxv"))
-    rows = FileRows("s3://b/t/a.parquet", 0, metadata.num_rows, metadata.num_rows)
+    rows = DataFile("s3://b/t/a.parquet", metadata.num_rows)
     data_bytes = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
     asked = seen = 0
     for batch in parquet.read_parquet_batches(ParquetInput(columns, (rows,), memory_bytes=bound)):
@@ -214,7 +215,7 @@ def test_any_rows_and_columns(
     source, metadata = opened(file)
     ends = sorted(set(cuts))
     ranges = list(zip(ends[::2], ends[1::2], strict=False))
-    files = [FileRows("f", low, high, 97) for low, high in ranges]
+    files = [DataFile("f", 97, rows=(low, high)) for low, high in ranges]
     every = [True] * metadata.num_row_groups
     groups, meant = parquet._select_groups(metadata, files, every)
     assert groups == sorted(set(groups))
@@ -270,7 +271,7 @@ def test_a_file_that_is_not_streamed_may_spill(
     )
     schema = pa.schema([("n", pa.int64()), ("m", pa.int64())])
     for num_bytes, tables in ((1 * MB, 0), (40 * MB, 1)):
-        leaf = ParquetInput(columns, (FileRows("s3://b/a.parquet", 0, 10, 10, num_bytes),))
+        leaf = ParquetInput(columns, (DataFile("s3://b/a.parquet", 10, num_bytes=num_bytes),))
         with DuckDbEngine().run(Fragment.of(sql, [leaf, leaf], schema), database) as batches:
             rows = pa.Table.from_batches(batches).to_pylist()
         assert rows == [{"n": tables, "m": 10}]

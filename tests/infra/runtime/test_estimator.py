@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from stagecoach.infra.formats.units import ScanSlice, SourceFile
+from stagecoach.infra.formats.units import ScanSlice, ScanUnit
 from stagecoach.infra.runtime.adaptive.coalesce import cut_evenly
 from stagecoach.infra.runtime.adaptive.estimator import (
     InputSizes,
@@ -46,8 +46,8 @@ def shuffle() -> StageInputExec:
     return StageInputExec(0, "shuffle", (COLUMN,))
 
 
-def file(name: str, *group_bytes: int) -> SourceFile:
-    return SourceFile(name, tuple((100, size) for size in group_bytes))
+def file(name: str, *group_bytes: int) -> ScanUnit:
+    return ScanUnit(name, tuple((100, size) for size in group_bytes))
 
 
 def tasks_of(
@@ -62,7 +62,7 @@ def tasks_of(
     )
 
 
-def split_scan(files: list[SourceFile], **options: int) -> list[ScanSlice]:
+def split_scan(files: list[ScanUnit], **options: int) -> list[ScanSlice]:
     stage = make_stage([scan()], (Branch("splits", (0,)),))
     found = []
     for task in tasks_of(stage, InputSizes({0: files}, {}), **options):
@@ -74,7 +74,7 @@ def split_scan(files: list[SourceFile], **options: int) -> list[ScanSlice]:
 def rows_of(slices: list[ScanSlice]) -> list[tuple[str, int]]:
     rows = []
     for part in slices:
-        for piece in part.files:
+        for piece in part.units:
             rows += [(piece.uri, row) for row in range(piece.row_start, piece.row_end)]
     return rows
 
@@ -82,13 +82,13 @@ def rows_of(slices: list[ScanSlice]) -> list[tuple[str, int]]:
 def test_whole_files_are_preferred() -> None:
     files = [file(f"f{i}", 10 * MB, 10 * MB) for i in range(8)]
     slices = split_scan(files)
-    assert [len(s.files) for s in slices] == [2, 2, 2, 2]
-    assert all(piece.is_whole for s in slices for piece in s.files)
+    assert [len(s.units) for s in slices] == [2, 2, 2, 2]
+    assert all(piece.is_whole for s in slices for piece in s.units)
 
 
 def test_one_large_file_is_cut_at_row_groups() -> None:
     slices = split_scan([file("f", *[10 * MB] * 10)])
-    ranges = [(s.files[0].row_start, s.files[0].row_end) for s in slices]
+    ranges = [(s.units[0].row_start, s.units[0].row_end) for s in slices]
     assert ranges == [(0, 200), (200, 500), (500, 700), (700, 1000)]
 
 
@@ -110,15 +110,15 @@ def test_much_data_is_more_tasks_than_slots() -> None:
 
 def test_nothing_still_is_one_task() -> None:
     assert split_scan([]) == [ScanSlice()]
-    assert split_scan([SourceFile("empty", ())]) == [ScanSlice()]
-    assert split_scan([SourceFile("empty", ((0, 0),))]) == [ScanSlice()]
+    assert split_scan([ScanUnit("empty", ())]) == [ScanSlice()]
+    assert split_scan([ScanUnit("empty", ((0, 0),))]) == [ScanSlice()]
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_every_row_is_read_once(seed: int) -> None:
     rng = random.Random(seed)
     files = [
-        SourceFile(
+        ScanUnit(
             f"f{i}",
             tuple((rng.choice([0, 1, 50]), rng.randrange(MB)) for _ in range(rng.randrange(6))),
         )
@@ -185,7 +185,7 @@ def test_a_task_of_a_union_reads_one_branch() -> None:
     for task in tasks:
         empty = [s in (ScanSlice(), PartitionRange(0, 0)) for s in task.slices]
         assert sum(empty) == 1
-    assert [isinstance(t.slices[0], ScanSlice) and bool(t.slices[0].files) for t in tasks] == [
+    assert [isinstance(t.slices[0], ScanSlice) and bool(t.slices[0].units) for t in tasks] == [
         True,
         True,
         True,

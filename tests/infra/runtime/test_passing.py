@@ -18,7 +18,7 @@ import pytest
 
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.config.settings import EngineSettings
-from stagecoach.infra.reading.inputs import FileRows
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.runtime.adaptive import passing
 from stagecoach.infra.runtime.adaptive.passing import sample_files, streamed_leaf
 from stagecoach.infra.shuffle.reader import read_table
@@ -193,13 +193,13 @@ def test_few_rows_tell_how_many_groups_all_rows_have() -> None:
 
 
 def test_a_sample_is_taken_from_the_beginnings_of_row_groups() -> None:
-    files = [FileRows(f"/{name}", 0, 1_000_000, 1_000_000) for name in "ab"]
+    files = [DataFile(f"/{name}", 1_000_000) for name in "ab"]
     groups = {f.uri: [250_000] * 4 for f in files}
     (only,) = sample_files(files, groups, 2_000_000, 20_000)
     assert (only.uri, only.row_start, only.row_end) == ("/a", 0, 20_000)
     two = sample_files(files, groups, 5_000_000, 50_000)
     assert [(f.uri, f.row_start, f.row_end) for f in two] == [("/a", 0, 25_000), ("/b", 0, 25_000)]
-    part = [FileRows("/a", 250_000, 1_000_000, 1_000_000)]
+    part = [DataFile("/a", 1_000_000, rows=(250_000, 1_000_000))]
     assert [f.row_start for f in sample_files(part, groups, 750_000, 7_500)] == [250_000]
     many = sample_files(files, groups, 50_000_000, 50_000)
     assert [f.row_start for f in many] == [0, 500_000] * 2

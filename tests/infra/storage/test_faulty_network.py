@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from stagecoach.infra.errors import StorageError, StorageRefusedError
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.footers import read_footer
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ParquetInput
+from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput
 from stagecoach.infra.reading.parquet import read_parquet_batches
 from stagecoach.infra.storage.fsspec_store import FsspecStore
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore, StorageOptions
@@ -332,7 +333,9 @@ def test_scans_of_parquet(
     faults = [
         proxy.add(Fault(kind, times=2, method="GET", path="parquet", after=n)) for n in (0, 2)
     ]
-    rows = FileRows(entry.uri, 1500, 4500, 5000, entry.num_bytes, entry.version)
+    rows = DataFile(
+        entry.uri, 5000, num_bytes=entry.num_bytes, version=entry.version, rows=(1500, 4500)
+    )
     leaf = ParquetInput((LeafColumn("a", "a", BIGINT),), (rows,), options.to_dict())
     read = pa.Table.from_batches(read_parquet_batches(leaf))
     assert read.column(0).to_pylist() == list(range(1500, 4500))

@@ -17,8 +17,8 @@ from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import InputLostError, StorageError
 from stagecoach.infra.formats.deduplicated.table_format import chunk_table
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.input_files import check_still_same
-from stagecoach.infra.reading.inputs import FileRows
 from stagecoach.infra.shuffle.reader import read_table
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.infra.storage.table_files import list_files, open_file, read_tail, stat_file
@@ -117,7 +117,7 @@ def test_what_is_missing_is_named(root: str) -> None:
 def test_a_replaced_file_is_told(root: str) -> None:
     write(root, "t/a.parquet", [1, 2, 3])
     (before,) = list_files(f"{root}/t")
-    file = FileRows(before.uri, 0, 3, 3, before.num_bytes, before.version)
+    file = DataFile(before.uri, 3, num_bytes=before.num_bytes, version=before.version)
     check_still_same([file])
     write(root, "t/a.parquet", [4, 5, 6])
     with pytest.raises(InputLostError, match="it has changed since"):

@@ -17,7 +17,8 @@ from stagecoach.infra.errors import (
     StorageError,
     TaskFailedError,
 )
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ScanInput
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import LeafColumn, ScanInput
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
 from stagecoach.infra.shuffle.map_file import OutputPartitioning
 from stagecoach.infra.shuffle.reader import read_table
@@ -84,7 +85,7 @@ def make_spec(
 
 def scan(uri: str, start: int = 0, end: int = 1000) -> ScanInput:
     columns = (LeafColumn("c5", "k", BIGINT), LeafColumn("c6", "name", STRING))
-    return ScanInput(columns=columns, files=(FileRows(uri, start, end, 1000),))
+    return ScanInput(columns=columns, files=(DataFile(uri, 1000, rows=(start, end)),))
 
 
 def commit(store: ObjectStore, spec: TaskSpec, report: TaskReport) -> Manifest:

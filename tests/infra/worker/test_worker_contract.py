@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stagecoach.infra.reading.inputs import FileRows, LeafColumn, ScanInput
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.inputs import LeafColumn, ScanInput
 from stagecoach.infra.shuffle.map_file import OutputPartitioning
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.infra.worker.reports import TaskReport
@@ -90,9 +91,7 @@ def spec(tmp_path: Path) -> TaskSpec:
         task_index=0,
         sql="SELECT c5 % 3 AS c0, count(*) AS c1 FROM in_0 GROUP BY 1",
         inputs=(
-            ScanInput(
-                columns=(LeafColumn("c5", "k", BIGINT),), files=(FileRows(str(file), 0, 100, 100),)
-            ),
+            ScanInput(columns=(LeafColumn("c5", "k", BIGINT),), files=(DataFile(str(file), 100),)),
         ),
         types=(BIGINT, BIGINT),
         output=OutputPartitioning(kind="shuffle", keys=(0,), num_partitions=2),

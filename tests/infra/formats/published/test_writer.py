@@ -17,7 +17,7 @@ from stagecoach.infra.formats.published.table_format import FORMAT
 from stagecoach.infra.formats.published.writer import PublishedWriter
 from stagecoach.infra.formats.publishing import PublishError, PublishTarget
 from stagecoach.infra.formats.requests import whole_table
-from stagecoach.infra.formats.units import FileSlice, ScanSlice
+from stagecoach.infra.formats.units import ScanSlice
 from stagecoach.infra.formats.version_log import VersionLog
 from stagecoach.infra.reading.inputs import ScanInput
 from stagecoach.infra.storage.local_store import LocalStore
@@ -61,8 +61,7 @@ def rows_of(table: Table, version: int | None = None) -> list[int]:
         state = table.state(version)
         request = whole_table("t", state.info.columns, "UTC")
         scan = FORMAT.plan_scan(request, state.snapshot)
-        units = (FileSlice(u.uri, 0, u.num_rows, u.num_rows) for u in scan.units)
-        bound = scan.bind(ScanSlice(tuple(units)))
+        bound = scan.bind(ScanSlice(tuple(scan.units)))
         assert isinstance(bound, ScanInput)
         for file in bound.files:
             assert file.is_whole

@@ -18,7 +18,6 @@ from stagecoach.planner.formats.deduplicated.plan import (
     EmptyExec,
     FilterExec,
     ParquetExec,
-    ProgressiveExec,
     ProjectionExec,
     RecordBatchesExec,
     UnionExec,
@@ -83,7 +82,7 @@ class Model:
         match plan:
             case EmptyExec():
                 return []
-            case UnionExec() | ProgressiveExec():
+            case UnionExec():
                 assert len({child.columns for child in plan.inputs}) <= 1
                 return [row for child in plan.inputs for row in self._run(child)]
             case FilterExec():

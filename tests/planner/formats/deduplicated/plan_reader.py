@@ -17,7 +17,6 @@ from stagecoach.planner.formats.deduplicated.plan import (
     FileGroup,
     FilterExec,
     ParquetExec,
-    ProgressiveExec,
     ProjectionExec,
     RecordBatchesExec,
     UnionExec,
@@ -72,10 +71,6 @@ class _Reader:
         match name:
             case "UnionExec":
                 return UnionExec(tuple(self.node(child) for child in body))
-            case "ProgressiveExec":
-                column, _, direction = body["order"].partition(" ")
-                inputs = tuple(self.node(child) for child in body["inputs"])
-                return ProgressiveExec(inputs, column, direction == "DESC")
             case "FilterExec":
                 return FilterExec(self._child(body), read_predicate(body["expr"], self._context))
             case "ProjectionExec":

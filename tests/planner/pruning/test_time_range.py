@@ -10,7 +10,7 @@ from stagecoach.planner import plan_query
 from stagecoach.planner.catalog import MappingCatalog, TableInfo
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.stages import ParameterSpec, StageGraph
-from stagecoach.planner.pruning.column_bounds import Bounds, column_bounds, reads_key_only
+from stagecoach.planner.pruning.time_range import TimeRange, reads_key_only, time_range
 from stagecoach.planner.types import DATE, INT, STRING, TIMESTAMP, Field
 
 COLUMNS = (Field("d", DATE), Field("ts", TIMESTAMP), Field("r", STRING), Field("x", INT))
@@ -70,7 +70,7 @@ def test_bounds_of_one_scan(
 ) -> None:
     graph = plan(f"SELECT sum(x) AS total FROM t WHERE {where}")
     assert graph.fallback_reason is None
-    assert column_bounds(graph, "T", column, VALUES) == Bounds(low, high)
+    assert time_range(graph, "T", column, VALUES) == TimeRange(low, high)
 
 
 def test_all_scans_count() -> None:
@@ -81,29 +81,29 @@ def test_all_scans_count() -> None:
     WHERE a.d = :s
     """
     graph = plan(sql, force_distribution=True)
-    assert column_bounds(graph, "t", "d", VALUES) == Bounds(START - 2 * DAY, END)
+    assert time_range(graph, "t", "d", VALUES) == TimeRange(START - 2 * DAY, END)
     unfiltered = plan(f"{sql} AND EXISTS (SELECT 1 FROM t c WHERE c.x = a.x)")
-    assert column_bounds(unfiltered, "t", "d", VALUES) == Bounds()
+    assert time_range(unfiltered, "t", "d", VALUES) == TimeRange()
 
 
 def test_another_table_or_an_unknown_parameter_says_nothing() -> None:
     graph = plan("SELECT t.x FROM t JOIN u ON t.x = u.x WHERE u.d = :s")
-    assert column_bounds(graph, "t", "d", VALUES) == Bounds()
-    assert column_bounds(graph, "u", "d", {}) == Bounds()
-    assert column_bounds(graph, "u", "d", VALUES) == Bounds(START, END)
+    assert time_range(graph, "t", "d", VALUES) == TimeRange()
+    assert time_range(graph, "u", "d", {}) == TimeRange()
+    assert time_range(graph, "u", "d", VALUES) == TimeRange(START, END)
 
 
 def test_a_query_that_spark_runs_whole_reads_everything() -> None:
     graph = plan("SELECT * FROM t TABLESAMPLE (10 ROWS) WHERE d = :s")
     assert graph.fallback_reason is not None
-    assert column_bounds(graph, "t", "d", VALUES) == Bounds()
+    assert time_range(graph, "t", "d", VALUES) == TimeRange()
 
 
 def test_literals_of_the_session_zone_are_wall_clock_times() -> None:
     graph = plan(
         "SELECT x FROM t WHERE ts >= TIMESTAMP '2024-07-01 00:00:00'", time_zone="Europe/Berlin"
     )
-    assert column_bounds(graph, "t", "ts", {}) == Bounds(datetime.datetime(2024, 7, 1), None)
+    assert time_range(graph, "t", "ts", {}) == TimeRange(datetime.datetime(2024, 7, 1), None)
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ _UNITS = {"year": "year", "yyyy": "year", "yy": "year"} | {
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """A range of moments.
+class TimeRange:
+    """A range of moments; what footers tell of a column is `infra.reading.row_bounds.Bounds`.
 
     Args:
         low: The least moment; None is without bound.
@@ -55,22 +55,22 @@ class Bounds:
     low: datetime.datetime | None = None
     high: datetime.datetime | None = None
 
-    def both(self, other: Bounds) -> Bounds:
+    def both(self, other: TimeRange) -> TimeRange:
         """The range that lies in both."""
         lows = [b for b in (self.low, other.low) if b is not None]
         highs = [b for b in (self.high, other.high) if b is not None]
-        return Bounds(max(lows, default=None), min(highs, default=None))
+        return TimeRange(max(lows, default=None), min(highs, default=None))
 
-    def either(self, other: Bounds) -> Bounds:
+    def either(self, other: TimeRange) -> TimeRange:
         """The least range around both."""
         low = None if self.low is None or other.low is None else min(self.low, other.low)
         high = None if self.high is None or other.high is None else max(self.high, other.high)
-        return Bounds(low, high)
+        return TimeRange(low, high)
 
 
-def column_bounds(
+def time_range(
     graph: StageGraph, table: str, column: str, values: Mapping[str, datetime.datetime]
-) -> Bounds:
+) -> TimeRange:
     """The range of `column` that the query reads of `table`.
 
     Args:
@@ -84,15 +84,15 @@ def column_bounds(
         table, or where Spark runs the text of the query.
     """
     zone = zoneinfo.ZoneInfo(graph.time_zone)
-    found: Bounds | None = None
+    found: TimeRange | None = None
     for fragment, scan in _scans(graph, table):
-        bounds = Bounds()
+        left = TimeRange()
         ids = _ids(scan, column)
         for part in conjuncts_above(fragment, scan):
-            bounds = bounds.both(_bounds_of(part, ids, values, zone))
-        found = bounds if found is None else found.either(bounds)
+            left = left.both(_range_of(part, ids, values, zone))
+        found = left if found is None else found.either(left)
     whole = any(table.lower() in (t.lower() for t in s.sql_tables) for s in graph.stages)
-    return Bounds() if found is None or whole else found
+    return TimeRange() if found is None or whole else found
 
 
 def reads_key_only(graph: StageGraph, table: str, column: str, parameter: str) -> bool:
@@ -138,38 +138,38 @@ def _ids(scan: ScanExec, column: str) -> frozenset[int]:
     return frozenset(made.id for made, name in pairs if name.lower() == column.lower())
 
 
-def _bounds_of(
+def _range_of(
     part: Expression,
     ids: frozenset[int],
     values: Mapping[str, datetime.datetime],
     zone: datetime.tzinfo,
-) -> Bounds:
+) -> TimeRange:
     """The range that one conjunct leaves of the column; without bounds where it says nothing."""
     if not isinstance(part, Call) or part.function not in MIRRORED or len(part.args) != 2:
-        return Bounds()
+        return TimeRange()
     left, right = part.args
     operator = part.function
     if not _reads(left, ids):
         left, right, operator = right, left, MIRRORED[operator]
     if not _reads(left, ids):
-        return Bounds()
+        return TimeRange()
     moment = _moment(right, values, zone)
     if moment is None:
-        return Bounds()
+        return TimeRange()
     unit = _DAY if left.dtype.kind == "date" else _TICK
     try:
         match operator:
             case "lt":
-                return Bounds(high=moment)
+                return TimeRange(high=moment)
             case "le":
-                return Bounds(high=moment + unit)
+                return TimeRange(high=moment + unit)
             case "gt":
-                return Bounds(low=moment + unit)
+                return TimeRange(low=moment + unit)
             case "ge":
-                return Bounds(low=moment)
-        return Bounds(moment, moment + unit)
+                return TimeRange(low=moment)
+        return TimeRange(moment, moment + unit)
     except OverflowError:
-        return Bounds()
+        return TimeRange()
 
 
 def _reads(expr: Expression, ids: frozenset[int]) -> bool:
