@@ -88,8 +88,8 @@ def run_graph(
         debug: Whether Dagster's own log lines go to standard error.
 
     Returns:
-        The outcome; a failed stage is no exception. An interrupt (Ctrl-C) cancels the run's jobs
-        and gives an outcome that is `cancelled`.
+        The outcome; a failed stage is not an exception. An interrupt (Ctrl-C) cancels the run's
+        jobs and gives an outcome that is `cancelled`.
     """
     record = _Record(listener or SilentListener())
     job = _build_job(graph, ListeningRunner(runner, record), is_shown=instance is not None)

@@ -12,7 +12,7 @@ With the last two a code location decodes no operator before a run needs it. The
 where the graph is the one they were made of, by its hash; else they are made of the graph.
 
 It is *stale* when what it was made of is not what is there now: the SQL, the columns of its tables,
-the options, the planner. Statistics are no such thing: they move with every load of data, and a
+the options, the planner. Statistics do not count: they move with every load of data, and a
 plan stays right whatever they are. So a plan that would be another one because of them alone is
 reported, and stale only if that is asked.
 """
@@ -64,7 +64,7 @@ class CompiledPlan:
     Args:
         graph: The plan.
         notes: The options that it was made with, and a hash of each table's statistics.
-        shown: What Dagster shows of it; None for one that is no asset.
+        shown: What Dagster shows of it; None for one that is not an asset.
     """
 
     graph: StageGraph
@@ -135,7 +135,7 @@ def read_plan(path: Path, *, later: bool = False) -> CompiledPlan:
         later: Whether its operators may be decoded later, when they are asked for.
 
     Raises:
-        GraphFormatError: It is no plan, or not one that this version can run.
+        GraphFormatError: It is not a plan, or this version cannot run it.
     """
     try:
         plan = parse_plan(path.read_text(encoding="utf-8"), later=later)
@@ -157,7 +157,7 @@ def parse_plan(text: str, *, later: bool = False) -> CompiledPlan:
     """The plan of a file's text; see `read_plan`.
 
     Raises:
-        GraphFormatError: It is no plan.
+        GraphFormatError: It is not a plan.
     """
     file = parse_file(text)
     notes = dict(file.compiled)

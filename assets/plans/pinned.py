@@ -80,7 +80,7 @@ class PinnedPlans:
                     graph.fallback_reason,
                 )
                 place = late
-            # The queries of checks, which are no assets, have names that no asset can have.
+            # The queries of checks, which are not assets, have names that no asset can have.
             shown = ShownPlan(graph) if name_problem(query.name) is None else None
             plan = CompiledPlan(graph=graph, notes={}, shown=shown)
             if (problem := self._write(place, plan)) is not None:

@@ -3,7 +3,7 @@
     files ─▶ who reads whom ─▶ check_query, upstream ones first, over base tables and what the
                                queries before it make ─▶ compiled plans that no longer fit
 
-A plan that is right and was made for other amounts of data is no problem, but worth a note.
+A plan that is right and was made for other amounts of data is not a problem, but worth a note.
 
 What reads a query with problems is only looked at as text: its columns are not known.
 """

@@ -82,7 +82,7 @@ def check_query(
 
 
 def syntax_problems(query: Query) -> list[Problem]:
-    """Why the text is no query, whatever its front matter says; the first mistake."""
+    """Why the text is not a query, whatever its front matter says; the first mistake."""
     try:
         parse_query(query.sql)
     except SqlError as error:

@@ -197,7 +197,7 @@ def _offsets(
 ) -> tuple[int, int] | None:
     """How many windows of the table the first and last one read lie from the reader's own.
 
-    None where that is no fixed number, or without bound.
+    None where that is not a fixed number, or without bound.
     """
     if made.column is None or made.timezone != reader.timezone:
         return None

@@ -19,7 +19,7 @@ _AWS_VARIABLES = {
     "region": ("AWS_DEFAULT_REGION",),
     "profile": ("AWS_DEFAULT_PROFILE", "AWS_PROFILE"),
 }
-"""What of the storage options AWS's variables give that are no secrets, as botocore reads them."""
+"""Storage options that AWS's variables set and that are not secrets, as botocore reads them."""
 
 _IGNORED_ENDPOINTS = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
 

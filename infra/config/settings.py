@@ -394,7 +394,7 @@ def _storage_options(given: Any) -> StorageOptions:
 
     Raises:
         StorageError: An option has an unknown name.
-        ValueError, TypeError: The value of one does not fit, or they are no mapping.
+        ValueError, TypeError: A value is not valid, or this is not a mapping.
     """
     if isinstance(given, StorageOptions):
         return given

@@ -158,6 +158,6 @@ def _expected_distinct(values: float, draws: int) -> float:
 
 
 def _sort_key(value: StatValue | None) -> tuple[bool, StatValue]:
-    """Orders numbers before text, so that an odd mixture is no crash."""
+    """Orders numbers before text, so that a mixture of both can be sorted."""
     text = isinstance(value, str)
     return text, 0 if value is None else value

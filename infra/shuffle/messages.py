@@ -75,7 +75,7 @@ class RangeDecoder:
                 message = pa.ipc.read_message(pa.PythonFile(reader, mode="r"))
             except EOFError as error:
                 raise MessageFormatError("short: ends inside a message") from error
-            except OSError as error:  # what Arrow raises for bytes that are no message
+            except OSError as error:  # what Arrow raises for bytes that are not a message
                 raise MessageFormatError(f"corrupt: {error}") from error
             pieces = reader.take_pieces()
             _check_message(pieces, seed, request.partition)

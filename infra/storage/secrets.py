@@ -1,7 +1,7 @@
 """Replaces registered secrets by `***` in texts.
 
 Worker code. Every `StorageOptions` registers its keys here; those in AWS's environment variables
-count as well. Access key ids are no secrets to AWS, but nobody needs them in a message either.
+count as well. Access key ids are not secrets to AWS, but nobody needs them in a message either.
 """
 
 from __future__ import annotations

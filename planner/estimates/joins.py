@@ -14,7 +14,7 @@ from stagecoach.planner.estimates.estimate import ColumnEstimate, Estimate, valu
 from stagecoach.planner.estimates.selectivity import EQUALITIES, selectivity
 from stagecoach.planner.plan.expressions import Call, ColumnRef, Expression, conjuncts
 
-_MOST_ROWS = 1e100  # products of products are infinite, which is no number to reckon with
+_MOST_ROWS = 1e100  # products of products are infinite, which is not a number to reckon with
 
 
 class _KeyPair(NamedTuple):

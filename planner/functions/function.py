@@ -32,7 +32,7 @@ class Function:
         refuse: Why these arguments must not run on DuckDB, or None.
         proof: Name of the differential test of the DuckDB spelling.
         lambda_types: For functions that take lambdas: the types of the parameters of the lambda at
-            a position, from the arguments that are no lambdas (at their positions).
+            a position, from the arguments that are not lambdas (at their positions).
     """
 
     name: str

@@ -240,7 +240,7 @@ def named_values(args: Args) -> Args:
     """Names and values in turn.
 
     Raises:
-        AnalysisError: For a name that is no literal.
+        AnalysisError: For a name that is not a literal.
     """
     if len(args) % 2:
         raise AnalysisError("a name without a value")

@@ -305,7 +305,7 @@ def _packed(date: str) -> str:
 
 
 def make_date(_: Call) -> str:
-    """MAKE_DATE; DuckDB raises for what is no date."""
+    """MAKE_DATE; DuckDB raises for what is not a date."""
     return "make_date({0}, {1}, {2})"
 
 

@@ -62,7 +62,7 @@ def _literal_number(expr: Expression) -> float | None:
 
 
 def _moment_number(text: str, dtype: DataType) -> float | None:
-    """Days of a date, microseconds of a timestamp; None for other types and what is no moment."""
+    """Days of a date, microseconds of a timestamp; None for other types and invalid texts."""
     if dtype.kind not in ("date", "timestamp", "timestamp_ntz"):
         return None
     try:

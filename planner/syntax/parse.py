@@ -142,7 +142,7 @@ def parse_query(sql: str) -> ParsedQuery:
     The last queries are remembered: commands, parameters and the planner ask for the same ones.
 
     Raises:
-        ParseError: For text that is no SQL, no query, or more than one statement.
+        ParseError: For text that is not SQL, not a query, or more than one statement.
         ForbiddenSqlError: For a statement or function that does more than read tables.
     """
     cut = cut_text(sql)
@@ -258,7 +258,7 @@ def _check_table(table: exp.Table) -> None:
 
 
 def parameter_places(sql: str) -> Mapping[str, Place]:
-    """Line and column of the first use of each parameter; empty for text that is no query."""
+    """Line and column of the first use of each parameter; empty for text that is not a query."""
     try:
         return parse_query(sql).parameters
     except SqlError:

@@ -356,7 +356,7 @@ def as_query(statement: exp.Expr) -> exp.Expr:
     """The statement with Spark's own forms resolved; VALUES as a query.
 
     Raises:
-        ParseError: For IDENTIFIER of what is no constant text.
+        ParseError: For IDENTIFIER of what is not a constant text.
     """
     if isinstance(statement, exp.Values):
         query = exp.Select(expressions=[exp.Star()])

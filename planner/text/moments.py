@@ -35,7 +35,7 @@ def wall_clock(text: str) -> datetime.datetime:
     """The moment that an ISO text without a zone names; a date is its midnight.
 
     Raises:
-        ValueError: The text is no moment, or names a zone.
+        ValueError: The text is not a moment, or names a zone.
     """
     moment = datetime.datetime.fromisoformat(text)
     if moment.tzinfo is not None:
@@ -71,7 +71,7 @@ def session_moment(text: str, zone: datetime.tzinfo) -> datetime.datetime:
         zone: The session's zone.
 
     Raises:
-        ValueError: The text is no moment, or names a zone.
+        ValueError: The text is not a moment, or names a zone.
         OverflowError: In the session's zone it is outside of the years 1 to 9999.
     """
     return wall_clock(text).replace(tzinfo=datetime.UTC).astimezone(zone).replace(tzinfo=None)

@@ -49,7 +49,7 @@ class PlanResult(Result):
         yield pa.RecordBatch.from_arrays([pa.array([self.text])], schema=self.schema)
 
     def show(self, limit: int | None = None) -> None:
-        """Print the text as it is: a plan is no table."""
+        """Print the text as it is: a plan is not a table."""
         import click
 
         del limit

@@ -81,7 +81,7 @@ def specs_of(values: Mapping[str, ParameterValue]) -> tuple[ParameterSpec, ...]:
 
 
 def used_parameters(sql: str) -> Sequence[str] | None:
-    """Names of the parameters in the SQL, in order; None where it is no query that we can parse."""
+    """Names of the parameters in the SQL, in order; None where it cannot be parsed."""
     from stagecoach.api.explaining import without_explain
     from stagecoach.planner.errors import SqlError
     from stagecoach.planner.syntax.parse import parse_query

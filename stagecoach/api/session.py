@@ -376,7 +376,7 @@ class Session:
             params: A value for each parameter without a default.
 
         Raises:
-            GraphFormatError: The file is no plan that this version can run.
+            GraphFormatError: The file is not a plan that this version can run.
             ParameterError: A parameter is missing, unknown or of the wrong type.
         """
         from stagecoach.api.query_parameters import plan_parameters

@@ -55,7 +55,7 @@ def refuse_all(problems: Iterable[tuple[Location, str]]) -> None:
 
 
 def scalar_text(value: Any) -> str | None:
-    """A YAML scalar as SQL spells it: `true`, `1998-09-02`; None for what is no scalar."""
+    """A YAML scalar as SQL spells it: `true`, `1998-09-02`; None for what is not a scalar."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime.datetime):

@@ -200,7 +200,7 @@ class ChunkScan:
         return " AND ".join(self._bounds(column, part.low, part.high))
 
     def _key_clip(self, part: Slice) -> str:
-        """DuckDB's SQL of the keys of a slice; empty where it is no range."""
+        """DuckDB's SQL of the keys of a slice; empty where it is not a range."""
         keys = part.keys
         if keys is None:
             return ""

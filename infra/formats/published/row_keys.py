@@ -140,7 +140,7 @@ def window_bounds(
     """Keys, starts and ends of windows in the unit of a column, in order of time.
 
     Raises:
-        PublishError: The column is no date or timestamp, or the windows overlap.
+        PublishError: The column is not a date or timestamp, or the windows overlap.
     """
     if not dtype.is_datetime:
         raise PublishError(

@@ -20,7 +20,7 @@ def condition_of(node: exp.Expr, scope: Scope, where: str) -> Expression:
     """The condition of a clause.
 
     Raises:
-        AnalysisError: If it is no boolean.
+        AnalysisError: If it is not a boolean.
     """
     with located(node):
         result = build_scalar(node, scope)

@@ -25,7 +25,7 @@ def whole_number(expr: Expression, what: str) -> int | None:
         what: What a message calls it.
 
     Raises:
-        AnalysisError: For NULL, and for what is no number.
+        AnalysisError: For NULL, and for what is not a number.
         UnsupportedSqlError: For numbers that Spark would cast.
     """
     if isinstance(expr, Literal):

@@ -115,7 +115,7 @@ def lateral_view(
     """The rows with those of LATERAL VIEW, or of a table function behind LATERAL.
 
     Raises:
-        UnsupportedSqlError: For what is no generator.
+        UnsupportedSqlError: For what is not a generator.
     """
     call = node.this
     with located(call):

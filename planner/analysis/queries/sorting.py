@@ -119,7 +119,7 @@ def limited(node: exp.Query, plan: LogicalPlan, scope: Scope | None = None) -> L
     """The plan cut by LIMIT and OFFSET.
 
     Raises:
-        AnalysisError: For bounds that are no constant whole numbers of 0 or more.
+        AnalysisError: For bounds that are not constant whole numbers of 0 or more.
     """
     limit, offset = node.args.get("limit"), node.args.get("offset")
     if limit is None and offset is None:

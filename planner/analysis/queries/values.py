@@ -24,7 +24,7 @@ def plan_values(context: BuildContext, node: exp.Values, ctes: Ctes) -> LogicalP
 
     Raises:
         AnalysisError: For rows of different lengths, and columns without a common type.
-        UnsupportedSqlError: For items that are no plain expressions.
+        UnsupportedSqlError: For items that are not plain expressions.
     """
     scope = context.scope((), None, ctes)
     rows: list[tuple[Expression, ...]] = []

@@ -101,7 +101,7 @@ def qualify_condition(node: exp.Select, scope: Scope, items: Items) -> list[Expr
     Raises:
         AnalysisError: If the SELECT has no window function.
         UnsupportedSqlError: For a name that is both a column and another select item, or an
-            aggregate that is no select item.
+            aggregate that is not a select item.
     """
     clause = node.args.get("qualify")
     if clause is None:

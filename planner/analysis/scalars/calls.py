@@ -79,7 +79,7 @@ def ignores_nulls(name: str, node: Expression) -> bool:
     """What the second argument of `first` and its kin says.
 
     Raises:
-        AnalysisError: It is no constant boolean.
+        AnalysisError: It is not a constant boolean.
     """
     if not isinstance(node, Literal) or not isinstance(node.value, bool):
         raise AnalysisError(f"the second argument of '{name}' must be true or false")
@@ -107,7 +107,7 @@ def checked_arguments(name: str, args: tuple[Expression, ...]) -> tuple[Expressi
     """Arguments of an aggregate; texts become booleans where Spark reads them as such.
 
     Raises:
-        AnalysisError: For values without an order, and for what is no boolean.
+        AnalysisError: For values without an order, and for what is not a boolean.
     """
     if name in ("min", "max") and args:
         require_orderable(args[0].dtype, f"{name} of")

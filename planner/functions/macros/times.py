@@ -43,7 +43,7 @@ def _readable(name: str, args: Args, dtype: DataType) -> Expression:
     """What is read: a number of seconds for a timestamp, a moment, or else a text.
 
     Raises:
-        AnalysisError: For values that are no texts, and for numbers with a pattern.
+        AnalysisError: For values that are not texts, and for numbers with a pattern.
     """
     found = args[0].dtype
     if found.is_datetime or found in (STRING, NULL):
@@ -53,7 +53,7 @@ def _readable(name: str, args: Args, dtype: DataType) -> Expression:
             raise AnalysisError(f"{name} reads a text by a pattern, not {_a(found)}")
         return args[0]
     if found.is_interval or not found.is_atomic:
-        # Spark, too, makes of an interval a text that is no moment; only it can say so.
+        # Spark, too, makes of an interval a text that is not a moment; only it can say so.
         what = UnsupportedSqlError if found.is_interval else AnalysisError
         raise what(f"{name}: expected a text or a moment, found {found}")
     return cast_literal(args[0], STRING)

@@ -12,7 +12,7 @@ def push_filters_through_unions(plan: ChunkPlan, context: ChunkContext) -> Chunk
 
     Before:  Filter[p](Union(a, b))
     After:   Union(Filter[p](a), Filter[p](b))
-    Always right: a filter looks at single rows. What filters no rows at all is no filter.
+    Always right: a filter looks at single rows. What filters no rows at all is not a filter.
     """
     del context
     return transform_down(plan, _push)
