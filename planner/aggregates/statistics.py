@@ -106,7 +106,17 @@ def _shared(args: Args) -> Args:
         raise AnalysisError(
             f"the frequency of a percentile must be a whole number, not {args[2].dtype}"
         )
-    return (*_doubles(args[:1]), *args[1:])
+    return (*_doubles(args[:1]), _as_doubles(args[1]), *args[2:])
+
+
+def _as_doubles(shares: Expression) -> Expression:
+    """Literal percentages as doubles, for Spark takes no array of casts, which may be NULL."""
+    if isinstance(shares, Call) and shares.function == "array":
+        items = tuple(_as_doubles(item) for item in shares.args)
+        return Call(array_of(DOUBLE), "array", items)
+    if isinstance(shares, Literal) and shares.value is not None and shares.dtype.is_numeric:
+        return Literal(DOUBLE, float(shares.value))
+    return shares
 
 
 def _deterministic(args: Args) -> Args:
@@ -143,7 +153,7 @@ def _approximated(args: Args) -> Args:
     require_shares(args[1], "percentile_approx")
     if len(args) == 3:
         require_accuracy(args[2], "percentile_approx")
-    return args
+    return (args[0], _as_doubles(args[1]), *args[2:])
 
 
 def shares(node: Expression) -> tuple[float, ...] | None:

@@ -94,20 +94,27 @@ class Scope:
         """
         name, qualifier = node.name, node.table
         parts = [part.name for part in node.parts]
-        scope: Scope | None = self
-        while scope is not None:
-            found = scope.path(parts)
-            if found is not None:
-                if scope is not self and contains(found, WindowCall):
-                    raise UnsupportedSqlError(f"'{name}', a window function of an outer query")
-                return found
-            scope = scope.parent
+        found = self.find(parts)
+        if found is not None:
+            return found
         if len(parts) > 2:
             raise UnsupportedSqlError(f"'{node.sql()}' has more than two parts")
         if not qualifier and name.lower() in self.shared_names:
             what = "several select items have that name"
             raise AnalysisError(f"column '{name}' is ambiguous: {what}")
         raise self._unknown(name, qualifier)
+
+    def find(self, parts: Sequence[str]) -> Expression | None:
+        """The value that a name means here or in an outer query; None if it means none."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.path(parts)
+            if found is not None:
+                if scope is not self and contains(found, WindowCall):
+                    raise UnsupportedSqlError(f"'{parts[-1]}', a window function of an outer query")
+                return found
+            scope = scope.parent
+        return None
 
     def path(self, parts: Sequence[str]) -> Expression | None:
         """The column, or the member of a column, that a name of this SELECT means; else None.

@@ -137,6 +137,7 @@ _FIELDS = {
     "s": (r"(\d\d?)", "second"),
     "y": (r"(\d\d\d\d)", "year"),
 }
+_GREEDY = "yMdHmsS"  # letters that read more digits than they are long, if they may
 _DEFAULTS = {"year": "1970", "month": "1", "day": "1", "hour": "0", "minute": "0", "second": "0"}
 
 
@@ -170,12 +171,14 @@ def read(pattern: str, text: str) -> Reading | None:
         None for an unproven pattern.
     """
     regex, wide, fields = "", "", list[str]()
-    previous = ""
+    previous = last = ""
     found = tokens(pattern)
     if not found:
         return None
     for kind, part in found:
         if kind == "text":
+            if previous == "letter" and last[0] in _GREEDY and part[0].isdigit():
+                return None  # Java leaves no digits for the text
             regex += re.escape(part)
             wide += re.escape(part)
         elif part[0] == "S" and len(part) <= 6 and "fraction" not in fields:
@@ -183,7 +186,7 @@ def read(pattern: str, text: str) -> Reading | None:
             wide += r"\d*"
             fields.append("fraction")
         elif part in _FIELDS and _FIELDS[part][1] not in fields:
-            if previous == "letter" and len(part) == 1:
+            if previous == "letter" and (len(part) == 1 or len(last) == 1 or last[0] == "S"):
                 return None  # digits of neighbours would be shared out
             regex += _FIELDS[part][0]
             wide += _wide(part)
@@ -192,7 +195,7 @@ def read(pattern: str, text: str) -> Reading | None:
             return None
         if previous == kind == "letter" and fields[-1] == "fraction":
             return None
-        previous = kind
+        previous, last = kind, part
     if "'" in regex or "\\'" in regex or not fields:
         return None
     pattern_text = quoted(regex)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from stagecoach.planner.functions.nested_rules import has_kind
 from stagecoach.planner.functions.spell_collections import order_key
 from stagecoach.planner.plan.expressions import Call, Literal
-from stagecoach.planner.types import DOUBLE
+from stagecoach.planner.types import DOUBLE, adjusted_decimal
 
 
 def add(operator: str) -> Callable[[Call], str]:
@@ -187,7 +187,40 @@ def spark_average(node: Call) -> str:
     """The end of AVG on Spark: sum divided by count."""
     if not node.dtype.is_decimal:
         return "({0} / {1})" if node.dtype == DOUBLE else "{0}"
-    return "CASE WHEN {1} = 0 THEN NULL ELSE CAST({0} / {1} AS {type}) END"
+    total = node.args[0].dtype
+    # Spark's own type of the quotient; rounding it once more is right for up to 10^12 rows.
+    quotient = adjusted_decimal(total.precision + max(_COUNT_DIGITS + 1, 6 - total.scale), max(6, total.scale + _COUNT_DIGITS + 1))  # fmt: skip
+    exact = quotient.scale - node.dtype.scale >= _SPARE_DIGITS
+    value = "CAST({0} / {1} AS {type})" if exact else _long_division(node)
+    return f"CASE WHEN {{1}} = 0 THEN NULL ELSE {value} END"
+
+
+_COUNT_DIGITS = 20  # of a bigint as a decimal
+_SPARE_DIGITS = 12
+_CHUNKS, _WIDTH = 5, 9
+
+
+def _long_division(node: Call) -> str:
+    """Spark text of an exact, half-up quotient, whose digits Spark's `/` would cut.
+
+    The digits of the dividend are divided in chunks of nine, each with the remainder before it.
+    """
+    scale = node.dtype.scale
+    digits = "replace(replace(CAST({0} AS STRING), '.', ''), '-', '')"
+    shift = "0" * (scale - node.args[0].dtype.scale)
+    padded = f"lpad(concat({digits}, '{shift}'), {_CHUNKS * _WIDTH}, '0')"
+    chunks = ", ".join(
+        f"CAST(substr({padded}, {i * _WIDTH + 1}, {_WIDTH}) AS BIGINT)" for i in range(_CHUNKS)
+    )
+    step = f"(a.r * {10**_WIDTH} + c)"
+    next_digits = f"concat(a.q, lpad(CAST({step} div {{1}} AS STRING), {_WIDTH}, '0'))"
+    state = f"named_struct('q', {next_digits}, 'r', CAST({step} % {{1}} AS DECIMAL(20,0)))"
+    start = "named_struct('q', '', 'r', CAST(0 AS DECIMAL(20,0)))"
+    up = "CASE WHEN a.r * 2 >= {1} THEN 1 ELSE 0 END"
+    rounded = f"lpad(CAST(CAST(a.q AS DECIMAL(38,0)) + {up} AS STRING), {scale + 1}, '0')"
+    whole = f"substr({rounded}, 1, length({rounded}) - {scale})"
+    text = f"concat(CASE WHEN {{0}} < 0 THEN '-' ELSE '' END, {whole}, '.', right({rounded}, {scale}))"  # fmt: skip
+    return f"CAST(aggregate(array({chunks}), {start}, (a, c) -> {state}, a -> {text}) AS {{type}})"
 
 
 def average(node: Call) -> str:

@@ -82,6 +82,7 @@ class StagecoachSpark(Spark):
     """
 
     SAFE_DIVISION = False
+    SUPPORTS_ORDER_BY_ALL = False  # which would read `t.all` as ALL, too
 
     class Tokenizer(Spark.Tokenizer):
         """Reads `'it''s'` and `>>>` as Spark 4 does."""

@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from stagecoach.planner.errors import ParseError
 from stagecoach.planner.limits.deadline import check_deadline
 from stagecoach.planner.syntax.window_names import with_window_names
+from stagecoach.planner.syntax.word_names import with_word_names
 
 E = TypeVar("E", bound=exp.Expr)
 
@@ -128,8 +129,8 @@ class SparkSyntax(SparkParser):
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
 
     def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
-        """The statements of the tokens, where `window` is a name but before a named window."""
-        return super().parse(with_window_names(raw_tokens), sql)
+        """The statements of the tokens, where keywords are names as they are in Spark."""
+        return super().parse(with_word_names(with_window_names(raw_tokens)), sql)
 
     def _parse_types(
         self,

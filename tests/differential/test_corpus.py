@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from stagecoach.planner.plan.stages import Stage
 from tests.differential import corpus_files
 from tests.differential.corpus_files import FALLBACK, NATIVE, PARTLY, CorpusQuery, queries, subjects
 from tests.differential.edge_tables import EdgeTables
+from tests.differential.engine_mix import mixed, on_spark
 from tests.differential.inprocess import InProcessRunner, StageResult
 from tests.differential.query_check import Expected, ask_spark, graph_differences
 
@@ -96,6 +98,33 @@ def test_corpus_equals_spark(oracle: SparkSession, tables: EdgeTables, subject: 
         for name, found in wrong_of(query, tables, runner, expected).items():
             wrong += [f"{query.name} [{name}]: {line}\n    {query.sql}" for line in found]
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("engines", [on_spark, mixed])
+@pytest.mark.parametrize("subject", subjects())
+def test_corpus_equals_spark_on_other_engines(
+    oracle: SparkSession, tables: EdgeTables, subject: str, engines: Callable[..., StageGraph]
+) -> None:
+    """Stages on Spark, and beside those of DuckDB, as where DuckDB fails for the data of a stage."""
+    runner, wrong, staged = FailingOver(tables, oracle), [], 0
+    for query in queries(subject):
+        expected = ask_spark(oracle, query.sql)
+        for name in ("single", "forced-4") if engines is on_spark else ("forced-4",):
+            try:
+                graph = plan_query(query.sql, tables.catalog, OPTIONS[name])
+            except SqlError:
+                break  # told by the test above
+            if graph.fallback_reason is None:
+                staged += 1
+                graph = engines(graph) if engines is on_spark else engines(graph, query.name)
+                found = graph_differences(
+                    graph, runner, expected, native=False, rounded=query.rounded
+                )
+                wrong += [f"{query.name} [{name}]: {line}\n    {query.sql}" for line in found]
+    assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
+    assert staged
 
 
 def test_the_corpus_is_large_and_mostly_native() -> None:

@@ -13,8 +13,9 @@ import pytest
 from stagecoach.planner import plan_query
 from stagecoach.planner.options import PlannerOptions
 from tests.differential.edge_tables import EdgeTables
+from tests.differential.engine_mix import mixed
 from tests.differential.inprocess import InProcessRunner
-from tests.differential.query_check import ask_spark, differences
+from tests.differential.query_check import ask_spark, differences, graph_differences
 from tests.differential.query_grammar import QueryGrammar
 
 if TYPE_CHECKING:
@@ -44,7 +45,11 @@ def test_random_queries_equal_spark(
             continue
         sql = QueryGrammar(seed).query()
         expected = ask_spark(oracle, sql)
-        staged += plan_query(sql, tables.catalog).fallback_reason is None
+        graph = plan_query(sql, tables.catalog, OPTIONS["shuffle-3"])
+        staged += graph.fallback_reason is None
+        if graph.fallback_reason is None and expected.rows is not None:
+            found = graph_differences(mixed(graph, seed), runner, expected, native=False)
+            wrong += [f"seed {seed} [mixed engines]: {line}\n    {sql}" for line in found]
         for name, options in OPTIONS.items():
             try:
                 found = differences(sql, tables.catalog, runner, expected, options, native=False)

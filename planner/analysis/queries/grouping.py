@@ -165,7 +165,7 @@ def _group_keys(
     items: list[tuple[str, Expression]],
 ) -> tuple[list[Expression], list[Expression]]:
     """The keys, and those that only a row `(a, b)` groups by: nothing above may read them."""
-    if group.args.get("all"):
+    if group.args.get("all") or _is_all(group, scope):
         computed = (AggregateCall, WindowCall)
         plain = [e for _, e in items if not any(contains(e, kind) for kind in computed)]
         if generated_columns(plain):
@@ -174,8 +174,9 @@ def _group_keys(
     keys: list[Expression] = []
     hidden: list[Expression] = []
     for item in group.expressions:
-        if isinstance(item, exp.Tuple):
-            hidden.extend(_key(part, scope, items) for part in item.expressions)
+        row = item.unnest()
+        if isinstance(row, exp.Tuple):  # a number in it is a constant, not a position
+            hidden.extend(_key(part, scope, None) for part in row.expressions)
         else:
             keys.append(_key(item, scope, items))
     unique = list(dict.fromkeys(keys))
@@ -183,13 +184,24 @@ def _group_keys(
     return shown, [k for k in dict.fromkeys(hidden) if k not in shown]
 
 
-def _key(item: exp.Expr, scope: Scope, items: list[tuple[str, Expression]]) -> Expression:
+def _is_all(group: exp.Group, scope: Scope) -> bool:
+    """Whether the clause is GROUP BY ALL: a column of FROM by that name goes first."""
+    (item, *more) = group.expressions or [None]
+    if more or not isinstance(item, exp.Column) or item.table or item.name.lower() != "all":
+        return False
+    return replace(scope, aliases={}).find(["all"]) is None
+
+
+def _key(item: exp.Expr, scope: Scope, items: list[tuple[str, Expression]] | None) -> Expression:
+    """A key; without `items`, numbers are no positions among them."""
     with located(item):
         return _checked_key(item, scope, items)
 
 
-def _checked_key(item: exp.Expr, scope: Scope, items: list[tuple[str, Expression]]) -> Expression:
-    if is_ordinal(item):
+def _checked_key(
+    item: exp.Expr, scope: Scope, items: list[tuple[str, Expression]] | None
+) -> Expression:
+    if items is not None and is_ordinal(item):
         key = ordinal(item, [e for _, e in items], "GROUP BY")
     else:
         key = build_scalar(item, scope)

@@ -104,8 +104,9 @@ def _sets(node: exp.Expr, key_of: KeyOf) -> list[Set]:
 
 
 def _composite(node: exp.Expr, key_of: KeyOf) -> Set:
-    if isinstance(node, exp.Tuple):
-        return tuple(key_of(item) for item in node.expressions)
+    inner = node.unnest()
+    if isinstance(inner, exp.Tuple):
+        return tuple(key_of(item) for item in inner.expressions)
     return (key_of(node),)
 
 

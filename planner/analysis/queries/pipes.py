@@ -16,7 +16,7 @@ from stagecoach.planner.analysis.queries.pivot import plan_pivot
 from stagecoach.planner.analysis.queries.relations import joined, plan_from
 from stagecoach.planner.analysis.queries.select import select_from
 from stagecoach.planner.analysis.queries.set_operations import combined
-from stagecoach.planner.analysis.queries.sorting import limited, sort_keys
+from stagecoach.planner.analysis.queries.sorting import is_ordinal, limited, ordinal, sort_keys
 from stagecoach.planner.analysis.scope import Relation, Scope
 from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
 from stagecoach.planner.plan.expressions import (
@@ -205,14 +205,12 @@ class _Pipe:
 
     def _aggregated(self, rows: Rows, step: PipeStep) -> Rows:
         """The keys of GROUP BY, then the aggregates."""
-        keys = step.this.expressions if step.this is not None else []
-        for key in keys:
-            inner = key.unalias()
+        keys = []
+        for key in step.this.expressions if step.this is not None else []:
             with located(key):
-                if isinstance(inner, exp.Rollup | exp.Cube | exp.GroupingSets):
+                if isinstance(key.unalias(), exp.Rollup | exp.Cube | exp.GroupingSets):
                     raise UnsupportedSqlError("|> AGGREGATE over grouping sets")
-                if isinstance(inner, exp.Literal) and not inner.is_string:
-                    raise UnsupportedSqlError("|> AGGREGATE … GROUP BY a position")
+                keys.append(self._column_at(rows, key) if is_ordinal(key) else key)
         group = exp.Group(expressions=[key.unalias().copy() for key in keys])
         items = [*(key.copy() for key in keys), *(item.copy() for item in step.expressions)]
         if not items:
@@ -221,6 +219,14 @@ class _Pipe:
         if not keys and not any(self._is_aggregate(c) for c in node.find_all(exp.Anonymous)):
             raise AnalysisError("|> AGGREGATE must contain an aggregate")
         return self._unnamed(self.select(rows, node))
+
+    def _column_at(self, rows: Rows, key: exp.Expr) -> exp.Expr:
+        """The input column at a position: keys stand before the items, so it cannot be an item."""
+        before = self._columns(rows)
+        column = ordinal(key, list(before), "GROUP BY")
+        if not isinstance(column, ColumnRef) or [c.name for c in before].count(column.name) > 1:
+            raise UnsupportedSqlError("|> AGGREGATE … GROUP BY the position of an ambiguous name")
+        return exp.column(exp.to_identifier(column.name, quoted=True))
 
     def _combined(self, rows: Rows, node: exp.SetOperation) -> Rows:
         left = self.select(rows, exp.Select(expressions=[exp.Star()]))

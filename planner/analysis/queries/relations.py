@@ -202,6 +202,15 @@ def _table_function(
     raise UnsupportedSqlError(f"table function '{node.name}' is not staged")
 
 
+# The only words of Spark that are not names in one place: aliases of relations.
+_STRICT = frozenset(
+    (
+        "ANTI", "CROSS", "EXCEPT", "FULL", "INNER", "INTERSECT", "JOIN", "LATERAL", "LEFT",
+        "MINUS", "NATURAL", "ON", "RIGHT", "SEMI", "UNION", "USING",
+    )
+)  # fmt: skip
+
+
 def _aliased(plan: LogicalPlan, node: exp.Expr) -> tuple[LogicalPlan, Relation]:
     alias = node.args.get("alias")
     names = [c.name for c in alias.args.get("columns") or []] if alias is not None else []
@@ -213,6 +222,10 @@ def _aliased(plan: LogicalPlan, node: exp.Expr) -> tuple[LogicalPlan, Relation]:
                     f"alias '{node.alias}' names {len(names)} of {len(columns)} columns"
                 )
         columns = tuple(replace(c, name=n) for c, n in zip(columns, names, strict=True))
+    name = alias.this if alias is not None else None
+    if isinstance(name, exp.Identifier) and not name.quoted and name.name.upper() in _STRICT:
+        with located(name):
+            raise AnalysisError(f"'{name.name}' names a relation only in backticks (`{name.name}`)")
     if node.alias or not isinstance(node, exp.Table) or isinstance(node.this, exp.Func):
         return plan, Relation(node.alias or "", columns, is_renamed=bool(names))
     *path, name = (part.name for part in node.parts)

@@ -37,6 +37,7 @@ from stagecoach.planner.analysis.queries.windows import (
     qualify_condition,
 )
 from stagecoach.planner.analysis.scalars import build_scalar
+from stagecoach.planner.analysis.scalars.times import WORDS_OF_FUNCTIONS
 from stagecoach.planner.analysis.scalars.windows import named_windows
 from stagecoach.planner.analysis.scope import Scope
 from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
@@ -173,7 +174,11 @@ def _items(node: exp.Select, scope: Scope) -> list[Item]:
         expr = build_scalar(item, scope)
         check_place(expr, item)
         name = item_name(item)
-        items.append(Item(name, expr, isinstance(item, exp.Column)))
+        is_column = isinstance(item, exp.Column)
+        if isinstance(item, WORDS_OF_FUNCTIONS) and (word := item.sql_name().lower()):
+            is_column = scope.find([word]) is not None
+            name = word if is_column else name
+        items.append(Item(name, expr, is_column))
         if isinstance(item, exp.Alias):
             scope.aliases.setdefault(name.lower(), expr)
     return items

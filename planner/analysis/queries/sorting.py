@@ -135,7 +135,11 @@ def limited(node: exp.Query, plan: LogicalPlan, scope: Scope | None = None) -> L
 
 
 def is_ordinal(node: exp.Expr) -> bool:
-    """Whether Spark takes a key for the position of a select item: an int, with a sign or not."""
+    """Whether Spark takes a key for the position of a select item: an int, with a sign or not.
+
+    Parentheses around it change nothing: `(1)` in GROUPING SETS is a set of one position.
+    """
+    node = node.unnest()
     inner = node.this if isinstance(node, exp.Neg) else node
     if not isinstance(inner, exp.Literal) or inner.is_string:
         return False
@@ -148,6 +152,7 @@ def ordinal(node: exp.Expr, outputs: list[Expression], clause: str) -> Expressio
     Raises:
         AnalysisError: If there is none, or GROUP BY names an aggregate.
     """
+    node = node.unnest()
     position_ = -int(node.this.this) if isinstance(node, exp.Neg) else int(node.this)
     if not 1 <= position_ <= len(outputs):
         raise AnalysisError(
@@ -166,8 +171,8 @@ def _whole(node: exp.Expr, clause: str, scope: Scope | None) -> int | None:
 
 
 def _bound(node: exp.Expr, clause: str, scope: Scope | None) -> int | None:
-    if is_ordinal(node) and not isinstance(node, exp.Neg):
-        return int(node.this)
+    if is_ordinal(node) and not isinstance(node.unnest(), exp.Neg):
+        return int(node.unnest().this)
     if _is_all(node):
         return None
     value: int | None = None

@@ -6,7 +6,7 @@ implicit casts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from sqlglot import exp
@@ -22,6 +22,10 @@ class Names(Protocol):
 
     def column(self, node: exp.Column) -> Expression:
         """The column or alias that the node names."""
+        ...
+
+    def find(self, parts: Sequence[str]) -> Expression | None:
+        """The column or alias of that name; None if there is none."""
         ...
 
     def subquery(self, query: exp.Query) -> LogicalPlan:

@@ -7,7 +7,7 @@ capture one of its parameters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -49,12 +49,20 @@ class LambdaNames:
 
     def column(self, node: exp.Column) -> Expression:
         """The parameter, or the column around the lambda, or a member of it."""
-        first, *members = (part.name for part in node.parts)
+        value = self._parameter([part.name for part in node.parts])
+        return self._outer.column(node) if value is None else value
+
+    def find(self, parts: Sequence[str]) -> Expression | None:
+        """As `column`; None if there is none."""
+        value = self._parameter(parts)
+        return self._outer.find(parts) if value is None else value
+
+    def _parameter(self, parts: Sequence[str]) -> Expression | None:
+        first, *members = parts
         value = self._parameters.get(first.lower())
-        if value is None:
-            return self._outer.column(node)
-        for member in members:
-            value = get_field(value, member)
+        if value is not None:
+            for member in members:
+                value = get_field(value, member)
         return value
 
     def subquery(self, query: exp.Query) -> LogicalPlan:

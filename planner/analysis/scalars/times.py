@@ -124,16 +124,27 @@ def _date_diff(node: exp.Anonymous, names: Names) -> Expression:
     return make_call("datediff", *(build_scalar(a, names) for a in node.expressions))
 
 
+WORDS_OF_FUNCTIONS = (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentUser, exp.SessionUser)
+"""Functions that are called without parentheses, where no column has their name."""
+
+
 @handles(exp.CurrentDate)
-def _today(node: exp.Expr, names: Names) -> Expression:
-    del node, names
-    return TODAY
+def _today(node: exp.CurrentDate, names: Names) -> Expression:
+    # Without parentheses: a column of that name hides the function.
+    return names.find([node.sql_name().lower()]) or TODAY
 
 
 @handles(exp.CurrentTimestamp)
-def _now(node: exp.Expr, names: Names) -> Expression:
-    del node, names
-    return NOW
+def _now(node: exp.CurrentTimestamp, names: Names) -> Expression:
+    return names.find([node.sql_name().lower()]) or NOW
+
+
+@handles(exp.CurrentUser, exp.SessionUser)
+def _user(node: exp.CurrentUser | exp.SessionUser, names: Names) -> Expression:
+    found = names.find([node.sql_name().lower()])
+    if found is None:
+        raise UnsupportedSqlError(f"function '{node.sql_name().lower()}' is not staged")
+    return found
 
 
 @handles(exp.Localtimestamp)

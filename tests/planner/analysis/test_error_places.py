@@ -44,6 +44,7 @@ MARK = "⟦"
 NAMES = {
     "SELECT\n  i,\n  ⟦nope\nFROM t": "column 'nope' not found",
     "SELECT i\nFROM t\nWHERE l > 1\n  AND ⟦nope = 1": "column 'nope' not found",
+    "SELECT i\nFROM t AS\n  ⟦cross": "'cross' names a relation only in backticks",
     "SELECT i\nFROM ⟦nope": "table 'nope' is not in the catalog",
     "SELECT i FROM t\nJOIN\n  ⟦nope ON true": "table 'nope' is not in the catalog",
     "SELECT *\nFROM t JOIN u\n  USING (⟦l)": "column 'l' not found",
