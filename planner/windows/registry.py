@@ -1,7 +1,7 @@
 """The registry of window functions: types, requirements on the window, DuckDB's spelling.
 
-Aggregates take their types from the registry of aggregates; this one says which of them DuckDB is
-proven to compute over a frame. A spelling needs a differential test that proves it.
+Aggregates over a window are in the registry of aggregates. A spelling needs a differential test
+that proves it.
 """
 
 from __future__ import annotations
@@ -10,17 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from stagecoach.planner.aggregates import AGGREGATES
 from stagecoach.planner.errors import AnalysisError, check_count
 from stagecoach.planner.plan.expressions import (
-    AggregateCall,
     Expression,
     FrameBound,
     Literal,
     WindowCall,
     WindowFrame,
 )
-from stagecoach.planner.types import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, NULL, STRING, DataType
+from stagecoach.planner.types import BIGINT, DOUBLE, INT, NULL, DataType
 
 Args = tuple[Expression, ...]
 Frames = OneOf["rows", "range", "none", "any"]
@@ -30,9 +28,6 @@ _CURRENT = FrameBound("current")
 RUNNING_ROWS = WindowFrame("rows", _UNBOUNDED, _CURRENT)
 RUNNING_RANGE = WindowFrame("range", _UNBOUNDED, _CURRENT)
 WHOLE_PARTITION = WindowFrame("rows", _UNBOUNDED, FrameBound("unbounded_following"))
-
-# Beyond this many days Spark's own sum of a date and an offset may wrap around.
-_MOST_DAYS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -180,11 +175,6 @@ WINDOW_FUNCTIONS: dict[str, WindowFunction] = {function.name: function for funct
 # Functions that exist over a window only.
 ONLY_OVER = frozenset(f.name for f in _TABLE if not f.is_aggregate)
 
-# Aggregates that DuckDB computes over every frame as Spark does; `avg` is lowered to two of them.
-NATIVE_AGGREGATES = frozenset(
-    ("count", "sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor")
-)
-
 
 def window_function(name: str, args: Args) -> tuple[DataType, Args]:
     """The result type and the completed arguments of a function of this registry.
@@ -196,56 +186,3 @@ def window_function(name: str, args: Args) -> tuple[DataType, Args]:
     check_count(f"window function '{name}'", function.arity, len(args))
     coerced = function.coerce(args)
     return function.result(coerced), coerced
-
-
-def refuse_window(call: WindowCall) -> str | None:
-    """Why DuckDB must not compute the call; None where it may."""
-    keys = [*call.partition, *(k.expr for k in call.order)]
-    wrong = next((k.dtype for k in keys if not _sorts(k.dtype)), None)
-    if wrong is not None:
-        return f"a window by {wrong} is not proven"
-    function = WINDOW_FUNCTIONS.get(call.function)
-    if function is not None:
-        if function.duckdb is None:
-            return f"window function '{call.function}' is not proven on DuckDB"
-        return function.refuse(call) or _refuse_frame(call)
-    if call.function not in NATIVE_AGGREGATES or call.distinct:
-        return f"aggregate '{call.function}' over a window is not proven on DuckDB"
-    aggregate = AggregateCall(call.dtype, call.function, call.args, where=call.where)
-    return AGGREGATES[call.function].refuse(aggregate) or _refuse_frame(call)
-
-
-def _sorts(dtype: DataType) -> bool:
-    return dtype.is_numeric or dtype.is_datetime or dtype in (STRING, BINARY, BOOLEAN, NULL)
-
-
-def _refuse_frame(call: WindowCall) -> str | None:
-    frame = call.frame
-    if frame is None:
-        return None
-    signed = (_sign(frame.start), _sign(frame.end))
-    if signed[0] > signed[1]:
-        return "a frame that ends before it starts is not proven"
-    offsets = [b.offset for b in (frame.start, frame.end) if b.offset is not None]
-    if frame.unit == "rows" or not offsets:
-        return None
-    return _refuse_offsets(call.order[0].expr.dtype, offsets)
-
-
-def _refuse_offsets(key: DataType, offsets: list[Literal]) -> str | None:
-    """RANGE by a distance from the sort key's value."""
-    if key.kind == "date" and all(o.dtype.is_integral for o in offsets):
-        most = max(abs(int(o.value or 0)) for o in offsets)
-        return None if most <= _MOST_DAYS else f"a RANGE of {most} days is not proven"
-    if key.is_numeric and all(o.dtype == key for o in offsets):
-        return None
-    if key.kind in ("timestamp", "timestamp_ntz") and all(o.dtype.is_day_time for o in offsets):
-        return None  # a number of microseconds; `lower_windows` looks at the time zone
-    if key.kind in ("date", "timestamp_ntz") and all(o.dtype.is_year_month for o in offsets):
-        return None
-    return f"a RANGE of {offsets[0].dtype} around a {key} is not proven"
-
-
-def _sign(bound: FrameBound) -> int:
-    order = ("unbounded_preceding", "preceding", "current", "following", "unbounded_following")
-    return order.index(bound.kind)

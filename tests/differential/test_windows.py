@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stagecoach.planner import plan_query
+from stagecoach.planner.engines.duckdb.window_proofs import NATIVE_AGGREGATES
 from stagecoach.planner.errors import AnalysisError
-from stagecoach.planner.windows.registry import NATIVE_AGGREGATES, WINDOW_FUNCTIONS
+from stagecoach.planner.windows.registry import WINDOW_FUNCTIONS
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.query_check import ALL_OPTIONS, Expected, ask_spark, differences

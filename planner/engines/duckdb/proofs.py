@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from stagecoach.planner.aggregates import AGGREGATES
 from stagecoach.planner.catalog import TableInfo
+from stagecoach.planner.engines.duckdb.window_proofs import refuse_window
 from stagecoach.planner.engines.protocol import Conditions
 from stagecoach.planner.functions import REGISTRY
 from stagecoach.planner.functions.casts import cast_reason
@@ -28,7 +29,6 @@ from stagecoach.planner.plan.expressions import (
 from stagecoach.planner.plan.physical import AggregateExec, HashJoinExec, PhysicalPlan, ScanExec
 from stagecoach.planner.text.time_zones import zone_reason
 from stagecoach.planner.tree import walk
-from stagecoach.planner.windows.registry import refuse_window
 
 
 def refusal(fragment: PhysicalPlan, conditions: Conditions) -> str | None:
