@@ -42,11 +42,6 @@ class ScanUnit:
         """The row of the unit behind the last of these."""
         return self.row_start + self.num_rows
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is all of the unit."""
-        return self.row_start == 0 and self.rows_after == 0
-
     def split(self) -> Iterator[ScanUnit]:
         """Yield each piece by itself."""
         start, after = self.row_start, self.num_rows + self.rows_after
@@ -58,15 +53,19 @@ class ScanUnit:
 
 def join_neighbours(units: Iterable[ScanUnit]) -> tuple[ScanUnit, ...]:
     """Return the same rows, those that follow each other in a unit put together."""
-    joined: list[ScanUnit] = []
+    runs: list[list[ScanUnit]] = []
     for unit in units:
-        last = joined[-1] if joined else None
+        last = runs[-1][-1] if runs else None
         if last is not None and last.uri == unit.uri and last.row_end == unit.row_start:
-            pieces = (*last.pieces, *unit.pieces)
-            joined[-1] = replace(last, pieces=pieces, rows_after=unit.rows_after)
+            runs[-1].append(unit)
         else:
-            joined.append(unit)
-    return tuple(joined)
+            runs.append([unit])
+    return tuple(map(_joined, runs))
+
+
+def _joined(run: list[ScanUnit]) -> ScanUnit:
+    pieces = tuple(piece for unit in run for piece in unit.pieces)
+    return replace(run[0], pieces=pieces, rows_after=run[-1].rows_after)
 
 
 @dataclass(frozen=True)

@@ -377,12 +377,15 @@ def _raise_lost_input(attempt: Attempt, views: Mapping[str, InputSpec]) -> None:
 def _check_files(attempt: Attempt, views: Mapping[str, InputSpec]) -> None:
     """Raise `InputLostError` if a table file is not the one of the snapshot any more."""
     options = StorageOptions.from_dict(attempt.run.store.to_dict().get("options", {}))
-    files = [file for view in views.values() if isinstance(view, ScanInput) for file in view.files]
-    others = (v for v in views.values() if isinstance(v, FormatInput))
-    files += dict.fromkeys(file for view in others for file in view.file_rows)
+    read = (
+        view.files if isinstance(view, ScanInput) else view.file_rows
+        for view in views.values()
+        if isinstance(view, ScanInput | FormatInput)
+    )
+    files = {file.uri: file for part in read for file in part}  # a file may be read in parts
     try:
         with ThreadPoolExecutor(_FILE_CHECKS) as threads:
-            for _ in threads.map(lambda file: check_file(file, options), files):
+            for _ in threads.map(lambda file: check_file(file, options), files.values()):
                 pass
     except InputLostError as error:
         raise _with_table(attempt, error) from error

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 
 import pytest
 
-from stagecoach.infra.formats.units import ScanSlice, ScanUnit
+from stagecoach.infra.formats.units import ScanSlice, ScanUnit, join_neighbours
 from stagecoach.infra.runtime.adaptive.coalesce import cut_evenly
 from stagecoach.infra.runtime.adaptive.estimator import (
     InputSizes,
@@ -83,7 +84,7 @@ def test_whole_files_are_preferred() -> None:
     files = [file(f"f{i}", 10 * MB, 10 * MB) for i in range(8)]
     slices = split_scan(files)
     assert [len(s.units) for s in slices] == [2, 2, 2, 2]
-    assert all(piece.is_whole for s in slices for piece in s.units)
+    assert all(unit in files for s in slices for unit in s.units)
 
 
 def test_one_large_file_is_cut_at_row_groups() -> None:
@@ -202,3 +203,24 @@ def test_single_is_one_task() -> None:
 
 def test_a_stage_without_leaves_is_one_task() -> None:
     assert len(tasks_of(make_stage([], ()), InputSizes({}, {}))) == 1
+
+
+def test_split_and_joined_a_unit_is_the_same() -> None:
+    unit = ScanUnit("f", ((5, 50), (0, 7), (3, 30)), row_start=2, rows_after=4)
+    pieces = list(unit.split())
+    assert [(p.row_start, p.row_end, p.rows_after) for p in pieces] == [
+        (2, 7, 7),
+        (7, 7, 7),
+        (7, 10, 4),
+    ]
+    assert join_neighbours(pieces) == (unit,)
+    other = ScanUnit("g", ((1, 1),), row_start=7)
+    assert join_neighbours([pieces[0], other, pieces[2]]) == (pieces[0], other, pieces[2])
+    assert join_neighbours([]) == ()
+
+
+def test_a_file_of_many_row_groups_is_cut_at_once() -> None:
+    started = time.monotonic()
+    slices = split_scan([file("f", *[MB] * 20_000)], parallelism=2, target=20_000 * MB)
+    assert [s.units[0].num_rows for s in slices] == [1_000_000, 1_000_000]
+    assert time.monotonic() - started < 5  # joined one by one they would take 20 s
