@@ -14,7 +14,7 @@ from typing import Protocol
 
 from stagecoach.infra.formats.protocol import Access, TableSource
 from stagecoach.infra.formats.publishing import column_difference
-from stagecoach.infra.formats.registry import result_format, stored_format
+from stagecoach.infra.formats.registry import result_format, stored_format, stored_formats
 from stagecoach.infra.formats.snapshot import TableState
 from stagecoach.infra.formats.stored import StoredFormat, StoredTable
 from stagecoach.infra.formats.stored_version import StoredVersion
@@ -59,7 +59,7 @@ class PlannedTable:
         columns: Columns of the query's result, in its order; None for whatever is published.
         partition_by: Those that become folders; to readers they stand last.
         estimated_rows: Rows that the planner expects, where nothing is published; or None.
-        format: Name of the table's format; empty for the one that results are published in.
+        format: Name of the table's format; empty for the one that it is published in.
     """
 
     name: str
@@ -149,7 +149,7 @@ class PublishedCatalog:
         return TableSource(
             name=planned.name,
             location=self._opened(planned).location,
-            format=_format_of(planned).name,
+            format=self._format_of(planned).name,
         )
 
     def state(self, name: str) -> TableState:
@@ -211,15 +211,22 @@ class PublishedCatalog:
             )
         rows = planned.estimated_rows
         stats = None if rows is None else TableStats(rows, rows * _GUESSED_ROW_BYTES)
-        name = _format_of(planned).name
+        name = planned.format or result_format().name  # what it will be; nothing is read
         return TableInfo(name=planned.name, columns=columns, stats=stats, format=name)
 
     def _opened(self, planned: PlannedTable) -> StoredTable:
-        return _format_of(planned).stored(self._store, planned.name, self._access)
+        return self._format_of(planned).stored(self._store, planned.name, self._access)
 
-
-def _format_of(planned: PlannedTable) -> StoredFormat:
-    return stored_format(planned.format) if planned.format else result_format()
+    def _format_of(self, planned: PlannedTable) -> StoredFormat:
+        """The table's format: a plan does not tell it, so the storage is asked if it could vary."""
+        if planned.format:
+            return stored_format(planned.format)
+        formats = stored_formats()
+        if len(formats) > 1:
+            for item in formats:
+                if item.stored(self._store, planned.name, self._access).current() is not None:
+                    return item
+        return result_format()
 
 
 def _difference(planned: PlannedTable, version: StoredVersion) -> str | None:

@@ -30,7 +30,6 @@ from stagecoach.infra.storage.table_files import canonical_uri
 
 log = logging.getLogger(__name__)
 
-
 _BATCH = 500
 
 

@@ -23,6 +23,7 @@ from stagecoach.assets.definitions.translator import StageTranslator
 from stagecoach.assets.execution.resources import EngineResource
 from stagecoach.commands.main import cli
 from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.formats import names
 from stagecoach.infra.publishing import publish as publish_module
 from stagecoach.infra.publishing.write_task import WriteReport, WriteTask, run_write_task
@@ -44,7 +45,8 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectSto
     kept_format.REPLACED.clear()
     kept_format.DAMAGED.clear()
     names.BY_KIND.register("kept", f"{kept_format.__name__}:FORMAT")
-    names.MADE.register("box", f"{kept_format.__name__}:BOXES")
+    made = names.MADE
+    made.register("box", f"{kept_format.__name__}:BOXES")
     (tmp_path / "pipelines").mkdir()
     Path("pipelines/catalog.yaml").write_text("tables:\n  notes: {kind: kept, location: notes}\n")
     found = open_store(str(tmp_path / "st"))
@@ -52,7 +54,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectSto
         found.write_bytes(f"boxes/crate/{number}", str(10 * number).encode())
     yield found
     names.BY_KIND.remove("kept")
-    names.MADE.remove("box")
+    made.remove("box")
 
 
 def run(*args: str) -> Result:
@@ -152,6 +154,17 @@ def test_tables_that_queries_make_are_shown_and_cleared(store: ObjectStore) -> N
     cleared = run("tables", "clear", "crate", "--yes", "--storage", "st")
     assert cleared.stdout == "cleared crate, version 3; publish all of it again\n"
     assert [usage.name for usage in storage_usage(store).tables] == ["crate"]
+
+
+def test_a_plan_need_not_tell_their_format(store: ObjectStore) -> None:
+    planned = [PlannedTable(name="crate"), PlannedTable(name="new", columns=kept_format.COLUMNS)]
+    catalog = PublishedCatalog(load_catalog("pipelines/catalog.yaml"), store, planned)
+    found = catalog.table("crate")
+    assert found is not None
+    assert found.stats is not None
+    assert (found.format, found.stats.num_rows) == ("box", 20)
+    assert catalog.source("crate").format == "box"
+    assert catalog.source("new").format == "published"
 
 
 def test_their_orphans_are_collected(store: ObjectStore) -> None:
