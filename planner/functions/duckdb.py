@@ -218,7 +218,7 @@ def _long_division(node: Call) -> str:
     state = f"named_struct('q', {next_digits}, 'r', CAST({step} % {{1}} AS DECIMAL(20,0)))"
     start = "named_struct('q', '', 'r', CAST(0 AS DECIMAL(20,0)))"
     up = "CASE WHEN a.r * 2 >= {1} THEN 1 ELSE 0 END"
-    rounded = f"lpad(CAST(CAST(a.q AS DECIMAL(38,0)) + {up} AS STRING), {scale + 1}, '0')"
+    rounded = f"lpad(CAST(CAST(a.q AS DECIMAL(38,0)) + {up} AS STRING), 39, '0')"
     whole = f"substr({rounded}, 1, length({rounded}) - {scale})"
     sign = "CASE WHEN {0} < 0 THEN '-' ELSE '' END"
     text = f"concat({sign}, {whole}, '.', right({rounded}, {scale}))"

@@ -206,6 +206,16 @@ _STRICT = frozenset(
 )  # fmt: skip
 
 
+def _refuse_word(node: exp.Expr, alias: exp.Expr | None) -> None:
+    is_bare = isinstance(alias, exp.Identifier) and not alias.quoted
+    if alias is not None and is_bare and alias.name.upper() in _STRICT:
+        if not isinstance(node, exp.CTE):
+            with located(alias):
+                raise AnalysisError(
+                    f"'{alias.name}' names a relation only in backticks (`{alias.name}`)"
+                )
+
+
 def _aliased(plan: LogicalPlan, node: exp.Expr) -> tuple[LogicalPlan, Relation]:
     alias = node.args.get("alias")
     names = [c.name for c in alias.args.get("columns") or []] if alias is not None else []
@@ -217,10 +227,7 @@ def _aliased(plan: LogicalPlan, node: exp.Expr) -> tuple[LogicalPlan, Relation]:
                     f"alias '{node.alias}' names {len(names)} of {len(columns)} columns"
                 )
         columns = tuple(replace(c, name=n) for c, n in zip(columns, names, strict=True))
-    name = alias.this if alias is not None else None
-    if isinstance(name, exp.Identifier) and not name.quoted and name.name.upper() in _STRICT:
-        with located(name):
-            raise AnalysisError(f"'{name.name}' names a relation only in backticks (`{name.name}`)")
+    _refuse_word(node, alias.this if alias is not None else None)
     if node.alias or not isinstance(node, exp.Table) or isinstance(node.this, exp.Func):
         return plan, Relation(node.alias or "", columns, is_renamed=bool(names))
     *path, name = (part.name for part in node.parts)
