@@ -231,6 +231,23 @@ class SparkSyntax(SparkParser):
             and self._next.token_type in _NAMES
         )
 
+    def _parse_select(
+        self,
+        nested: bool = False,
+        table: bool = False,
+        parse_subquery_alias: bool = True,
+        parse_set_operation: bool = True,
+        consume_pipe: bool = True,
+    ) -> exp.Expr | None:
+        # Behind an item of FROM, operators belong to the whole query.
+        return super()._parse_select(
+            nested=nested,
+            table=table,
+            parse_subquery_alias=parse_subquery_alias,
+            parse_set_operation=parse_set_operation,
+            consume_pipe=consume_pipe and not table,
+        )
+
     def _parse_select_query(
         self,
         nested: bool = False,

@@ -17,7 +17,7 @@ from tests.differential.edge_tables import EdgeTables
 from tests.differential.engine_mix import on_spark
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.query_check import SHUFFLED, ask_spark, graph_differences
-from tests.differential.test_aggregates import CALLS
+from tests.differential.test_aggregates import CALLS, is_float
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +34,6 @@ MORE = {
     "avg": ["avg(d384)", "avg(d52 / 3)", "avg(-d200)", "avg(CAST(i AS DECIMAL(38,0)))", "avg(CAST(ti AS DECIMAL(38,18)) / 7)"],
     "mode": ["mode(ti, true)"], "try_avg": ["try_avg(d152)"], "collect_list": ["size(collect_list(d))"],
 }  # fmt: skip
-FLOATS = ("stddev", "std(", "var", "skewness", "kurtosis", "corr", "covar", "regr", "avg(d)", "avg(f)", "sum(d)", "sum(f)", "try_sum(d)")  # fmt: skip
 
 
 @pytest.mark.parametrize("function", sorted({*CALLS, *MORE}))
@@ -52,7 +51,7 @@ def test_aggregates_written_for_spark_equal_spark(
                 wrong.append(f"{call}: only the planner refuses: {error}")
             continue
         if graph.fallback_reason is None:
-            rounded = (1,) if call.startswith(FLOATS) else ()
+            rounded = (1,) if is_float(call) else ()
             found = graph_differences(
                 on_spark(graph), runner, expected, native=False, rounded=rounded
             )

@@ -207,13 +207,13 @@ _STRICT = frozenset(
 
 
 def _refuse_word(node: exp.Expr, alias: exp.Expr | None) -> None:
-    is_bare = isinstance(alias, exp.Identifier) and not alias.quoted
-    if alias is not None and is_bare and alias.name.upper() in _STRICT:
-        if not isinstance(node, exp.CTE):
-            with located(alias):
-                raise AnalysisError(
-                    f"'{alias.name}' names a relation only in backticks (`{alias.name}`)"
-                )
+    if not isinstance(alias, exp.Identifier) or alias.quoted or isinstance(node, exp.CTE):
+        return
+    if alias.name.upper() in _STRICT:
+        with located(alias):
+            raise AnalysisError(
+                f"'{alias.name}' names a relation only in backticks (`{alias.name}`)"
+            )
 
 
 def _aliased(plan: LogicalPlan, node: exp.Expr) -> tuple[LogicalPlan, Relation]:

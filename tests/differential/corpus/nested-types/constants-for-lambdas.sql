@@ -1,2 +1,2 @@
 -- values in place of lambdas
-SELECT transform(xs, 5), transform(xs, id), filter(xs, true), exists(xs, false), aggregate(xs, 0, id), transform_values(m, 'x'), zip_with(xs, ys, 0) FROM tree
+SELECT transform(xs, 5) AS a, transform(xs, id) AS b, filter(xs, true) AS c, exists(xs, false) AS d, aggregate(xs, 0, id) AS e, transform_values(m, 'x') AS f, zip_with(xs, ys, 0) AS g FROM tree
