@@ -236,6 +236,18 @@ def _mode(node: AggregateCall) -> str | None:
     return f"({sort}({pairs}))[1].k"
 
 
+def _estimate_of_spark(node: AggregateCall) -> str:
+    """With its deviation as a literal: Spark takes no cast of one."""
+    deviations = (float(d.value) for d in node.args[1:] if isinstance(d, Literal) and d.value)
+    return f"{{name}}({{distinct}}{', '.join(['{0}', *(f'{d!r}D' for d in deviations)])}){{filter}}"
+
+
+def _mode_of_spark(node: AggregateCall) -> str:
+    if not node.order:
+        return "mode({args}){filter}"
+    return "mode() WITHIN GROUP (ORDER BY {0} {direction}){filter}"
+
+
 _SKEWNESS = (
     "CASE WHEN count({0}){filter} > 2 THEN skewness({0}){filter} * (count({0}){filter} - 2) / "
     "sqrt(count({0}){filter} * (count({0}){filter} - 1.0)) "
@@ -261,7 +273,7 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
     AggregateFunction("median", (1, 1), _fixed(DOUBLE), template=_median, coerce=_doubles, proof="aggregates"),
     AggregateFunction("percentile_cont", (2, 2), _percentile_type, template=_percentile, spark=_ORDERED, coerce=_shared, proof="aggregates"),
     AggregateFunction("percentile_disc", (2, 2), _percentile_type, template=_percentile_disc, spark=_ORDERED, coerce=_shared, proof="aggregates"),
-    AggregateFunction("mode", (1, 2), lambda a: a[0].dtype, coerce=_deterministic, template=_mode, proof="aggregates"),
+    AggregateFunction("mode", (1, 2), lambda a: a[0].dtype, coerce=_deterministic, template=_mode, spark=_mode_of_spark, proof="aggregates"),
     AggregateFunction("approx_percentile", (2, 3), lambda a: array_of(a[0].dtype) if a[1].dtype.kind == "array" else a[0].dtype, coerce=_approximated, reason="its sketch differs from DuckDB's"),
-    AggregateFunction("approx_count_distinct", (1, 2), _fixed(BIGINT), coerce=_estimated, reason="its sketch differs from DuckDB's"),
+    AggregateFunction("approx_count_distinct", (1, 2), _fixed(BIGINT), coerce=_estimated, spark=_estimate_of_spark, reason="its sketch differs from DuckDB's"),
 )  # fmt: skip

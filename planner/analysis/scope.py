@@ -61,6 +61,7 @@ class Scope:
         parameters: Types of the declared parameters by name.
         parent: Scope of the enclosing query, for correlation.
         merged: Columns of USING and NATURAL joins by lower-case name, which hide both sides.
+        hidden: Numbers of the columns that those of USING and NATURAL joins are made of.
         aliases: Select items by lower-case alias, for ORDER BY, HAVING and later items.
         aliases_first: Whether an alias hides a column of the same name.
         windows: The WINDOW clause, where window functions may stand; None where they may not.
@@ -70,6 +71,7 @@ class Scope:
         time_windows: Numbers of the columns, here and in nested queries, that are time windows.
         sources: By number of a column that shows another one as it is: the number of that one.
         shared_names: Lower-case names that several select items have, so that none has it.
+        expand_star: Expands `*` in a scope.
     """
 
     relations: tuple[Relation, ...]
@@ -77,6 +79,7 @@ class Scope:
     parameters: Mapping[str, DataType]
     parent: Scope | None = None
     merged: Mapping[str, Expression] = field(default_factory=dict)
+    hidden: frozenset[int] = frozenset()
     aliases: dict[str, Expression] = field(default_factory=dict)
     aliases_first: bool = False
     windows: NamedWindows | None = None
@@ -85,6 +88,7 @@ class Scope:
     time_windows: Container[int] = ()
     sources: Mapping[int, int] = field(default_factory=dict)
     shared_names: Container[str] = ()
+    expand_star: Callable[[exp.Expr, Scope], list[tuple[str, Expression]]] = field(kw_only=True)
 
     def column(self, node: exp.Column) -> Expression:
         """The value that a column node names.
@@ -123,6 +127,10 @@ class Scope:
         """
         for length in range(len(parts) - 1, -1, -1):
             found = self._local(parts[length], tuple(parts[:length]))
+            is_alias = self.aliases_first and length == 0 and parts[0].lower() in self.aliases
+            if found is not None and is_alias and len(parts) > 1 and found.dtype.is_atomic:
+                # An alias without members does not hide a struct.
+                found = replace(self, aliases_first=False, aliases={})._local(parts[0], ())
             if found is not None:
                 for member in parts[length + 1 :]:
                     found = get_field(found, member)
@@ -133,8 +141,6 @@ class Scope:
         key = name.lower()
         if self.aliases_first and not qualifier and key in self.aliases:
             return self.aliases[key]
-        if not qualifier and key in self.merged:
-            return self.merged[key]
         found = [
             column
             for relation in self.relations
@@ -142,6 +148,11 @@ class Scope:
             for column in relation.columns
             if column.name.lower() == key
         ]
+        if not qualifier and key in self.merged:
+            found = [column for column in found if column.id not in self.hidden]
+            if not found:
+                return self.merged[key]
+            raise AnalysisError(f"column '{name}' is ambiguous; it is in USING, too")
         if len(found) > 1 and not self._is_one(found):
             shown = ", ".join(
                 f"{r.alias}.{c.name}" for r in self.relations for c in r.columns if c in found
@@ -180,6 +191,10 @@ class Scope:
     def subquery(self, query: exp.Query) -> LogicalPlan:
         """The plan of a query nested in this scope."""
         return self.plan_subquery(query, self)
+
+    def star(self, node: exp.Expr) -> list[tuple[str, Expression]]:
+        """Names and values of the columns that `*` stands for."""
+        return self.expand_star(node, self)
 
     def parameter(self, name: str) -> Parameter:
         """The declared parameter.

@@ -189,7 +189,8 @@ def spark_average(node: Call) -> str:
         return "({0} / {1})" if node.dtype == DOUBLE else "{0}"
     total = node.args[0].dtype
     # Spark's own type of the quotient; rounding it once more is right for up to 10^12 rows.
-    quotient = adjusted_decimal(total.precision + max(_COUNT_DIGITS + 1, 6 - total.scale), max(6, total.scale + _COUNT_DIGITS + 1))  # fmt: skip
+    scale = max(6, total.scale + _COUNT_DIGITS + 1)
+    quotient = adjusted_decimal(total.precision - total.scale + scale, scale)
     exact = quotient.scale - node.dtype.scale >= _SPARE_DIGITS
     value = "CAST({0} / {1} AS {type})" if exact else _long_division(node)
     return f"CASE WHEN {{1}} = 0 THEN NULL ELSE {value} END"
@@ -217,9 +218,10 @@ def _long_division(node: Call) -> str:
     state = f"named_struct('q', {next_digits}, 'r', CAST({step} % {{1}} AS DECIMAL(20,0)))"
     start = "named_struct('q', '', 'r', CAST(0 AS DECIMAL(20,0)))"
     up = "CASE WHEN a.r * 2 >= {1} THEN 1 ELSE 0 END"
-    rounded = f"lpad(CAST(CAST(a.q AS DECIMAL(38,0)) + {up} AS STRING), {scale + 1}, '0')"
+    rounded = f"lpad(CAST(CAST(a.q AS DECIMAL(38,0)) + {up} AS STRING), 39, '0')"
     whole = f"substr({rounded}, 1, length({rounded}) - {scale})"
-    text = f"concat(CASE WHEN {{0}} < 0 THEN '-' ELSE '' END, {whole}, '.', right({rounded}, {scale}))"  # fmt: skip
+    sign = "CASE WHEN {0} < 0 THEN '-' ELSE '' END"
+    text = f"concat({sign}, {whole}, '.', right({rounded}, {scale}))"
     return f"CAST(aggregate(array({chunks}), {start}, (a, c) -> {state}, a -> {text}) AS {{type}})"
 
 

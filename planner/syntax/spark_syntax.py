@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from stagecoach.planner.errors import ParseError
 from stagecoach.planner.limits.deadline import check_deadline
+from stagecoach.planner.syntax.constant_tokens import with_joined_constants
 from stagecoach.planner.syntax.window_names import with_window_names
 from stagecoach.planner.syntax.word_names import with_word_names
 
@@ -130,7 +131,8 @@ class SparkSyntax(SparkParser):
 
     def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
         """The statements of the tokens, where keywords are names as they are in Spark."""
-        return super().parse(with_word_names(with_window_names(raw_tokens)), sql)
+        tokens = with_joined_constants(raw_tokens)
+        return super().parse(with_word_names(with_window_names(tokens)), sql)
 
     def _parse_types(
         self,
@@ -229,6 +231,23 @@ class SparkSyntax(SparkParser):
             and self._next.token_type in _NAMES
         )
 
+    def _parse_select(
+        self,
+        nested: bool = False,
+        table: bool = False,
+        parse_subquery_alias: bool = True,
+        parse_set_operation: bool = True,
+        consume_pipe: bool = True,
+    ) -> exp.Expr | None:
+        # Behind an item of FROM, operators belong to the whole query.
+        return super()._parse_select(
+            nested=nested,
+            table=table,
+            parse_subquery_alias=parse_subquery_alias,
+            parse_set_operation=parse_set_operation,
+            consume_pipe=consume_pipe and not table,
+        )
+
     def _parse_select_query(
         self,
         nested: bool = False,
@@ -290,7 +309,9 @@ class SparkSyntax(SparkParser):
         if self._match(TokenType.SELECT):
             distinct = exp.Distinct() if self._match(TokenType.DISTINCT) else None
             items = self._parse_expressions()
-            return PipeStep(kind="select", this=exp.Select(expressions=items, distinct=distinct))
+            select = exp.Select(expressions=items, distinct=distinct)
+            select.set("windows", self._parse_window_clause())
+            return PipeStep(kind="select", this=select)
         if self._match(TokenType.ORDER_BY, advance=False):
             return PipeStep(kind="order by", this=exp.Select(order=self._parse_order()))
         if self._match_set((TokenType.LIMIT, TokenType.OFFSET), advance=False):
@@ -316,7 +337,9 @@ class SparkSyntax(SparkParser):
 
     def _parse_pipe_items(self, kind: str) -> PipeStep:
         if kind == "extend":
-            return PipeStep(kind=kind, expressions=self._parse_expressions())
+            items = self._parse_expressions()
+            select = exp.Select(windows=self._parse_window_clause())
+            return PipeStep(kind=kind, this=select, expressions=items)
         grouped = self._match(TokenType.GROUP_BY, advance=False)
         items = [] if grouped else self._parse_expressions()
         keys = self._parse_expressions() if self._match(TokenType.GROUP_BY) else None

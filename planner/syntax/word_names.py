@@ -52,6 +52,7 @@ _NO_PARENTHESES = frozenset(
 )
 _NOT_A_VALUE = frozenset((_T.FROM, _T.SELECT, _T.LATERAL, _T.VALUES, _T.WITH))
 _BEFORE_RELATIONS = frozenset((_T.L_PAREN, _T.FROM, _T.JOIN, _T.COMMA))
+_BEFORE_ITEMS = ("SELECT", "WHERE", "EXTEND", "AGGREGATE", "SET", "DROP", "AS")  # of pipes
 _CONSTANTS = frozenset((_T.TRUE, _T.FALSE, _T.NULL))
 _WORDS = _STARTING | _CALLED | _NEVER_STARTING | _NO_PARENTHESES
 # What follows a value, and so shows that the word before it was one.
@@ -107,7 +108,7 @@ def _is_listed(before: list[Token], token: Token, listed: bool) -> bool:
 
 def _wants_value(previous: TokenType | None, token: Token, wanted: bool) -> bool:
     kind = token.token_type
-    if previous == _T.PIPE_GT:
+    if previous == _T.PIPE_GT and token.text.upper() in _BEFORE_ITEMS:
         return True
     if previous == _T.ALIAS:
         return kind == _T.L_PAREN

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from stagecoach.planner.analysis.queries.stars import star_items
 from stagecoach.planner.analysis.scope import Relation, Scope
 from stagecoach.planner.catalog import Catalog, TableInfo
 from stagecoach.planner.plan.expressions import Column, Expression
@@ -79,6 +80,7 @@ class BuildContext:
             parent=outer,
             time_windows=self.time_windows,
             sources=self.sources,
+            expand_star=star_items,
         )
 
     def output_scope(self, plan: LogicalPlan, outer: Scope | None, ctes: Ctes) -> Scope:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from stagecoach.planner.analysis.queries.canonical import SameExpressions
 from stagecoach.planner.analysis.queries.context import BuildContext
 from stagecoach.planner.analysis.queries.generators import generated_columns
 from stagecoach.planner.analysis.queries.grouping_sets import (
@@ -65,7 +66,8 @@ def plan_aggregate(
             raise UnsupportedSqlError("an aggregate of the session that it groups by")
     aggregates = (*((c, e) for e, c in calls.items()), *keys.aggregates)
     aggregate = Aggregate(keys.plan, keys.groups, aggregates)
-    rewritten = [_replace(e, replaced) for e in expressions]
+    same = SameExpressions(replaced)
+    rewritten = [_replace(e, same, replaced) for e in expressions]
     place = calling(node, ("grouping", "grouping_id"))
     for after in rewritten:
         with located(place):
@@ -214,17 +216,21 @@ def _checked_key(
     return key
 
 
-def _replace(expr: Expression, replaced: Mapping[Expression, Expression]) -> Expression:
+def _replace(
+    expr: Expression, same: SameExpressions, replaced: Mapping[Expression, Expression]
+) -> Expression:
     """`expr` with whole subtrees exchanged, the largest first."""
-    if expr in replaced:
-        return replaced[expr]
+    found = same.get(expr)
+    if found is not None:
+        return found
     if isinstance(expr, SubqueryExpression) and expr.plan.free_ids:
         outer = {e: r for e, r in replaced.items() if e.column_ids}  # count(*) is its own there
+        below = SameExpressions(outer)
         plan = transform_up(
-            expr.plan, lambda node: map_expressions(node, lambda e: _replace(e, outer))
+            expr.plan, lambda node: map_expressions(node, lambda e: _replace(e, below, outer))
         )
         expr = replace(expr, plan=plan)
-    return expr.with_children(tuple(_replace(c, replaced) for c in expr.children))
+    return expr.with_children(tuple(_replace(c, same, replaced) for c in expr.children))
 
 
 def _label(expr: Expression) -> str:

@@ -143,7 +143,8 @@ class _Pipe:
         """The rows with more columns; the names of the old ones stay."""
         plan, scope = rows
         before = self._columns(rows)
-        node = exp.Select(expressions=[exp.Star(), *step.expressions])
+        windows = step.this.args.get("windows") if step.this is not None else None
+        node = exp.Select(expressions=[exp.Star(), *step.expressions], windows=windows)
         plan = self._row_wise(rows, node, "EXTEND")
         kept, made = plan.columns[: len(before)], plan.columns[len(before) :]
         relations = _renumbered(scope, before, kept)

@@ -81,7 +81,7 @@ def viewed(
     """The rows with those of LATERAL VIEW, or of a table function behind LATERAL."""
     plan, relation = lateral_view(context, plan, scope, node)
     result = context.scope((*scope.relations, relation), outer, ctes)
-    result.merged = scope.merged
+    result.merged, result.hidden = scope.merged, scope.hidden
     return plan, result
 
 
@@ -118,7 +118,7 @@ def _visible(context: BuildContext, plan: LogicalPlan, scope: Scope) -> LogicalP
         (c.name, c.ref)
         for relation in scope.relations
         for c in relation.columns
-        if c.name.lower() not in scope.merged
+        if c.id not in scope.hidden
     ]
     items = tuple((context.column(n, e.dtype), e) for n, e in [*merged, *others])
     return Project(plan, items)
@@ -211,6 +211,16 @@ _STRICT = frozenset(
 )  # fmt: skip
 
 
+def _refuse_word(node: exp.Expr, alias: exp.Expr | None) -> None:
+    if not isinstance(alias, exp.Identifier) or alias.quoted or isinstance(node, exp.CTE):
+        return
+    if alias.name.upper() in _STRICT:
+        with located(alias):
+            raise AnalysisError(
+                f"'{alias.name}' names a relation only in backticks (`{alias.name}`)"
+            )
+
+
 def _aliased(plan: LogicalPlan, node: exp.Expr) -> tuple[LogicalPlan, Relation]:
     alias = node.args.get("alias")
     names = [c.name for c in alias.args.get("columns") or []] if alias is not None else []
@@ -222,10 +232,7 @@ def _aliased(plan: LogicalPlan, node: exp.Expr) -> tuple[LogicalPlan, Relation]:
                     f"alias '{node.alias}' names {len(names)} of {len(columns)} columns"
                 )
         columns = tuple(replace(c, name=n) for c, n in zip(columns, names, strict=True))
-    name = alias.this if alias is not None else None
-    if isinstance(name, exp.Identifier) and not name.quoted and name.name.upper() in _STRICT:
-        with located(name):
-            raise AnalysisError(f"'{name.name}' names a relation only in backticks (`{name.name}`)")
+    _refuse_word(node, alias.this if alias is not None else None)
     if node.alias or not isinstance(node, exp.Table) or isinstance(node.this, exp.Func):
         return plan, Relation(node.alias or "", columns, is_renamed=bool(names))
     *path, name = (part.name for part in node.parts)
@@ -286,21 +293,22 @@ def _joined(
     shown = theirs.relations if kind not in ("semi", "anti") else ()
     combined = context.scope((*scope.relations, *theirs.relations), outer, ctes)
     combined.merged = {**theirs.merged, **scope.merged}
+    combined.hidden = scope.hidden | theirs.hidden
     using = list(node.args.get("using") or [])
     if str(node.args.get("method") or "").upper() == "NATURAL":
-        names = {c.name.lower() for r in theirs.relations for c in r.columns}
-        using = [
-            exp.to_identifier(c.name)
-            for r in scope.relations
-            for c in r.columns
-            if c.name.lower() in names
-        ]
+        names = {c.name.lower() for c in _shown(theirs)}
+        common = {c.name.lower(): c.name for c in reversed(_shown(scope))}
+        order = dict.fromkeys(c.name.lower() for c in _shown(scope))
+        using = [exp.to_identifier(common[name], quoted=True) for name in order if name in names]
     condition: Expression = TRUE
     merged = {**(theirs.merged if shown else {}), **scope.merged}
+    hidden = combined.hidden if shown else scope.hidden
     if using:
         pairs = [_using(name, scope, theirs, kind) for name in using]
         condition = conjoin([p[0] for p in pairs])
-        merged |= {n.name.lower(): p[1] for n, p in zip(using, pairs, strict=True)}
+        keys = {n.name.lower(): p[1] for n, p in zip(using, pairs, strict=True)}
+        merged = {**keys, **{name: e for name, e in merged.items() if name not in keys}}
+        hidden |= condition.column_ids
     elif node.args.get("on") is not None:
         condition = condition_of(node.args["on"], combined, "ON")
         if contains(condition, AggregateCall):
@@ -309,7 +317,7 @@ def _joined(
     if kind == "cross" and condition != TRUE:
         kind = "inner"
     result = context.scope((*scope.relations, *shown), outer, ctes)
-    result.merged = merged
+    result.merged, result.hidden = merged, hidden
     return Join(left, right, kind, condition), result
 
 
@@ -362,17 +370,31 @@ def _right_side(
     if node.args.get("using") or node.args.get("method"):
         raise AnalysisError("LATERAL cannot be joined with USING or NATURAL; use ON")
     left = context.scope(scope.relations, outer, ctes)
-    left.merged = scope.merged
+    left.merged, left.hidden = scope.merged, scope.hidden
     plan, relation = _relation(context, node.this, left, ctes)
     return plan, context.scope((relation,), outer, ctes)
+
+
+def _shown(scope: Scope) -> list[Column]:
+    """The columns that `*` shows, as they are spelled; those of USING first."""
+    others = (c for r in scope.relations for c in r.columns if c.id not in scope.hidden)
+    return [*(c for c, _ in merged_columns(scope)), *others]
+
+
+def _first(name: exp.Identifier, scope: Scope) -> Expression:
+    """The first column of a name that `*` shows: Spark asks for no more of USING and NATURAL."""
+    key = name.name.lower()
+    if key in scope.merged:
+        return scope.merged[key]
+    found = next((c.ref for c in _shown(scope) if c.name.lower() == key), None)
+    return scope.column(exp.column(name.name)) if found is None else found
 
 
 def _using(
     name: exp.Identifier, scope: Scope, theirs: Scope, kind: JoinKind
 ) -> tuple[Expression, Expression]:
-    reference = exp.column(name.name)
     with located(name):
-        left, right = scope.column(reference), theirs.column(reference)
+        left, right = _first(name, scope), _first(name, theirs)
         condition = make_call("eq", *comparable(left, right))
     if kind == "full":
         return condition, make_call("coalesce", left, right)

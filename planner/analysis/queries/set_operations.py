@@ -70,9 +70,19 @@ def combined(
     if kind != "union" or is_distinct:
         _refuse_maps(types, sides[0])
     if kind != "union":
-        return _matched(context, kind, sides, types, is_distinct)
+        matched = _matched(context, kind, sides, types, is_distinct)
+        return _named_as(context, matched, sides[0])
     plan: LogicalPlan = _union(context, sides, types)
-    return distinct(plan) if is_distinct else plan
+    plan = distinct(plan) if is_distinct else plan
+    return _named_as(context, plan, sides[0])
+
+
+def _named_as(context: BuildContext, plan: LogicalPlan, left: LogicalPlan) -> LogicalPlan:
+    """The plan, in which columns that are one on the left are one: a name may mean both."""
+    for column, source in zip(plan.columns, left.columns, strict=True):
+        if column.dtype == source.dtype:
+            context.sources[column.id] = context.sources.get(source.id, source.id)
+    return plan
 
 
 def _types(name: str, sides: tuple[LogicalPlan, LogicalPlan]) -> tuple[DataType, ...]:

@@ -7,8 +7,11 @@ from sqlglot import exp
 from stagecoach.planner.analysis.scope import Relation, Scope
 from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
 from stagecoach.planner.functions.macros.members import get_field
-from stagecoach.planner.plan.expressions import ColumnRef, Expression
+from stagecoach.planner.functions.registry import make_call
+from stagecoach.planner.plan.expressions import Call, ColumnRef, Expression, Literal
 from stagecoach.planner.syntax.places import located
+from stagecoach.planner.tree import walk
+from stagecoach.planner.types import STRING
 
 Items = list[tuple[str, Expression]]
 
@@ -46,12 +49,15 @@ def star_items(item: exp.Expr, scope: Scope) -> Items:
 
 
 def _expanded(parts: list[str], scope: Scope) -> Items:
-    relations = [r for r in scope.relations if not parts or r.answers_to(parts)]
-    if relations:
-        return _columns(relations, scope, bool(parts))
+    around: Scope | None = scope
+    while around is not None:
+        relations = [r for r in around.relations if not parts or r.answers_to(parts)]
+        if relations:
+            return _columns(relations, around, bool(parts))
+        around = around.parent if parts else None  # LATERAL sees the relations before it
     if not parts:
         raise AnalysisError("* needs a FROM clause")
-    value = scope.path(parts)
+    value = scope.find(parts)
     if value is None:
         raise AnalysisError(f"table or alias '{'.'.join(parts)}' not found")
     if value.dtype.kind != "struct":
@@ -65,9 +71,9 @@ def _columns(relations: list[Relation], scope: Scope, is_qualified: bool) -> Ite
     if not is_qualified:
         items = [(_merged_name(scope, key), e) for key, e in scope.merged.items()]
     for relation in relations:
-        own = [c for c in relation.columns if c.name.lower() not in scope.merged]
+        own = [c for c in relation.columns if c.id not in scope.hidden]
         if is_qualified:
-            shared = [c for c in relation.columns if c.name.lower() in scope.merged]
+            shared = [c for c in relation.columns if c.id in scope.hidden]
             own = [*sorted(shared, key=lambda c: keys.index(c.name.lower())), *own]
         items.extend((c.name, c.ref) for c in own)
     return items
@@ -86,7 +92,21 @@ def _without(items: Items, dropped: list[exp.Expr], parts: list[str], scope: Sco
             if found in gone:
                 raise AnalysisError(f"EXCEPT names '{node.sql()}' twice")
         gone.append(found)
-    return [(name, e) for name, e in items if e not in gone]
+    return [(name, without_members(e, gone)) for name, e in items if e not in gone]
+
+
+def without_members(value: Expression, gone: list[Expression]) -> Expression:
+    """A struct without some of its members, and of those that are structs without theirs."""
+    if value.dtype.kind != "struct" or not any(value in walk(e) for e in gone):
+        return value
+    args: list[Expression] = []
+    for member in value.dtype.fields:
+        kept = get_field(value, member.name)
+        if kept not in gone:
+            args += [Literal(STRING, member.name), without_members(kept, gone)]
+    if not args:
+        raise UnsupportedSqlError("EXCEPT of all members of a struct")
+    return make_call("named_struct", *args)
 
 
 def _dropped(node: exp.Expr, items: Items, parts: list[str], scope: Scope) -> Expression:
@@ -94,7 +114,8 @@ def _dropped(node: exp.Expr, items: Items, parts: list[str], scope: Scope) -> Ex
     if not isinstance(column.this, exp.Identifier):
         raise UnsupportedSqlError(f"EXCEPT of '{node.sql()}'")
     found = _named_item(items, column) if parts and not column.table else scope.column(column)
-    if not isinstance(found, ColumnRef) and not any(found == e for _, e in items):
+    inside = isinstance(found, Call) and found.function == "get_field"
+    if not isinstance(found, ColumnRef) and not inside and not any(found == e for _, e in items):
         raise UnsupportedSqlError(f"EXCEPT of '{node.sql()}', a member of a struct")
     return found
 

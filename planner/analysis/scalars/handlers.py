@@ -28,6 +28,10 @@ class Names(Protocol):
         """The column or alias of that name; None if there is none."""
         ...
 
+    def star(self, node: exp.Expr) -> list[tuple[str, Expression]]:
+        """Names and values of the columns that `*` stands for."""
+        ...
+
     def subquery(self, query: exp.Query) -> LogicalPlan:
         """The plan of a subquery, whose free columns are columns of this scope."""
         ...

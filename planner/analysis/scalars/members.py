@@ -31,6 +31,13 @@ from stagecoach.planner.types import STRING, DataType
 
 # Functions whose lambda may have the element's index, counted from 0, as its last parameter.
 _INDEXED = frozenset({"transform", "filter"})
+# Where a function takes a lambda; any other value there is one without parameters.
+_LAMBDAS_AT = {
+    **dict.fromkeys(("transform", "filter", "exists", "forall", "map_filter"), (1,)),
+    **dict.fromkeys(("transform_keys", "transform_values"), (1,)),
+    **dict.fromkeys(("zip_with", "map_zip_with"), (2,)),
+    "aggregate": (2, 3),
+}
 
 
 class LambdaNames:
@@ -121,10 +128,16 @@ def _tuple(node: exp.Tuple, names: Names) -> Expression:
 
 def _named(operands: list[exp.Expr], names: Names) -> Expression:
     args: list[Expression] = []
-    for number, operand in enumerate(operands):
-        value = build_scalar(operand, names)
-        args += [Literal(STRING, _name(operand) or f"col{number + 1}"), value]
+    for operand in operands:
+        for name, value in names.star(operand) if _is_star(operand) else ((None, None),):
+            if name is None or value is None:
+                name, value = _name(operand), build_scalar(operand, names)
+            args += [Literal(STRING, name or f"col{len(args) // 2 + 1}"), value]
     return make_call("named_struct", *args)
+
+
+def _is_star(node: exp.Expr) -> bool:
+    return isinstance(node.this if isinstance(node, exp.Column) else node, exp.Star)
 
 
 @builds("arrays_zip")
@@ -174,12 +187,27 @@ def _higher_order(name: str, operands: list[exp.Expr], names: Names) -> Expressi
     args: list[Expression] = []
     for number, operand in enumerate(operands):
         if not isinstance(operand, exp.Lambda):
-            args.append(given[number])
+            value = given[number]
+            if types is not None and number in _LAMBDAS_AT.get(name, ()):
+                value = _without_parameters(value, types(given, number), names, name in _INDEXED)
+            args.append(value)
             continue
         if types is None or number == 0 or 0 not in given:
             raise AnalysisError(f"function '{name}' takes no lambda as argument {number + 1}")
         args.append(_lambda(operand, types(given, number), names, indexed=name in _INDEXED))
     return make_call(name, *args)
+
+
+def _without_parameters(
+    value: Expression, types: tuple[DataType, ...], names: Names, indexed: bool
+) -> Lambda:
+    """A value in place of a lambda, which is the same for every element."""
+    depth = getattr(names, "lambda_depth", 0)
+    count = len(types) - 1 if indexed else len(types)
+    columns = (Column(-(depth + 1 + n), f"_{n}", dtype) for n, dtype in enumerate(types[:count]))
+    if contains(value, AggregateCall) or contains(value, WindowCall):
+        raise UnsupportedSqlError("an aggregate in a lambda")
+    return Lambda(value.dtype, tuple(columns), value)
 
 
 def _lambda(

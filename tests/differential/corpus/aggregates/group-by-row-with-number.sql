@@ -1,2 +1,2 @@
 -- a number in a row of GROUP BY is a constant
-SELECT sum(v) FROM l GROUP BY (k, 2)
+SELECT sum(v) FROM t GROUP BY (a, 2)

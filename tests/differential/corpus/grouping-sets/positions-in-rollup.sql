@@ -1,2 +1,2 @@
 -- positions in ROLLUP and CUBE beside a plain one
-SELECT k, ks, kb, count(*) FROM l GROUP BY (1), ROLLUP((2), (kb, 2)), CUBE((3))
+SELECT a, b, day, count(*) FROM t GROUP BY (1), ROLLUP((2), (day, 2)), CUBE((3))

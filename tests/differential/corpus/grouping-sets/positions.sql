@@ -1,2 +1,2 @@
 -- positions of select items in sets, with and without parentheses
-SELECT k, ks, sum(v), grouping_id() FROM l GROUP BY k, ks GROUPING SETS ((1), (2), (), (k, 2))
+SELECT a, b, sum(v), grouping_id() FROM t GROUP BY a, b GROUPING SETS ((1), (2), (), (a, 2))

@@ -1,2 +1,2 @@
 -- GROUP BY all, where a column has that name
-SELECT max(id), count(*) FROM (SELECT id, k AS all FROM l) GROUP BY all
+SELECT max(id), count(*) FROM (SELECT id, a AS all FROM t) GROUP BY all

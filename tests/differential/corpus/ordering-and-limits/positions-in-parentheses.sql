@@ -1,2 +1,2 @@
 -- positions in parentheses
-SELECT k, id FROM l ORDER BY (1) DESC, ((2))
+SELECT a, id FROM t ORDER BY (1) DESC, ((2))

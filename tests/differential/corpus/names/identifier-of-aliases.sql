@@ -1,0 +1,2 @@
+-- IDENTIFIER names aliases, CTEs and relations
+WITH IDENTIFIER('c') AS (SELECT a AS IDENTIFIER('x') FROM IDENTIFIER('t')) SELECT x, q.x AS y FROM c AS IDENTIFIER('q')
