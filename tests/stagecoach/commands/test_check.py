@@ -243,7 +243,7 @@ def test_no_spark_is_loaded(project: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-ODD = "SELECT id FROM pets GROUP BY id HAVING id"
+ODD = "SELECT id FROM pets QUALIFY rank() OVER (ORDER BY id)"
 WRONG = "SELECT id,\n  id + array(1) AS x FROM pets"
 
 
@@ -251,7 +251,7 @@ def test_offline_an_sql_that_the_planner_does_not_understand_is_a_problem(projec
     write(odd=ODD)
     result = run("--offline")
     assert result.exit_code == 1
-    assert result.stdout.startswith("pipelines/queries/odd.sql:1:40: HAVING needs a boolean")
+    assert result.stdout.startswith("pipelines/queries/odd.sql:1:29: QUALIFY needs a boolean")
 
 
 @pytest.mark.slow
@@ -284,4 +284,4 @@ def test_a_code_location_leaves_the_decision_to_the_run(
         spec for spec in definitions.resolve_all_asset_specs() if spec.key.to_user_string() == "odd"
     )
     assert "spark" in stage.kinds
-    assert "Spark may refuse it when it runs: HAVING needs a boolean" in caplog.text
+    assert "Spark may refuse it when it runs: QUALIFY needs a boolean" in caplog.text
