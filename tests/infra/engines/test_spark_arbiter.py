@@ -90,7 +90,7 @@ def test_the_message_is_sparks_with_its_place(arbiter: SparkArbiter) -> None:
 def test_what_spark_accepts_is_one_stage(arbiter: SparkArbiter) -> None:
     graph = plan_query("SELECT i FROM t QUALIFY rank() OVER (ORDER BY i)", TABLES, arbiter=arbiter)
     assert graph.head.engine == "spark"
-    assert graph.fallback_reason == "QUALIFY needs a boolean"
+    assert graph.fallback_reason == "QUALIFY needs a boolean, found int"
 
 
 @pytest.mark.parametrize("dtype", [INT, STRING, TIMESTAMP], ids=str)
