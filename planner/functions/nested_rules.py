@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.errors import AnalysisError, InternalPlanError, UnsupportedSqlError
 from stagecoach.planner.plan.coercion import cast_literal
 from stagecoach.planner.plan.expressions import Expression, Lambda, Literal
 from stagecoach.planner.types import (
@@ -272,5 +272,5 @@ def predicate(position: int) -> Callable[[Args], Args]:
 def with_body_type(expr: Expression, dtype: DataType) -> Expression:
     """A lambda whose body is cast."""
     if not isinstance(expr, Lambda):
-        raise AnalysisError("expected a lambda, such as x -> x + 1")
+        raise InternalPlanError("a function of a lambda got a plain value")
     return replace(expr, body=cast_literal(expr.body, dtype), dtype=dtype)

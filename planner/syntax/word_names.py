@@ -164,8 +164,14 @@ def _is_filter(before: list[Token]) -> bool:
 def _is_alias(kind: TokenType, previous: TokenType, following: list[TokenType]) -> bool:
     """Whether a word behind a value or a relation is its alias, without AS."""
     behind = following[0] if following else _T.SEMICOLON
+    if kind == _T.FROM and behind in (_T.SEMICOLON, _T.R_PAREN):
+        return False  # whoever writes `SELECT a FROM` has forgotten the table
     if behind in _CLOSING:
         return previous not in _SET_OPERATIONS
+    if behind == _T.FROM:
+        is_operator = kind in _SET_OPERATIONS or kind == _T.DISTINCT
+        is_name = _is_end(following[1:]) or following[1] == _T.DOT
+        return not is_operator and previous != _T.IS and not is_name
     # `WHERE where = 1`: the word behind is the name.
     is_clause = kind == _T.ALIAS or _is_end(following[1:])
     return behind in _BEHIND_ALIASES and previous not in _SET_OPERATIONS and not is_clause
@@ -178,8 +184,10 @@ def _is_value(kind: TokenType, previous: TokenType, following: list[TokenType]) 
         return False
     if kind == _T.DISTINCT and previous == _T.NOT:
         return False  # IS NOT DISTINCT FROM
+    is_relation = kind in (_T.LATERAL, _T.VALUES)  # else it begins a query, behind a parenthesis
+    before_it = _BEFORE_RELATIONS if is_relation else (_T.L_PAREN,)
     if kind in _NOT_A_VALUE and (
-        previous not in _BEFORE_RELATIONS or (kind != _T.SELECT and behind in (_T.PLUS, _T.DASH))
+        previous not in before_it or (kind != _T.SELECT and behind in (_T.PLUS, _T.DASH))
     ):
         return True
     if kind == _T.INTERVAL and behind in (_T.PLUS, _T.DASH):

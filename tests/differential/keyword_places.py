@@ -56,6 +56,7 @@ PLACES = (
     # the name that an item, a relation, a window or a parameter of a function gets
     "SELECT 1 AS @",
     "SELECT 1 @",
+    "SELECT y @ FROM (SELECT 1 AS y)",
     "SELECT y @, 1 AS r FROM (SELECT 1 AS y)",
     "SELECT y AS @ FROM (SELECT 1 AS y) ORDER BY @",
     "SELECT y + 1 AS @ FROM (SELECT 1 AS y) GROUP BY @",

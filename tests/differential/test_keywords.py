@@ -96,7 +96,8 @@ OTHERS = 4  # other words that are tried in each place
 
 # Read as keywords here, which is an error: the text could be read in two ways.
 NOT_NAMES = {
-    ("@ r", "CASE"), ("@ + 1", "CASE"), ("@ + 1", "DISTINCT"), ("(@ + y)", "CASE"),
+    *(("y @ FROM", w) for w in ("DISTINCT", "EXCEPT", "INTERSECT", "MINUS", "UNION")),
+    ("SELECT 1 @", "FROM"), ("(SELECT 1 AS y) @", "FROM"), ("(SELECT 1 AS k) @", "FROM"), ("@ r", "CASE"), ("@ + 1", "CASE"), ("@ + 1", "DISTINCT"), ("(@ + y)", "CASE"),
     ("(@ + y)", "DISTINCT"), ("@ BETWEEN @", "FROM"), ("THEN @", "CASE"), ("THEN @", "DISTINCT"),
     ("THEN @", "NOT"), ("CASE @ WHEN", "WHEN"), ("WHERE NOT @", "DISTINCT"), ("@ NULLS", "CASE"),
     ("@ NULLS", "DISTINCT"), ("@ NULLS", "FROM"), ("@ NULLS", "LATERAL"), ("@ NULLS", "NOT"),

@@ -53,7 +53,7 @@ GROUPS = {
 TYPES = {
     "SELECT id FROM orders WHERE total": "WHERE needs a boolean, found decimal(12,2)",
     "SELECT id FROM orders JOIN lines ON id": "ON needs a boolean, found bigint",
-    "SELECT count(*) FROM orders HAVING count(*)": "HAVING needs a boolean, found bigint",
+    "SELECT count(*) FROM orders HAVING DATE '2020-01-01'": "HAVING needs a boolean, found date",
     "SELECT max(id) FILTER (WHERE total) FROM orders": "FILTER needs a boolean, found decimal(12,2)",
     "SELECT id FROM orders WHERE id AND true": "and: expected a boolean, found bigint (line 1, column 29)",
     "SELECT NOT id FROM orders": "not: expected a boolean, found bigint",

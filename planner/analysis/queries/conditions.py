@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stagecoach.planner.analysis.scalars import build_scalar
 from stagecoach.planner.analysis.scope import Scope
 from stagecoach.planner.errors import AnalysisError
-from stagecoach.planner.plan.coercion import cast_literal, require_castable
+from stagecoach.planner.plan.coercion import cast_literal, is_castable
 from stagecoach.planner.plan.expressions import Expression, cast
 from stagecoach.planner.syntax.places import located
 from stagecoach.planner.types import BOOLEAN, NULL
@@ -24,9 +24,9 @@ def condition_of(node: exp.Expr, scope: Scope, where: str) -> Expression:
     """
     with located(node):
         result = build_scalar(node, scope)
-        if where == "HAVING" and result.dtype not in (BOOLEAN, NULL):  # Spark casts there only
-            require_castable(result.dtype, BOOLEAN)
-            return cast(result, BOOLEAN)
+        is_other = result.dtype not in (BOOLEAN, NULL)
+        if where == "HAVING" and is_other and is_castable(result.dtype, BOOLEAN):
+            return cast(result, BOOLEAN)  # Spark casts there only
         if result.dtype != BOOLEAN and (result.dtype != NULL or where in ("WHERE", "ON")):
             raise AnalysisError(f"{where} needs a boolean, found {result.dtype}")
         return cast_literal(result, BOOLEAN)

@@ -1,0 +1,3 @@
+-- a fraction takes all digits before a year, which then has too few
+-- on: some
+SELECT to_timestamp('12.1232019', 'ss.SSSSyyyy')
