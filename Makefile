@@ -19,7 +19,7 @@ SLOW_ARGS := -n 3 --dist loadfile
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-for test-fast test-slow test-operations matrix class-data check docs format golden bench bench-overhead faults stored-faults fuzz-lexers sql-support settings query-schema screenshots dist lock clean distclean
+.PHONY: help install demo ui test test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead faults stored-faults fuzz-lexers sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -56,6 +56,9 @@ test-slow: install class-data ## Slow tests, without operations
 
 test-operations: install class-data ## Acceptance of a running UI, one for all tests; 5 minutes
 	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
+
+corpus-engines: install class-data ## The whole query corpus with every stage on Spark, and with engines mixed; 15 minutes
+	STAGECOACH_CORPUS_SHARE=1 $(PYTEST) tests/differential/test_corpus.py -k other_engines -n 2 $(PYTEST_ARGS)
 
 matrix: install ## Quick tests with the oldest and the newest dagster and pyarrow that are allowed
 	$(BIN)/nox

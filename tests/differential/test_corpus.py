@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -100,6 +101,10 @@ def test_corpus_equals_spark(oracle: SparkSession, tables: EdgeTables, subject: 
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
 
 
+# Spark takes a second for a query: CI runs one of so many, `make corpus-engines` runs all.
+SHARE = int(os.environ.get("STAGECOACH_CORPUS_SHARE", "6"))
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("engines", [on_spark, mixed])
@@ -109,7 +114,7 @@ def test_corpus_equals_spark_on_other_engines(
 ) -> None:
     """Stages on Spark, and beside those of DuckDB, as where DuckDB fails for the data of a stage."""
     runner, wrong, staged = FailingOver(tables, oracle), [], 0
-    for query in queries(subject):
+    for query in queries(subject)[::SHARE]:
         expected = ask_spark(oracle, query.sql)
         for name in ("single", "forced-4") if engines is on_spark else ("forced-4",):
             try:
@@ -124,7 +129,7 @@ def test_corpus_equals_spark_on_other_engines(
                 )
                 wrong += [f"{query.name} [{name}]: {line}\n    {query.sql}" for line in found]
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
-    assert staged
+    assert staged or SHARE > 1
 
 
 def test_the_corpus_is_large_and_mostly_native() -> None:
