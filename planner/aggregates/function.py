@@ -65,11 +65,15 @@ class AggregateFunction:
     finish: Callable[[AggregateCall, tuple[Column, ...]], Expression] = lambda _, s: s[0].ref
     coerce: Callable[[Args], Args] = lambda args: args
     template: Callable[[AggregateCall], str | None] = lambda _: None
-    spark: str | Callable[[AggregateCall], str] | None = None
+    spark: str | Callable[[AggregateCall], str | None] | None = None
     empty: str | None = None
     reason: str = ""
     row: Callable[[AggregateCall], Expression] | None = None
     proof: str = ""
+
+    def spark_template(self, node: AggregateCall) -> str | None:
+        """Spark's template for a call; None where it is written `name(DISTINCT args)`."""
+        return self.spark(node) if callable(self.spark) else self.spark
 
     @property
     def in_one_step(self) -> bool:

@@ -236,8 +236,10 @@ def _mode(node: AggregateCall) -> str | None:
     return f"({sort}({pairs}))[1].k"
 
 
-def _estimate_of_spark(node: AggregateCall) -> str:
+def _estimate_of_spark(node: AggregateCall) -> str | None:
     """With its deviation as a literal: Spark takes no cast of one."""
+    if len(node.args) == 1:
+        return None
     deviations = (float(d.value) for d in node.args[1:] if isinstance(d, Literal) and d.value)
     return f"{{name}}({{distinct}}{', '.join(['{0}', *(f'{d!r}D' for d in deviations)])}){{filter}}"
 

@@ -145,10 +145,12 @@ def _typed(name: str, args: tuple[Expression, ...]) -> _Function:
     args = checked_arguments(name, args)
     if name == "count_if" and len(args) == 1:
         call = make_aggregate("count", (), where=args[0])
-    elif name in AGGREGATES and AGGREGATES[name].spark is None:
+    elif name in AGGREGATES and not isinstance(AGGREGATES[name].spark, str):
         if name == "count" and len(args) == 1 and isinstance(args[0], Literal):
             args = () if args[0].value is not None else args
         call = make_aggregate(name, args)
+        if AGGREGATES[name].spark_template(call) is not None:
+            raise UnsupportedSqlError(f"'{name}' over a window is not known to the planner")
     else:
         raise UnsupportedSqlError(f"'{name}' over a window is not known to the planner")
     return _Function(call.function, call.args, call.dtype, call.where)

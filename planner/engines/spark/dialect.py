@@ -76,8 +76,7 @@ class SparkDialect(Dialect):
 
     def aggregate(self, node: AggregateCall, scalar: Scalar) -> str:
         """An aggregate call, cast to its type."""
-        spelling = AGGREGATES[node.function].spark
-        template = spelling(node) if callable(spelling) else spelling
+        template = AGGREGATES[node.function].spark_template(node)
         if template is None:
             template = "{name}({distinct}{args}){filter}"
         return filled(template, node, spark_type(node.dtype), scalar)
