@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.spark import session as spark_session
 from stagecoach.infra.spark.session import get_session, stop_sessions
 
 if TYPE_CHECKING:
@@ -32,6 +33,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption(UPDATE) and os.environ.get("CI", "").lower() not in ("", "0", "false"):
         raise pytest.UsageError(f"{UPDATE} is for people who read the diff; CI is set")
+
+
+@pytest.fixture(autouse=True)
+def _no_spark_unasked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that is not marked `spark` starts none: its master could be another than the tests'.
+
+    It would pass or fail with the order of the tests in its process.
+    """
+    if request.node.get_closest_marker("spark") or "spark" in request.fixturenames:
+        return
+
+    def refuse(settings: EngineSettings) -> SparkSession:
+        raise AssertionError(f"this test starts Spark ({settings.master}): mark it `spark`")
+
+    monkeypatch.setattr(spark_session, "_start", refuse)
 
 
 @pytest.fixture(scope="session")

@@ -85,9 +85,6 @@ CASES = {
     "unknown table": Case("SELECT * FROM pest", ("pest", "pets", ":1:15")),
     "unknown column": Case("SELECT id,\n  nmae FROM pets", ("nmae", "name", ":2:3", "  ^")),
     "unknown column of a table": Case("SELECT p.nmae FROM pets p", ("nmae", "name")),
-    "ambiguous column": Case(
-        "SELECT id FROM pets, owners WHERE pets.id = owners.id", ("id", "ambiguous", ":1:8")
-    ),
     "reflect": Case(
         "SELECT reflect('java.lang.System', 'exit', 1) FROM pets", ("reflect", "not allowed")
     ),
@@ -194,6 +191,10 @@ RUNTIME = {
     "function": ("SELECT no_such_function(id) FROM pets", ("no_such_function",)),
     # The planner refuses these; Spark is asked, and says why.
     "types": ("SELECT id + born FROM pets WHERE born > 5", ("DATATYPE_MISMATCH", ":1:34")),
+    "ambiguous": (
+        "SELECT id FROM pets, owners WHERE pets.id = owners.id",
+        ("AMBIGUOUS_REFERENCE", "id", ":1:8"),
+    ),
     "sum": ("SELECT sum(born) FROM pets", ("DATATYPE_MISMATCH", '"DATE"', ":1:8")),
     "damaged": ("SELECT sum(id) FROM damaged", ("a.parquet",)),
     "after": ("SELECT max(id) AS n FROM pets", ()),
@@ -254,8 +255,8 @@ def test_batch_ends_with_1_and_without_noise(
     assert done.returncode == 1
     assert done.stdout == ""
     assert (
-        "7 of 9 queries failed: divide, overflow, cast, function, types, sum, damaged"
-        in done.stderr
+        "8 of 10 queries failed: "
+        "divide, overflow, cast, function, types, ambiguous, sum, damaged" in done.stderr
     )
     for noise in ("Traceback", "WARN", "py4j", "at org.apache", "java.lang", "Setting default"):
         assert noise not in done.stderr
