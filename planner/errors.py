@@ -38,6 +38,13 @@ class PlacedError(StagecoachError):
         placed.args = (_with_place(self.message, line, column),)
         return placed
 
+    def with_note(self, note: str) -> Self:
+        """The same error with more to its message."""
+        noted = copy.copy(self)
+        noted.message = f"{self.message} ({note})"
+        noted.args = (_with_place(noted.message, self.line, self.column),)
+        return noted
+
 
 def _with_place(message: str, line: int | None, column: int | None) -> str:
     return message if line is None else f"{message} (line {line}, column {column})"

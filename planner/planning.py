@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-
-from sqlglot import exp
+from typing import TYPE_CHECKING
 
 from stagecoach.planner.analysis.queries import build_logical
 from stagecoach.planner.arbiter import Arbiter, is_certain, unknown_function
@@ -19,6 +18,7 @@ from stagecoach.planner.distribution import distribute, distribute_shared, fits_
 from stagecoach.planner.engines.registry import SPARK, planner_engine
 from stagecoach.planner.errors import (
     AnalysisError,
+    ParseError,
     PlanningTimeoutError,
     SqlError,
     UnknownTableError,
@@ -37,13 +37,18 @@ from stagecoach.planner.plan.stages import Branch, ParameterSpec, Stage, StageGr
 from stagecoach.planner.render.limits import TOO_DEEP as _TOO_DEEP
 from stagecoach.planner.render.limits import check_text
 from stagecoach.planner.staging.cut import SharedSource, cut_into_stages
-from stagecoach.planner.syntax.parse import parse_query, position
-from stagecoach.planner.syntax.parsed_query import ParsedQuery, full_name
+from stagecoach.planner.syntax.parse import parse_query, position, read_query
+from stagecoach.planner.syntax.parsed_query import ParsedQuery
 from stagecoach.planner.syntax.places import located
+from stagecoach.planner.syntax.unparsed_query import UnparsedQuery
 from stagecoach.planner.tree import walk
 from stagecoach.planner.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Field, to_arrow
 
+if TYPE_CHECKING:
+    from sqlglot import exp
+
 DEFAULT_OPTIONS = PlannerOptions()
+_SYNTAX_ERRORS = ("PARSE_", "INVALID_SQL_SYNTAX")
 _CLOCK = (
     ParameterSpec("@now", TIMESTAMP),
     ParameterSpec("@date", DATE),
@@ -53,9 +58,8 @@ _CLOCK = (
 
 @dataclass(frozen=True)
 class _Request:
-    """What is to be planned."""
+    """How a query is to be planned."""
 
-    query: ParsedQuery
     catalog: Catalog
     options: PlannerOptions
     name: str
@@ -65,10 +69,10 @@ class _Request:
 class _Planned:
     """A query after each phase; each is computed when it is first asked for."""
 
-    def __init__(self, request: _Request) -> None:
+    def __init__(self, query: ParsedQuery, request: _Request) -> None:
         self.request = request
         self.built = build_logical(
-            request.query, request.catalog, {p.name: p.dtype for p in request.parameters}
+            query, request.catalog, {p.name: p.dtype for p in request.parameters}
         )
         self.tables = {t.name: t for t in self.built.tables}
         first_id = first_free_id(self.built.plan, *(part.plan for part in self.built.shared))
@@ -214,8 +218,9 @@ def plan_until(
     if phase == "stages":
         return plan_query(query, catalog, options, name=name, parameters=parameters)
     with deadline(options.timeout_seconds):
-        request = _Request(_parsed(query), catalog, options, name, parameters)
-        return run_deep(lambda: _plans(_Planned(request), phase)[phase])
+        text = parse_query(query) if isinstance(query, str) else query
+        request = _Request(catalog, options, name, parameters)
+        return run_deep(lambda: _plans(_Planned(text, request), phase)[phase])
 
 
 def plan_phases(
@@ -233,47 +238,69 @@ def plan_phases(
         ParseError, ForbiddenSqlError, AnalysisError, CatalogError, UnsupportedSqlError: As
             `plan_query`.
     """
+    request = _Request(catalog, options, name, parameters)
     with deadline(options.timeout_seconds):
-        request = _Request(_parsed(query), catalog, options, name, parameters)
-        try:
-            return run_deep(lambda: _staged(request))
-        except (AnalysisError, UnsupportedSqlError, PlanningTimeoutError) as error:
-            refused: AnalysisError | UnsupportedSqlError | PlanningTimeoutError = error
-        except RecursionError:
-            line, column = position(request.query.tree)
-            refused = UnsupportedSqlError(_TOO_DEEP, line=line, column=column)
-    _raise_if_final(refused, request, arbiter)
+        text = read_query(query) if isinstance(query, str) else query
+        if isinstance(text, ParsedQuery):
+            try:
+                return run_deep(lambda: _staged(text, request))
+            except (AnalysisError, UnsupportedSqlError, PlanningTimeoutError) as error:
+                refused: SqlError | PlanningTimeoutError = error
+            except RecursionError:
+                line, column = position(text.tree)
+                refused = UnsupportedSqlError(_TOO_DEEP, line=line, column=column)
+        else:
+            refused = text.error
+    _raise_if_final(refused, text, request, arbiter)
+    return _on_spark(text, request, refused, arbiter)
+
+
+def _on_spark(
+    query: ParsedQuery | UnparsedQuery,
+    request: _Request,
+    refused: SqlError | PlanningTimeoutError,
+    arbiter: Arbiter | None,
+) -> PlanPhases:
+    """A query that the planner refuses as one Spark stage.
+
+    Raises:
+        SqlError: Spark refuses it, too.
+    """
     reason = refused.message if isinstance(refused, SqlError) else str(refused)
-    # The tree was checked: it only reads tables. So Spark may have the text.
-    graph = run_deep(lambda: _whole_query(request, reason))
+    graph = run_deep(lambda: _whole_query(query, request, reason))
     if arbiter is not None:
         try:
             arbiter.check(graph)
         except SqlError as error:
-            if error.line is None and isinstance(refused, SqlError) and refused.line is not None:
-                raise error.at(refused.line, refused.column) from refused
-            raise error from refused
+            told = error
+            if isinstance(refused, ParseError) and not error.condition.startswith(_SYNTAX_ERRORS):
+                # Spark read the text in a way that its author may not have meant.
+                told = error.with_note(f"to the planner's parser it is a {reason}")
+            if told.line is None and isinstance(refused, SqlError) and refused.line is not None:
+                told = told.at(refused.line, refused.column)
+            raise told from refused
     return PlanPhases(graph, {}, reason, lambda _, __: None)
 
 
 def _raise_if_final(
-    error: AnalysisError | UnsupportedSqlError | PlanningTimeoutError,
+    error: SqlError | PlanningTimeoutError,
+    query: ParsedQuery | UnparsedQuery,
     request: _Request,
     arbiter: Arbiter | None,
 ) -> None:
     """Raise the planner's refusal of a query unless Spark may answer it."""
-    if isinstance(error, SqlError) and (missing := unknown_function(request.query)):
+    if isinstance(query, UnparsedQuery):
+        if arbiter is None or not request.options.may_fall_back:
+            raise error
+        return
+    if isinstance(error, SqlError) and (missing := unknown_function(query)):
         raise missing from error
     if not request.options.may_fall_back:
         raise error
     if isinstance(error, AnalysisError) and (
-        arbiter is None or is_certain(error, request.query, request.catalog)
+        arbiter is None or is_certain(error, query, request.catalog)
     ):
         raise error
-
-
-def _parsed(query: str | ParsedQuery) -> ParsedQuery:
-    return parse_query(query) if isinstance(query, str) else query
 
 
 def _plans(planned: _Planned, phase: PlanPhase) -> dict[PlanPhase, LogicalPlan | PhysicalPlan]:
@@ -285,10 +312,10 @@ def _plans(planned: _Planned, phase: PlanPhase) -> dict[PlanPhase, LogicalPlan |
     return plans if phase in plans else {**plans, "physical": planned.physical}
 
 
-def _staged(request: _Request) -> PlanPhases:
-    query, options = request.query, request.options
+def _staged(query: ParsedQuery, request: _Request) -> PlanPhases:
+    options = request.options
     with located(query.tree):
-        planned = _Planned(request)
+        planned = _Planned(query, request)
         result = tuple(Field(c.name, c.dtype) for c in planned.built.plan.columns)
         for field in result:
             to_arrow(field.dtype)
@@ -313,7 +340,7 @@ def _staged(request: _Request) -> PlanPhases:
     return PlanPhases(graph, _plans(planned, "physical"), None, planned.size)
 
 
-def _require_engine(stages: tuple[Stage, ...], name: str, query: exp.Query) -> None:
+def _require_engine(stages: tuple[Stage, ...], name: str, query: exp.Expr) -> None:
     label = planner_engine(name).label
     for stage in stages:
         if stage.engine != name:
@@ -323,9 +350,8 @@ def _require_engine(stages: tuple[Stage, ...], name: str, query: exp.Query) -> N
                 raise UnsupportedSqlError(f"stage {stage.stage_id} cannot run on {label}: {reason}")
 
 
-def _whole_query(request: _Request, reason: str) -> StageGraph:
+def _whole_query(query: ParsedQuery | UnparsedQuery, request: _Request, reason: str) -> StageGraph:
     """One Spark stage that runs the text as it stands; its schema is Spark's to tell."""
-    query = request.query
     tables = _tables_of(query, request.catalog)
     stage = Stage(
         stage_id=0,
@@ -348,22 +374,23 @@ def _whole_query(request: _Request, reason: str) -> StageGraph:
         parameters=request.parameters,
         tables=tuple((t.name, t.columns) for t in tables),
         time_zone=request.options.time_zone,
-        ordered=query.tree.args.get("order") is not None,
+        ordered=query.is_ordered,
         fallback_reason=reason,
     )
 
 
-def _tables_of(query: ParsedQuery, catalog: Catalog) -> list[TableInfo]:
+def _tables_of(query: ParsedQuery | UnparsedQuery, catalog: Catalog) -> list[TableInfo]:
     found = []
-    for name, is_cte in query.tables:
+    for name, is_maybe_other in query.tables:
         info = catalog.table(name)
-        if info is None and is_cte:
-            continue
-        if info is None:
+        if info is not None:
+            found.append(info)
+        elif not is_maybe_other:
             known = ", ".join(catalog.table_names())
-            with located(next(n for n in query.tree.find_all(exp.Table) if full_name(n) == name)):
-                raise UnknownTableError(
-                    f"table '{name}' is not in the catalog (tables: {known or 'none'})"
-                )
-        found.append(info)
+            line, column = query.place_of(name) or (None, None)
+            raise UnknownTableError(
+                f"table '{name}' is not in the catalog (tables: {known or 'none'})",
+                line=line,
+                column=column,
+            )
     return found

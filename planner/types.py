@@ -6,6 +6,7 @@ Source of the rules: Spark's `DecimalPrecision`, `TypeCoercion` and `AnsiTypeCoe
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -128,6 +129,8 @@ YEAR_MONTH_INTERVAL = DataType("interval year to month")
 _ONLY_SPARKS = re.compile(
     r"variant|time\(\d+\)|string collate \w+|(geography|geometry)\(\w+\)", re.IGNORECASE
 )
+_SPATIAL = re.compile(r"(geography|geometry)\(\w+\)")
+_TIME = re.compile(r"time\(\d+\)")
 _COLLATED = re.compile(r"string collate \w+", re.IGNORECASE)
 _YEAR_MONTH_FIELDS = ("year", "month")
 _DAY_TIME_FIELDS = ("day", "hour", "minute", "second")
@@ -309,9 +312,57 @@ def parse_type(text: str) -> DataType:
     Raises:
         UnsupportedSqlError: For a type that Stagecoach has no Arrow form for.
     """
+    return _parse(text, lambda _: None)
+
+
+def parse_column_type(text: str) -> DataType:
+    """The type of a stored column, also one that only Spark can read.
+
+    Raises:
+        UnsupportedSqlError: For a type that Spark does not have.
+    """
+    return _parse(text, lambda name: DataType(name) if _ONLY_SPARKS.fullmatch(name) else None)
+
+
+def parse_result_type(text: str) -> DataType:
+    """The type that carries a column of a result, for which Spark prints `text`.
+
+    A collated string is a string outside of Spark. VARIANT and the spatial types are the structs
+    that Spark's own Arrow form makes of them. Intervals of months and calendar intervals, for which
+    it has none, are texts.
+
+    Raises:
+        UnsupportedSqlError: For a type that Spark does not have.
+    """
+    return _parse(text, _result_form)
+
+
+def _result_form(name: str) -> DataType | None:
+    if (
+        _COLLATED.fullmatch(name)
+        or name == "interval"
+        or _interval_start(name) in _YEAR_MONTH_FIELDS
+    ):
+        return STRING
+    if name == "variant":
+        return struct_of((Field("value", BINARY), Field("metadata", BINARY)))
+    if _SPATIAL.fullmatch(name):
+        return struct_of((Field("srid", INT), Field("wkb", BINARY)))
+    return DataType(name) if _TIME.fullmatch(name) else None
+
+
+def _parse(text: str, form_of: Callable[[str], DataType | None]) -> DataType:
+    """The type that Spark prints as `text`.
+
+    Args:
+        text: A type, whose members and elements are read likewise.
+        form_of: The type to take for a name in lower case, before all others; None for its own.
+    """
     text = text.strip()
     low = " ".join(text.lower().split())
     low = _ALIASES.get(low, low)
+    if (form := form_of(low)) is not None:
+        return form
     if low in _SIMPLE:
         return _SIMPLE[low]
     if match := re.fullmatch(
@@ -321,34 +372,16 @@ def parse_type(text: str) -> DataType:
     if re.fullmatch(r"(?:var)?char\s*\(\s*\d+\s*\)", low):
         return STRING
     if match := re.fullmatch(r"array\s*<(.*)>", text, re.I | re.S):
-        return array_of(parse_type(match[1]))
+        return array_of(_parse(match[1], form_of))
     if match := re.fullmatch(r"map\s*<(.*)>", text, re.I | re.S):
         key, value = _split_arguments(match[1])
-        return map_of(parse_type(key), parse_type(value))
+        return map_of(_parse(key, form_of), _parse(value, form_of))
     if match := re.fullmatch(r"struct\s*<(.*)>", text, re.I | re.S):
         members = [part.partition(":") for part in _split_arguments(match[1])]
-        return struct_of(tuple(Field(n.strip().strip("`"), parse_type(t)) for n, _, t in members))
+        return struct_of(
+            tuple(Field(n.strip().strip("`"), _parse(t, form_of)) for n, _, t in members)
+        )
     raise UnsupportedSqlError(f"type '{text}' is not supported")
-
-
-def parse_column_type(text: str) -> DataType:
-    """The type of a stored column, also one that only Spark can read.
-
-    Raises:
-        UnsupportedSqlError: For a type that Spark does not have.
-    """
-    if _ONLY_SPARKS.fullmatch(text):
-        return DataType(text)
-    return parse_type(text)
-
-
-def parse_result_type(text: str) -> DataType:
-    """The type that carries a column of a result: a collated string is a string outside of Spark.
-
-    Raises:
-        UnsupportedSqlError: For a type that Stagecoach has no Arrow form for.
-    """
-    return STRING if _COLLATED.fullmatch(text) else parse_type(text)
 
 
 def _split_arguments(text: str) -> list[str]:
@@ -369,6 +402,8 @@ def to_arrow(dtype: DataType) -> pa.DataType:
     """
     if dtype.is_day_time:
         return pa.duration("us")
+    if _TIME.fullmatch(dtype.kind):
+        return pa.time64("ns")
     match dtype.kind:
         case "decimal":
             return pa.decimal128(dtype.precision, dtype.scale)

@@ -44,7 +44,7 @@ from stagecoach.planner.plan.serde import (
     seal,
 )
 from stagecoach.planner.plan.stages import FORMAT_VERSION, PLANNER_VERSION, StageGraph
-from stagecoach.planner.syntax.parse import parse_query
+from stagecoach.planner.syntax.parse import read_query
 
 if TYPE_CHECKING:
     from stagecoach.planner.arbiter import Arbiter
@@ -206,7 +206,7 @@ def _statistics(info: TableInfo | None) -> str:
 
 def _check_declared(query: Query) -> None:
     declared = query.front_matter.parameter_types
-    for name, (line, column) in parse_query(query.sql).parameters.items():
+    for name, (line, column) in read_query(query.sql).parameters.items():
         if name not in declared:
             raise AnalysisError(
                 f"parameter '{name}' has no declared type; a compiled query declares "

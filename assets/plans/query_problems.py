@@ -26,7 +26,7 @@ from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import CatalogError, PlacedError, SqlError, StagecoachError
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.stages import StageGraph
-from stagecoach.planner.syntax.parse import parameter_places, parse_query
+from stagecoach.planner.syntax.parse import parameter_places, read_query
 from stagecoach.planner.syntax.parsed_query import Place
 
 # How the message begins where not the query is wrong but a table's data cannot be had.
@@ -60,7 +60,7 @@ def check_query(
     """
     plan = plan or planner_of(PlannerOptions())
     try:
-        parsed = parse_query(query.sql)
+        parsed = read_query(query.sql)
     except SqlError as error:
         return CheckedQuery(query=query, problems=(_placed(query, error),))
     used = parsed.parameters
@@ -84,7 +84,7 @@ def check_query(
 def syntax_problems(query: Query) -> list[Problem]:
     """Why the text is not a query, whatever its front matter says; the first mistake."""
     try:
-        parse_query(query.sql)
+        read_query(query.sql)
     except SqlError as error:
         return [_placed(query, error)]
     return []
@@ -176,7 +176,7 @@ def _check_sql_problems(
             continue
         sql = check.no_rows.sql
         try:
-            parse_query(sql)
+            read_query(sql)
             if catalog is not None and graph is not None:
                 with_own = ProjectCatalog(catalog)
                 with_own.add(PlannedTable(name=query.table, columns=graph.result))

@@ -13,12 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from sqlglot import exp
-
 from stagecoach.assets.project.queries import ProjectError, Query
 from stagecoach.planner.errors import SqlError
-from stagecoach.planner.syntax.parse import parse_query, position
-from stagecoach.planner.syntax.parsed_query import full_name
+from stagecoach.planner.syntax.parse import read_query
 from stagecoach.planner.types import Field
 
 
@@ -120,7 +117,7 @@ def order_and_circles(queries: Iterable[Query]) -> tuple[QueryOrder, list[tuple[
 def tables_read(sql: str) -> tuple[str, ...]:
     """The names in the FROM clauses of a query, each once; none of one that cannot be parsed."""
     try:
-        return tuple(name for name, _ in parse_query(sql).tables)
+        return tuple(name for name, _ in read_query(sql).tables)
     except SqlError:
         return ()
 
@@ -128,12 +125,10 @@ def tables_read(sql: str) -> tuple[str, ...]:
 def read_place(query: Query, table: str) -> tuple[int, int]:
     """Line and column where a query first names a table in FROM; its start if it does not."""
     try:
-        nodes = list(parse_query(query.sql).tree.find_all(exp.Table))
+        line, column = read_query(query.sql).place_of(table) or (None, None)
     except SqlError:
         return 1, 1
-    named = [n for n in nodes if full_name(n).lower() == table.lower()]
-    places = [(line, column or 1) for line, column in map(position, named) if line is not None]
-    return min(places, default=(1, 1))
+    return line or 1, column or 1
 
 
 def type_changes(

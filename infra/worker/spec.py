@@ -24,7 +24,7 @@ from stagecoach.infra.shuffle.map_file import Codec, OutputPartitioning
 from stagecoach.infra.shuffle.row_order import RowOrder
 from stagecoach.infra.shuffle.sorted_blocks import SortedRange
 from stagecoach.infra.worker.bloom import BloomStep
-from stagecoach.planner.types import DataType, parse_type
+from stagecoach.planner.types import DataType, parse_result_type
 
 EXPANSION = 3
 """Stored shuffle bytes are compressed; about this many bytes in memory each."""
@@ -209,7 +209,7 @@ class TaskSpec:
             task_index=values["task_index"],
             sql=values["sql"],
             inputs=tuple(_input_from_dict(i) for i in values["inputs"]),
-            types=tuple(parse_type(t) for t in values["types"]),
+            types=tuple(parse_result_type(t) for t in values["types"]),
             output=OutputPartitioning.from_dict(values["output"]),
             settings=TaskSettings(**settings),
             trial=None if values["trial"] is None else Trial.from_dict(values["trial"]),

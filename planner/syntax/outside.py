@@ -6,6 +6,7 @@ tokens does not depend on how a parser reads them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -25,6 +26,27 @@ FORBIDDEN_FUNCTIONS = frozenset(
 )
 """Functions that call a method of Java or open a file."""
 
+PATH_FORMATS = frozenset(
+    (
+        "parquet",
+        "orc",
+        "json",
+        "csv",
+        "text",
+        "avro",
+        "delta",
+        "iceberg",
+        "hudi",
+        "binaryfile",
+        "libsvm",
+        "xml",
+        "jdbc",
+        "com.databricks.spark.csv",
+    )
+)
+"""What Spark reads a path as, in `format.`path``."""
+
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _FORBIDDEN_WORDS = frozenset(
     (
         # An option of from_xml and schema_of_xml: the path of a file.
@@ -53,14 +75,25 @@ def refuse_outside_tokens(sql: str, tokens: Sequence[SqlToken]) -> None:
             message = f"function '{name}' reaches outside the query and is not allowed"
             raise _forbidden(sql, token, message)
         if is_call and name == "identifier" and position + 1 in closing:
+            inside = tokens[position + 2 : closing[position + 1]]
             behind = tokens[closing[position + 1] + 1 :][:1]
             if behind and sql[behind[0].start] == "(":
-                message = "IDENTIFIER(…) cannot name a function; write the function's name"
-                raise _forbidden(sql, token, message)
+                _check_named_function(sql, token, inside)
     for token in tokens:
         if token.kind == "text" and _is_forbidden_text(sql[token.start : token.end]):
             message = "option 'rowValidationXSDPath' opens a file and is not allowed"
             raise _forbidden(sql, token, message)
+
+
+def _check_named_function(sql: str, call: SqlToken, inside: Sequence[SqlToken]) -> None:
+    """Refuse a function named by IDENTIFIER unless one plain text tells which it is."""
+    name = sql[inside[0].start + 1 : inside[0].end - 1].lower() if len(inside) == 1 else ""
+    if not _PLAIN_NAME.fullmatch(name) or inside[0].kind != "text":
+        message = "IDENTIFIER(…) names a function by a plain text only, such as 'abs'"
+        raise _forbidden(sql, call, message)
+    if name in FORBIDDEN_FUNCTIONS:
+        message = f"function '{name}' reaches outside the query and is not allowed"
+        raise _forbidden(sql, call, message)
 
 
 def _name(sql: str, token: SqlToken) -> str:

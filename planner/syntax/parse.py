@@ -21,7 +21,12 @@ from sqlglot.parsers.spark import SparkParser
 from stagecoach.planner.errors import ForbiddenSqlError, ParseError, SqlError
 from stagecoach.planner.limits.deep_stack import run_deep
 from stagecoach.planner.syntax.agreement import check_agreement
-from stagecoach.planner.syntax.outside import FORBIDDEN_FUNCTIONS, refuse_outside_tokens
+from stagecoach.planner.syntax.certain_errors import certain_error
+from stagecoach.planner.syntax.outside import (
+    FORBIDDEN_FUNCTIONS,
+    PATH_FORMATS,
+    refuse_outside_tokens,
+)
 from stagecoach.planner.syntax.parsed_query import ParsedQuery, Place, number_ctes
 from stagecoach.planner.syntax.spark_syntax import (
     UNSIGNED_SHIFT,
@@ -29,6 +34,7 @@ from stagecoach.planner.syntax.spark_syntax import (
     SparkSyntax,
     UnaryPlus,
     UnsignedRightShift,
+    VariantPath,
     as_query,
     pipe_text,
     place_tokens,
@@ -36,25 +42,8 @@ from stagecoach.planner.syntax.spark_syntax import (
 )
 from stagecoach.planner.syntax.spark_syntax import position as position
 from stagecoach.planner.syntax.text import SparkText, cut_text
+from stagecoach.planner.syntax.unparsed_query import UnparsedQuery
 
-_PATH_FORMATS = frozenset(
-    (
-        "parquet",
-        "orc",
-        "json",
-        "csv",
-        "text",
-        "avro",
-        "delta",
-        "iceberg",
-        "hudi",
-        "binaryfile",
-        "libsvm",
-        "xml",
-        "jdbc",
-        "com.databricks.spark.csv",
-    )
-)
 TABLE_FUNCTIONS = frozenset(
     (
         "range",
@@ -98,6 +87,7 @@ class StagecoachSpark(Spark):
             PipeQuery: pipe_text,
             UnaryPlus: lambda self, node: f"+ {self.sql(node, 'this')}",
             UnsignedRightShift: lambda self, node: self.binary(node, ">>>"),
+            VariantPath: lambda self, node: f"{self.sql(node, 'this')}:{node.args['path']}",
         }
 
     class Parser(SparkSyntax):
@@ -119,6 +109,10 @@ class StagecoachSpark(Spark):
                 "TRY_CAST",
             )
         } | {"SUBSTR": substr_call}
+
+
+class _UnknownSyntaxError(ParseError):
+    """sqlglot cannot read the text; Spark's parser may."""
 
 
 def _refused_if_too_deep(parse: Callable[[str], ParsedQuery]) -> Callable[[str], ParsedQuery]:
@@ -158,13 +152,15 @@ def parse_query(sql: str) -> ParsedQuery:
         near = f" near '{first.get('highlight')}'" if first.get("highlight") else ""
         text = str(first.get("description") or error).rstrip(".")
         text = re.sub(r"<Token [^>]*>", "the end of the text", text)
+        text = re.sub(r"^Required keyword: .*", "something is missing here", text)
         line, column = _start_of(first)
-        raise ParseError(f"syntax error{near}: {text}", line=line, column=column) from error
+        message = f"syntax error{near}: {text}"
+        raise _UnknownSyntaxError(message, line=line, column=column) from error
     except TokenError as error:
-        raise ParseError(f"syntax error: {error}", line=1, column=1) from error
+        raise _UnknownSyntaxError(f"syntax error: {error}", line=1, column=1) from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # Builders of sqlglot's trees raise these on text that is not SQL, such as `f(`` => 1)`.
-        raise ParseError(
+        raise _UnknownSyntaxError(
             "syntax error: the text cannot be read as a query", line=1, column=1
         ) from error
     if not statements:
@@ -186,20 +182,39 @@ def parse_query(sql: str) -> ParsedQuery:
             f"{kind} is not a query; only a SELECT can be planned", line=1, column=1
         )
     check_agreement(cut, tokens)
+    if wrong := certain_error(cut):  # which sqlglot lets pass, such as `f(1, )`
+        raise wrong
     refuse_outside_access(statement)
     number_ctes(statement)
     return ParsedQuery(whole, statement)
+
+
+@functools.lru_cache(maxsize=16)
+def read_query(sql: str) -> ParsedQuery | UnparsedQuery:
+    """The one query in `sql`, or the text if only Spark's parser may know what it is.
+
+    Raises:
+        ParseError: Spark is sure to refuse the syntax, too, or reads other tokens in the text.
+        ForbiddenSqlError: As `parse_query`.
+    """
+    try:
+        return parse_query(sql)
+    except _UnknownSyntaxError as error:
+        if certain_error(cut_text(sql)):
+            raise  # the parser has told it better
+        query = UnparsedQuery(sql, error)
+        query.refuse_outside_access()
+        return query
 
 
 def spark_text(sql: str) -> SparkText:
     """The text of a user's query as Spark gets it.
 
     Raises:
-        ParseError: As `parse_query`.
-        ForbiddenSqlError: As `parse_query`.
+        ParseError: As `read_query`.
+        ForbiddenSqlError: As `read_query`.
     """
-    parse_query(sql)
-    return SparkText(sql)
+    return SparkText(sql, is_parsed=isinstance(read_query(sql), ParsedQuery))
 
 
 def _start_of(found: Mapping[str, Any]) -> tuple[int | None, int | None]:
@@ -249,7 +264,7 @@ def _check_table(table: exp.Table) -> None:
                 column=column,
             )
         return
-    if table.db.lower() in _PATH_FORMATS or re.search(r"[/\\:]", table.name):
+    if table.db.lower() in PATH_FORMATS or re.search(r"[/\\:]", table.name):
         raise ForbiddenSqlError(
             f"'{table.sql(dialect=StagecoachSpark)}' reads a path; add the files to the catalog "
             "and name the table",
@@ -261,6 +276,6 @@ def _check_table(table: exp.Table) -> None:
 def parameter_places(sql: str) -> Mapping[str, Place]:
     """Line and column of the first use of each parameter; empty for text that is not a query."""
     try:
-        return parse_query(sql).parameters
+        return read_query(sql).parameters
     except SqlError:
         return {}

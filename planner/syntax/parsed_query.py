@@ -16,7 +16,7 @@ from stagecoach.planner.syntax.spark_syntax import position
 Place = tuple[int | None, int | None]
 _NUMBER = "cte"
 
-_CHANGING = frozenset(
+CHANGING = frozenset(
     (
         "current_catalog",
         "current_database",
@@ -46,6 +46,7 @@ _CHANGING = frozenset(
         "version",
     )
 )
+"""Functions of which a query does not have the same rows in every run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +89,20 @@ class ParsedQuery:
     def is_deterministic(self) -> bool:
         """Whether the query's own text gives the same rows for the same data in every run."""
         return not any(
-            (func.name if isinstance(func, exp.Anonymous) else func.sql_name()).lower() in _CHANGING
+            (func.name if isinstance(func, exp.Anonymous) else func.sql_name()).lower() in CHANGING
             for func in self.tree.find_all(exp.Func)
         ) and not any(isinstance(node, exp.TableSample) for node in self.tree.walk())
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the query ends with ORDER BY."""
+        return self.tree.args.get("order") is not None
+
+    def place_of(self, table: str) -> Place | None:
+        """Line and column where a table is named first in FROM, or None."""
+        named = (n for n in self.tree.find_all(exp.Table) if full_name(n).lower() == table.lower())
+        places = [place for place in map(position, named) if place[0] is not None]
+        return min(places, key=lambda p: (p[0], p[1] or 1), default=None)
 
 
 def number_ctes(tree: exp.Expr) -> None:

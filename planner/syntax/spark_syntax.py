@@ -37,6 +37,12 @@ class UnaryPlus(exp.Unary):
     """`+ a`, which sqlglot's own parser drops."""
 
 
+class VariantPath(exp.Expression):
+    """`value:path`, a part of a VARIANT; `path` is the text behind the colon."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "path": True}
+
+
 # sqlglot has no token for `>>>`; this one means nothing else in Spark.
 UNSIGNED_SHIFT = TokenType.HASH_DASH
 
@@ -126,6 +132,8 @@ class SparkSyntax(SparkParser):
         token: parse for token, parse in SparkParser.RANGE_PARSERS.items() if token != TokenType.FOR
     }
 
+    COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
+
     # `array(…)` is a call like any other; sqlglot would read `array(1)[0]` as a constructor.
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
 
@@ -198,6 +206,52 @@ class SparkSyntax(SparkParser):
         _placed(found, start)
         return found
 
+    def _parse_colon_as_variant_extract(self, this: exp.Expr | None) -> exp.Expr | None:
+        """`value:name`, `value:['name']`, and so on: members behind points or in brackets."""
+        while self._match(TokenType.COLON):
+            first = self._curr
+            if not self._is_path_bracket():
+                self._path_name()
+            while self._match(TokenType.DOT) or self._is_path_bracket():
+                if self._prev.token_type == TokenType.DOT:
+                    self._path_name()
+            path = self._find_sql(first, self._prev) if first else ""
+            this = self._parse_column_ops(self.expression(VariantPath(this=this, path=path)))
+        return this
+
+    def _path_name(self) -> None:
+        if self._parse_id_var(any_token=True) is None:
+            self.raise_error("Expecting a name in the path of a VARIANT")
+
+    def _is_path_bracket(self) -> bool:
+        """Read a position or name in brackets, if one follows."""
+        if not self._match(TokenType.L_BRACKET):
+            return False
+        if not self._match_set((TokenType.NUMBER, TokenType.STRING, TokenType.STAR)):
+            self.raise_error("Expecting a position or a name in the path of a VARIANT")
+        if not self._match(TokenType.R_BRACKET):
+            self.raise_error("Expecting ]")
+        return True
+
+    def _parse_partition_by(self) -> list[exp.Expr]:
+        is_there = self._match(TokenType.PARTITION_BY, advance=False)
+        keys = super()._parse_partition_by()
+        if is_there and not keys:
+            self.raise_error("Expecting an expression")
+        return keys
+
+    def _parse_group(self, skip_group_by_token: bool = False) -> exp.Group | None:
+        group = super()._parse_group(skip_group_by_token)
+        if group is not None and not any(group.args.values()):
+            self.raise_error("Expecting an expression")
+        return group
+
+    def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
+        found = super()._parse_in(this, alias)
+        if not any(value for key, value in found.args.items() if key != "this"):
+            self.raise_error("Expecting a value in the list of IN")
+        return found
+
     def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
         """With conditions as keys, too, such as `ROLLUP(x IS NULL)`."""
         word = self._curr.token_type if self._curr else None
@@ -267,6 +321,8 @@ class SparkSyntax(SparkParser):
             first = query
             while isinstance(first, exp.SetOperation):
                 first = first.this
+            if isinstance(first, exp.Select) and not first.expressions:
+                self.raise_error("Expecting a column behind SELECT")
             if isinstance(first, exp.Select) and not first.args.get("with_"):
                 _placed(first, start)
             is_piped = isinstance(query, exp.Values) and not table

@@ -117,6 +117,8 @@ class SparkText:
 
     Attributes:
         text: The text, without comments and without hints that Spark ignores.
+        is_parsed: Whether the planner has parsed it, and so looked for what is not allowed in its
+            tree, too. A text that only its tokens are known of needs a Spark that walks its plan.
 
     Raises:
         ParseError: The text is not made of Spark's tokens.
@@ -124,6 +126,7 @@ class SparkText:
     """
 
     text: str
+    is_parsed: bool = True
 
     def __post_init__(self) -> None:
         cut = sent_text(self.text)

@@ -84,10 +84,10 @@ def used_parameters(sql: str) -> Sequence[str] | None:
     """Names of the parameters in the SQL, in order; None where it cannot be parsed."""
     from stagecoach.api.explaining import without_explain
     from stagecoach.planner.errors import SqlError
-    from stagecoach.planner.syntax.parse import parse_query
+    from stagecoach.planner.syntax.parse import read_query
 
     try:
-        query = parse_query(without_explain(sql))
+        query = read_query(without_explain(sql))
     except SqlError:
         return None
     return tuple(query.parameters)

@@ -78,6 +78,17 @@ COMMANDS = {
     "two statements": "SELECT 1; SELECT 2",
     "a directory": "INSERT OVERWRITE DIRECTORY '/tmp/x' USING csv SELECT 1",
 }
+_R = "WITH RECURSIVE r MAX RECURSION LEVEL 9 AS (SELECT 1 AS n)"
+# sqlglot cannot parse these, so that their tokens are all that the planner knows.
+UNPARSED = {
+    "a path": f"{_R} SELECT * FROM r, parquet.`/etc`",
+    "a class": f"{_R} SELECT * FROM r JOIN `org.apache.spark.sql.parquet`.`/etc`",
+    "reflection": f"{_R} SELECT reflect('java.lang.System','nanoTime') FROM r",
+    "named by a text": f"{_R} SELECT IDENTIFIER('reflect')('java.lang.System','nanoTime') FROM r",
+    "a script": f"{_R} SELECT TRANSFORM(n) USING 'cat' AS (x) FROM r",
+    "insert": f"{_R} INSERT INTO nation SELECT n, 'a', 'b' FROM r",
+    "two statements": f"{_R} SELECT n FROM r; DROP TABLE nation",
+}
 BYPASSES = {
     f"{kind}: {name}": sql
     for kind, texts in (
@@ -85,6 +96,7 @@ BYPASSES = {
         ("reflection", REFLECTION),
         ("file", FILES),
         ("command", COMMANDS),
+        ("unparsed", UNPARSED),
     )
     for name, sql in texts.items()
 }

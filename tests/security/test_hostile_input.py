@@ -33,6 +33,7 @@ from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.planning import plan_phases, plan_query, plan_until
 from stagecoach.planner.render.fragment import render_fragment
 from stagecoach.planner.syntax.parsed_query import ParsedQuery
+from stagecoach.planner.syntax.unparsed_query import UnparsedQuery
 from stagecoach.planner.types import STRING
 from tests.acceptance.comparison import Answer, assert_same
 from tests.acceptance.runs import Runner, store_settings
@@ -154,14 +155,15 @@ MANY_JOINS = "SELECT o0.id FROM orders o0 " + " ".join(
 def test_a_query_that_takes_too_long_is_one_spark_stage(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parse = planning.parse_query
+    read = planning.read_query
 
-    def parsed(sql: str) -> ParsedQuery:
-        query = parse(sql)
+    def parsed(sql: str) -> ParsedQuery | UnparsedQuery:
+        query = read(sql)
         clock.runs = True
         return query
 
-    monkeypatch.setattr(planning, "parse_query", parsed)
+    for name in ("parse_query", "read_query"):
+        monkeypatch.setattr(planning, name, parsed)
     graph = plan_query(MANY_JOINS, SALES)
     assert graph.fallback_reason is not None
     assert graph.fallback_reason.startswith(UNSTAGED_IN_TIME)

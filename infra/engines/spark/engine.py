@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.engines.protocol import Fragment, Relation
+from stagecoach.infra.engines.spark.carried import carried_frame
 from stagecoach.infra.engines.spark.errors import SPARK_ERRORS, explain_error
 from stagecoach.infra.engines.spark.query import query_frame
 from stagecoach.infra.errors import QueryError
@@ -73,7 +74,7 @@ class SparkEngine:
         names = fragment.schema.names
         if len(frame.columns) != len(names):
             raise QueryError(f"Spark gives {len(frame.columns)} columns, the plan has {len(names)}")
-        return frame.toDF(*names)
+        return carried_frame(frame).toDF(*names)
 
     def _frame(self, relation: Relation) -> DataFrame:
         fields = tuple(Field(c.name, c.dtype) for c in relation.columns)

@@ -8,7 +8,7 @@ _STACK_LINE = re.compile(r"^\s*(at [\w.$/<>]+\(|Caused by: |\.\.\. \d+ more|JVM 
 # Errors of analysis end so; the plan that they are about follows.
 _END = re.compile(r"(SQLSTATE: \w{5}(; line \d+,? pos \d+)?);\n")
 _PLAN_LINE = re.compile(r"^(;?\s*'?[A-Z]\w+.*\[|[+:]- )")
-_POSITION = re.compile(r";? ?\bline (\d+),? pos (\d+);?")
+_POSITION = re.compile(r" ?\(line (\d+), pos (\d+)\)|;? ?\bline (\d+),? pos (\d+);?")
 _PLACE = re.compile(r"== SQL.*?\(line (\d+), position (\d+)\) ==")
 
 
@@ -37,5 +37,5 @@ def place_in(text: str) -> tuple[int, int] | None:
         return int(match[1]), int(match[2])
     if match := _POSITION.search(text):
         # This form counts positions from 0, the other one from 1.
-        return int(match[1]), int(match[2]) + 1
+        return int(match[1] or match[3]), int(match[2] or match[4]) + 1
     return None

@@ -46,6 +46,11 @@ def query_frame(
     if not is_remote:
         check_analyzed(frame)
     elif not is_guarded(spark):
+        if not text.is_parsed:
+            raise ForbiddenSqlError(
+                "only Spark's parser can read the query, and this Spark does not check what it "
+                "runs; see the page on security in the user guide"
+            )
         check_foreign(frame, text.text)
     return frame
 

@@ -64,7 +64,7 @@ def test_no_problems(project: Path) -> None:
 
 def test_every_problem_of_every_file_is_a_line(project: Path) -> None:
     write(
-        keys="-- ownrs: [me]\n-- pool: a b\nSELECT 1 AS one FROM",
+        keys="-- ownrs: [me]\n-- pool: a b\nSELECT (1 AS one",
         syntax="-- pool: a\nSELECT 1 +\nFROM",
         name__x="SELECT 1 AS one",
         Pets="SELECT 1 AS one",
@@ -78,7 +78,7 @@ def test_every_problem_of_every_file_is_a_line(project: Path) -> None:
     lines = result.stdout.splitlines()
     places = [line.split(": ", 1)[0].removeprefix("pipelines/queries/") for line in lines]
     assert places == [
-        "Pets.sql:1:1", "columns.sql:2:15", "data.sql:1:1", "keys.sql:1:4", "keys.sql:2:10", "keys.sql:3:17",
+        "Pets.sql:1:1", "columns.sql:2:15", "data.sql:1:1", "keys.sql:1:4", "keys.sql:2:10", "keys.sql:3:14",
         "name__x.sql:1:1", "sql.sql:1:8", "syntax.sql:3:1", "table.sql:1:15",
     ]  # fmt: skip
     for words in (
