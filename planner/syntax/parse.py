@@ -35,6 +35,7 @@ from stagecoach.planner.syntax.spark_syntax import (
     substr_call,
 )
 from stagecoach.planner.syntax.spark_syntax import position as position
+from stagecoach.planner.syntax.syntax_conditions import SYNTAX_ERROR, syntax_condition
 from stagecoach.planner.syntax.text import SparkText, cut_text
 
 _PATH_FORMATS = frozenset(
@@ -159,20 +160,33 @@ def parse_query(sql: str) -> ParsedQuery:
         text = str(first.get("description") or error).rstrip(".")
         text = re.sub(r"<Token [^>]*>", "the end of the text", text)
         line, column = _start_of(first)
-        raise ParseError(f"syntax error{near}: {text}", line=line, column=column) from error
+        condition = syntax_condition(cut, text, str(first.get("highlight") or ""))
+        raise ParseError(
+            f"syntax error{near}: {text}", condition=condition, line=line, column=column
+        ) from error
     except TokenError as error:
-        raise ParseError(f"syntax error: {error}", line=1, column=1) from error
+        condition = syntax_condition(cut)
+        raise ParseError(f"syntax error: {error}", condition=condition, line=1, column=1) from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # Builders of sqlglot's trees raise these on text that is not SQL, such as `f(`` => 1)`.
         raise ParseError(
-            "syntax error: the text cannot be read as a query", line=1, column=1
+            "syntax error: the text cannot be read as a query",
+            condition=SYNTAX_ERROR,
+            line=1,
+            column=1,
         ) from error
     if not statements:
-        raise ParseError("the text contains no statement", line=1, column=1)
+        raise ParseError(
+            "the text contains no statement",
+            condition=SYNTAX_ERROR if whole.strip() else "PARSE_EMPTY_STATEMENT",
+            line=1,
+            column=1,
+        )
     if len(statements) > 1:
         line, column = position(statements[1])
         raise ParseError(
             f"found {len(statements)} statements; a query file holds exactly one SELECT",
+            condition=SYNTAX_ERROR,
             line=line,
             column=column,
         )
