@@ -60,10 +60,23 @@ def unknown_function(query: ParsedQuery) -> UnknownFunctionError | None:
             continue
         near = similar_names(call.name)
         hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
-        error = UnknownFunctionError(f"function '{call.name}' does not exist{hint}")
+        error = UnknownFunctionError(
+            f"function '{call.name}' does not exist{hint}", condition=_condition(call)
+        )
         line, column = position(call)
         return error if line is None else error.at(line, column)
     return None
+
+
+def _condition(call: exp.Anonymous) -> str:
+    """Spark's condition for a function that does not exist; empty for the usual one."""
+    above = call.parent
+    if isinstance(above, exp.Lateral):
+        return "ROUTINE_NOT_FOUND"
+    qualifier = above.this if isinstance(above, exp.Dot) and above.expression is call else None
+    if isinstance(qualifier, exp.Dot) and qualifier.this.name.lower() != "spark_catalog":
+        return "REQUIRES_SINGLE_PART_NAMESPACE"  # `a.b.f(…)`: Spark has no nested schemas
+    return ""
 
 
 def is_certain(error: SqlError, query: ParsedQuery, catalog: Catalog) -> bool:

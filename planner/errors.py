@@ -55,9 +55,29 @@ class SqlError(PlacedError):
 
     Attributes:
         condition: Name of Spark's error condition, where Spark is known to raise one; else empty.
+            The message begins with it, as Spark's own messages do.
+
+    Args:
+        message: What is wrong, without the place.
+        condition: The condition, if it is not that of the class.
+        line: 1-based line in the SQL text, if known.
+        column: 1-based column in that line, if known.
     """
 
     condition: str = ""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        condition: str = "",
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        if condition:
+            self.condition = condition
+        name = f"[{self.condition}] " if self.condition else ""
+        super().__init__(f"{name}{message.removeprefix(name)}", line=line, column=column)
 
 
 class ParseError(SqlError):
@@ -99,15 +119,18 @@ class UnknownColumnError(AnalysisError):
         name: The name, or the first part of it that cannot be resolved.
     """
 
+    condition = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+
     def __init__(
         self,
         message: str,
         *,
         name: str = "",
+        condition: str = "",
         line: int | None = None,
         column: int | None = None,
     ) -> None:
-        super().__init__(message, line=line, column=column)
+        super().__init__(message, condition=condition, line=line, column=column)
         self.name = name
 
 
@@ -137,6 +160,17 @@ class InternalPlanError(StagecoachError):
 
 class GraphFormatError(StagecoachError):
     """A stage graph file cannot be read by this version."""
+
+
+TOO_MANY_ROWS = (
+    "[SCALAR_SUBQUERY_TOO_MANY_ROWS] More than one row returned by a subquery used as an "
+    "expression. SQLSTATE: 21000"
+)
+"""What Spark says of a subquery that is a value and has several rows.
+
+The planner's own SQL counts the rows, and `raise_error` has this message: it cannot raise another
+condition than its own.
+"""
 
 
 def check_count(what: str, arity: tuple[int, int], found: int) -> None:

@@ -275,7 +275,8 @@ def _on_spark(
             told = error
             if isinstance(refused, ParseError) and not error.condition.startswith(_SYNTAX_ERRORS):
                 # Spark read the text in a way that its author may not have meant.
-                told = error.with_note(f"to the planner's parser it is a {reason}")
+                meant = reason.removeprefix(f"[{refused.condition}] ")
+                told = error.with_note(f"to the planner's parser it is a {meant}")
             if told.line is None and isinstance(refused, SqlError) and refused.line is not None:
                 told = told.at(refused.line, refused.column)
             raise told from refused

@@ -33,6 +33,12 @@ AGGREGATE_ALIASES: dict[str, str] = {
 }
 
 
+def is_aggregate(name: str) -> bool:
+    """Whether a function is an aggregate that the planner knows, by any name of it."""
+    name = name.lower()
+    return AGGREGATE_ALIASES.get(name, name) in AGGREGATES or name == "count_if"
+
+
 def make_aggregate(
     name: str, args: Args, *, distinct: bool = False, where: Expression | None = None
 ) -> AggregateCall:

@@ -87,7 +87,7 @@ class Scope:
     made: Mapping[str, Expression] = field(default_factory=dict)
     time_windows: Container[int] = ()
     sources: Mapping[int, int] = field(default_factory=dict)
-    shared_names: Container[str] = ()
+    shared_names: frozenset[str] = frozenset()
     expand_star: Callable[[exp.Expr, Scope], list[tuple[str, Expression]]] = field(kw_only=True)
 
     def column(self, node: exp.Column) -> Expression:
@@ -162,7 +162,7 @@ class Scope:
             column = found[0]
             return Column(column.id, name, column.dtype).ref
         for values in (self.made, self.aliases):
-            if not qualifier and key in values:
+            if not qualifier and key in values and key not in self.shared_names:
                 return values[key]
         return None
 
@@ -250,4 +250,7 @@ def _not_found(shown: str, name: str, candidates: list[str], what: str = "column
     near = [lowered[n] for n in difflib.get_close_matches(name.lower(), lowered, n=3)]
     hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
     listed = f" (available: {', '.join(known[:20])}{', …' if len(known) > 20 else ''})"
-    return UnknownColumnError(f"{what} {shown} not found{hint}{listed}", name=name)
+    condition = "" if known else "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION"
+    return UnknownColumnError(
+        f"{what} {shown} not found{hint}{listed}", name=name, condition=condition
+    )

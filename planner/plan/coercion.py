@@ -34,6 +34,10 @@ _ISO_TIME = re.compile(
     r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?"
     r"(Z|[+-]\d\d:\d\d)?)?\s*"
 )
+_MOMENT = re.compile(
+    r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})"
+    r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2}).*)?)?.*)?)?)?\s*"
+)
 _ISO_DATE = re.compile(r"\s*([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?\s*")
 
 _WHOLE_TEXT = re.compile(r"-?[0-9]{1,18}")
@@ -81,6 +85,19 @@ def date_text(text: str) -> str | None:
         except ValueError:
             return None
     return None
+
+
+def is_moment(text: str) -> bool:
+    """Whether a text begins with a date and a time of day that exist; what follows may be wrong."""
+    match = _MOMENT.fullmatch(text)
+    if match is None:
+        return False
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups())
+    try:
+        datetime.datetime(year, month or 1, day or 1, hour, minute, second)
+    except ValueError:
+        return False
+    return True
 
 
 # Texts that Spark reads as a moment near the query's own, in `DATE'now'` but not in a cast.

@@ -7,6 +7,7 @@ brackets and operators prove anything.
 from __future__ import annotations
 
 from stagecoach.planner.errors import ParseError
+from stagecoach.planner.syntax.syntax_conditions import SYNTAX_ERROR
 from stagecoach.planner.syntax.text import CutText
 from stagecoach.planner.syntax.tokens import SqlToken, placed_error
 
@@ -25,7 +26,8 @@ def certain_error(cut: CutText) -> ParseError | None:
     """
     texts = [cut.text[token.start : token.end].lower() for token in cut.tokens]
     if next((text for text in texts if text != "("), "") not in _FIRST_WORDS:
-        return ParseError("syntax error: a query begins with SELECT or WITH", line=1, column=1)
+        message = "syntax error: a query begins with SELECT or WITH"
+        return ParseError(message, condition=SYNTAX_ERROR, line=1, column=1)
     opened: list[tuple[str, SqlToken]] = []
     for token, text, following in zip(cut.tokens, texts, [*texts[1:], ";"], strict=True):
         if text in ("(", "["):
@@ -39,8 +41,10 @@ def certain_error(cut: CutText) -> ParseError | None:
             is_operator = text in _OPERATORS or (text == ">" and "<" not in texts)
             is_wrong = is_operator and following in _ENDS
         if is_wrong:
-            return placed_error(f"syntax error near '{text}'", cut.text, token.start)
+            message = f"syntax error near '{text}'"
+            return placed_error(message, cut.text, token.start, SYNTAX_ERROR)
     if opened:
         text, token = opened[-1]
-        return placed_error(f"syntax error: this '{text}' is not closed", cut.text, token.start)
+        message = f"syntax error: this '{text}' is not closed"
+        return placed_error(message, cut.text, token.start, SYNTAX_ERROR)
     return None

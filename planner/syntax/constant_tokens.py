@@ -7,10 +7,12 @@ import re
 from sqlglot.tokenizer_core import Token, TokenType
 
 _T = TokenType
-_TEXTS = (_T.STRING, _T.RAW_STRING)
-_TYPES = frozenset(
+TEXTS = (_T.STRING, _T.RAW_STRING)
+"""The tokens of texts."""
+TYPES = frozenset(
     (_T.DATE, _T.TIMESTAMP, _T.TIMESTAMPLTZ, _T.TIMESTAMPNTZ, _T.TIMESTAMPTZ, _T.TIME, _T.INTERVAL)
 )
+"""The types that a typed literal such as `DATE '…'` begins with."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -34,9 +36,9 @@ def with_joined_constants(tokens: list[Token]) -> list[Token]:
 
 
 def _is_continued(before: list[Token], token: Token) -> bool:
-    if token.token_type not in _TEXTS or before[-1].token_type not in _TEXTS:
+    if token.token_type not in TEXTS or before[-1].token_type not in TEXTS:
         return False
-    return len(before) < 2 or before[-2].token_type not in _TYPES
+    return len(before) < 2 or before[-2].token_type not in TYPES
 
 
 def _closes_identifier(before: list[Token], token: Token) -> bool:
@@ -45,7 +47,7 @@ def _closes_identifier(before: list[Token], token: Token) -> bool:
     word, opening, text = before[-3:]
     is_call = word.token_type == _T.VAR and word.text.upper() == "IDENTIFIER"
     behind_point = len(before) > 3 and before[-4].token_type == _T.DOT
-    is_text = opening.token_type == _T.L_PAREN and text.token_type in _TEXTS
+    is_text = opening.token_type == _T.L_PAREN and text.token_type in TEXTS
     return is_call and is_text and not behind_point and bool(_NAME.fullmatch(text.text))
 
 

@@ -41,6 +41,7 @@ from stagecoach.planner.syntax.spark_syntax import (
     substr_call,
 )
 from stagecoach.planner.syntax.spark_syntax import position as position
+from stagecoach.planner.syntax.syntax_conditions import SYNTAX_ERROR, syntax_condition
 from stagecoach.planner.syntax.text import SparkText, cut_text
 from stagecoach.planner.syntax.unparsed_query import UnparsedQuery
 
@@ -154,21 +155,34 @@ def parse_query(sql: str) -> ParsedQuery:
         text = re.sub(r"<Token [^>]*>", "the end of the text", text)
         text = re.sub(r"^Required keyword: .*", "something is missing here", text)
         line, column = _start_of(first)
-        message = f"syntax error{near}: {text}"
-        raise _UnknownSyntaxError(message, line=line, column=column) from error
+        condition = syntax_condition(cut, text, str(first.get("highlight") or ""))
+        raise _UnknownSyntaxError(
+            f"syntax error{near}: {text}", condition=condition, line=line, column=column
+        ) from error
     except TokenError as error:
-        raise _UnknownSyntaxError(f"syntax error: {error}", line=1, column=1) from error
+        message = f"syntax error: {error}"
+        condition = syntax_condition(cut)
+        raise _UnknownSyntaxError(message, condition=condition, line=1, column=1) from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # Builders of sqlglot's trees raise these on text that is not SQL, such as `f(`` => 1)`.
         raise _UnknownSyntaxError(
-            "syntax error: the text cannot be read as a query", line=1, column=1
+            "syntax error: the text cannot be read as a query",
+            condition=SYNTAX_ERROR,
+            line=1,
+            column=1,
         ) from error
     if not statements:
-        raise ParseError("the text contains no statement", line=1, column=1)
+        raise ParseError(
+            "the text contains no statement",
+            condition=SYNTAX_ERROR if whole.strip() else "PARSE_EMPTY_STATEMENT",
+            line=1,
+            column=1,
+        )
     if len(statements) > 1:
         line, column = position(statements[1])
         raise ParseError(
             f"found {len(statements)} statements; a query file holds exactly one SELECT",
+            condition=SYNTAX_ERROR,
             line=line,
             column=column,
         )

@@ -15,7 +15,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from stagecoach.planner.errors import ParseError
 from stagecoach.planner.limits.deadline import check_deadline
-from stagecoach.planner.syntax.constant_tokens import with_joined_constants
+from stagecoach.planner.syntax.constant_ranges import with_ranges_checked
+from stagecoach.planner.syntax.constant_tokens import TEXTS, TYPES, with_joined_constants
+from stagecoach.planner.syntax.result_clauses import refuse_second_clause
 from stagecoach.planner.syntax.window_names import with_window_names
 from stagecoach.planner.syntax.word_names import with_word_names
 
@@ -139,8 +141,18 @@ class SparkSyntax(SparkParser):
 
     def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
         """The statements of the tokens, where keywords are names as they are in Spark."""
-        tokens = with_joined_constants(raw_tokens)
+        tokens = with_joined_constants(with_ranges_checked(raw_tokens))
         return super().parse(with_word_names(with_window_names(tokens)), sql)
+
+    def _parse_type(
+        self, parse_interval: bool = True, fallback_to_identifier: bool = False
+    ) -> exp.Expr | None:
+        start, behind = self._curr, self._next
+        found = super()._parse_type(parse_interval, fallback_to_identifier)
+        is_typed = behind is not None and behind.token_type in TEXTS
+        if isinstance(found, exp.Cast) and is_typed and start.token_type in TYPES:
+            found.meta["typed"] = True  # `TIMESTAMP '…'`, which Spark reads when it parses
+        return found
 
     def _parse_types(
         self,
@@ -151,7 +163,11 @@ class SparkSyntax(SparkParser):
     ) -> exp.Expr | None:
         if self._match_text_seq("TIMESTAMP", "WITHOUT", "TIME", "ZONE"):
             return self.expression(exp.DataType(this=exp.DType.TIMESTAMPNTZ), self._prev)
-        return super()._parse_types(check_func, schema, allow_identifiers, with_collation)
+        start = self._curr
+        found = super()._parse_types(check_func, schema, allow_identifiers, with_collation)
+        if isinstance(found, exp.DataType) and start is not None:
+            found.meta["written"] = start.text
+        return found
 
     def _parse_pivot_aggregation(self) -> exp.Expr | None:
         aggregate = self._parse_disjunction()
@@ -348,6 +364,8 @@ class SparkSyntax(SparkParser):
             if start is not None:
                 step.update_positions(start)
             steps.append(step)
+            if step.args["kind"] in ("order by", "limit"):
+                refuse_second_clause(self._curr)
         result = PipeQuery(this=query, expressions=steps)
         for step in reversed(steps):
             kind = step.args["kind"]
@@ -378,7 +396,10 @@ class SparkSyntax(SparkParser):
         if self._match(TokenType.DROP):
             return PipeStep(kind="drop", expressions=self._parse_csv(self._parse_id_var))
         if self._match(TokenType.ALIAS):
-            return PipeStep(kind="as", this=self._parse_id_var())
+            name = self._parse_id_var()
+            if name is None:
+                self.raise_error("Expecting a name behind AS")
+            return PipeStep(kind="as", this=name)
         if self._match_set((TokenType.PIVOT, TokenType.UNPIVOT), advance=False):
             return PipeStep(kind="pivot", this=self._parse_pivot())
         if self._match_texts(("EXTEND", "AGGREGATE")):
@@ -457,7 +478,13 @@ def _resolve_identifier(node: exp.Anonymous) -> None:
     text = _constant_text(node.expressions[0])
     line, column = position(node)
     if text is None:
-        raise ParseError("IDENTIFIER(…) takes a constant text", line=line, column=column)
+        is_constant = node.find(exp.Column) is None
+        raise ParseError(
+            "IDENTIFIER(…) takes a constant text",
+            condition=f"NOT_A_CONSTANT_STRING.{'WRONG_TYPE' if is_constant else 'NOT_CONSTANT'}",
+            line=line,
+            column=column,
+        )
     try:
         name = exp.to_table(text, dialect="spark")
     except SqlglotError as error:

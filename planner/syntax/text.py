@@ -63,13 +63,12 @@ def _spelled(sql: str, *, sent: bool) -> CutText:
             pieces.append(_blank(text))
             continue
         if token.kind == "hint_end":
-            raise placed_error(
-                "syntax error: there is no comment or hint to close here", sql, token.start
-            )
+            message = "syntax error: there is no comment or hint to close here"
+            raise placed_error(message, sql, token.start, "PARSE_SYNTAX_ERROR")
         if token.kind == "hint_start":
             if before.upper() not in ("SELECT", "*/"):
                 message = "syntax error: a hint belongs right behind SELECT"
-                raise placed_error(message, sql, token.start)
+                raise placed_error(message, sql, token.start, "PARSE_SYNTAX_ERROR")
             end = _hint_end(sql, tokens, position)
             hint = tokens[position:end]
             check_hint(sql, hint)

@@ -99,10 +99,11 @@ def tokenize(sql: str) -> Iterator[SqlToken]:
         position = end
 
 
-def placed_error(message: str, sql: str, position: int) -> ParseError:
+def placed_error(message: str, sql: str, position: int, condition: str = "") -> ParseError:
     """Return an error with the line and column of a position in the text."""
     line = sql.count("\n", 0, position) + 1
-    return ParseError(message, line=line, column=position - sql.rfind("\n", 0, position))
+    column = position - sql.rfind("\n", 0, position)
+    return ParseError(message, condition=condition, line=line, column=column)
 
 
 def _comment_end(sql: str, start: int) -> int:
@@ -111,7 +112,8 @@ def _comment_end(sql: str, start: int) -> int:
     while depth:
         found = _COMMENT_PART.search(sql, position)
         if found is None:
-            raise placed_error("syntax error: what begins here has no closing */", sql, start)
+            message = "syntax error: what begins here has no closing */"
+            raise placed_error(message, sql, start, "UNCLOSED_BRACKETED_COMMENT")
         depth += 1 if found[0] == "/*" else -1
         position = found.end()
     return position
@@ -119,10 +121,12 @@ def _comment_end(sql: str, start: int) -> int:
 
 def _unknown(sql: str, position: int) -> ParseError:
     character = sql[position]
+    condition = "PARSE_SYNTAX_ERROR"
     if closing := _CLOSING.get(character):
         text = f"syntax error: what begins here has no closing {closing}"
     elif character.isalpha():
         text = f"the name with {character!r} must be written in backticks (`)"
+        condition = "INVALID_IDENTIFIER"
     else:
         text = f"syntax error: {character!r} is not part of Spark's SQL"
-    return placed_error(text, sql, position)
+    return placed_error(text, sql, position, condition)

@@ -69,9 +69,9 @@ class SparkArbiter:
             except QueryFailedError as error:
                 line, column = place_in(error.text) or (None, None)
                 message = clean_message(error.text)
-                refused = AnalysisError(message, line=line, column=column)
-                refused.condition = error.condition
-                raise refused from error
+                raise AnalysisError(
+                    message, condition=error.condition, line=line, column=column
+                ) from error
             except TaskFailedError as error:
                 # What Spark raises without a condition: assertions of its own, for the most part.
                 unforeseen = (Py4JJavaError, IllegalArgumentException, UnknownException)

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from stagecoach.infra.errors import QueryFailedError, TaskFailedError
 from stagecoach.infra.spark.guard.plan_guard import REFUSAL, refused
-from stagecoach.planner.errors import StagecoachError
+from stagecoach.planner.errors import TOO_MANY_ROWS, StagecoachError
 
 # An `Error` of Java, not one of Spark's own: no condition, no SQLSTATE.
 _STACK_OVERFLOW = "java.lang.StackOverflowError"
@@ -27,6 +27,8 @@ def explain_error(
 ) -> StagecoachError:
     """The error of ours that stands for one of Spark's, chosen by its condition and SQLSTATE."""
     condition, state, text = _describe(error)
+    if condition == "USER_RAISED_EXCEPTION" and TOO_MANY_ROWS in text:  # by SQL of the planner
+        condition, text = "SCALAR_SUBQUERY_TOO_MANY_ROWS", TOO_MANY_ROWS
     if REFUSAL in text:  # by a server of ours
         return refused(text.partition(REFUSAL)[2].splitlines()[0])
     if isinstance(error, AnalysisException) or state[:2] in _QUERY_STATES:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from stagecoach.infra.spark.guard.jvm_code import java_object
-from stagecoach.planner.errors import ForbiddenSqlError
+from stagecoach.planner.errors import ForbiddenSqlError, SqlError, UnknownFunctionError
 from stagecoach.planner.syntax.outside import FORBIDDEN_FUNCTIONS
 from stagecoach.planner.syntax.parse import TABLE_FUNCTIONS
 
@@ -45,6 +45,10 @@ _FOREIGN_NODE = re.compile(
 )
 _FOREIGN_CALL = re.compile(rf"\b({'|'.join(sorted(FORBIDDEN_FUNCTIONS))})\(", re.IGNORECASE)
 _ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== ", re.DOTALL)
+
+_CALL = re.compile(r"calls the function '(.*)'")
+# Spark parses them by themselves where a unit comes first, else as functions, which they are not.
+_OF_UNITS = ("timestampadd", "timestampdiff", "timediff")
 
 _lock = threading.Lock()
 _guards: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
@@ -139,8 +143,15 @@ def _above_views(plan: str) -> Iterator[str]:
         yield line
 
 
-def refused(found: str) -> ForbiddenSqlError:
+def refused(found: str) -> SqlError:
     """The error for a plan that does what `found` says."""
+    call = _CALL.fullmatch(found)
+    name = call[1].lower() if call else ""
+    if name in TABLE_FUNCTIONS:
+        text = f"table function '{name}' belongs in FROM; it has no value"
+        return UnknownFunctionError(text, condition="NOT_A_SCALAR_FUNCTION")
+    if name in _OF_UNITS:
+        return UnknownFunctionError(f"the first argument of '{name}' is not a unit of time")
     return ForbiddenSqlError(
         f"Spark's plan of the query {found}; a query reads tables of the catalog and nothing else"
     )

@@ -70,7 +70,7 @@ def task_hints(
             asked = _task_hint(name, item.expressions, scope, outputs)
         except SqlError as error:  # places in a hint are counted from its own beginning
             with located(node):
-                raise InvalidHintError(error.message) from error
+                raise InvalidHintError(error.message, condition=error.condition) from error
         if asked is not None and scope.parent is None:
             found.append(asked)
     return tuple(found)

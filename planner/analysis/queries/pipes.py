@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from stagecoach.planner.aggregates import is_aggregate
 from stagecoach.planner.analysis.queries.conditions import condition_of
 from stagecoach.planner.analysis.queries.context import BuildContext, Ctes
 from stagecoach.planner.analysis.queries.pivot import plan_pivot
@@ -123,21 +124,13 @@ class _Pipe:
         for call in node.find_all(exp.Anonymous):
             if call.find_ancestor(exp.Query, exp.Window) is not node:
                 continue
-            built = self._is_aggregate(call)
-            if built:
+            if is_aggregate(call.name):
                 with located(call):
                     raise AnalysisError(
                         f"the aggregate '{call.name.lower()}' is not allowed in |> {what}; "
                         "use |> AGGREGATE"
                     )
         return self.select(rows, node)
-
-    @staticmethod
-    def _is_aggregate(call: exp.Anonymous) -> bool:
-        from stagecoach.planner.aggregates import AGGREGATE_ALIASES, AGGREGATES
-
-        name = call.name.lower()
-        return AGGREGATE_ALIASES.get(name, name) in AGGREGATES or name == "count_if"
 
     def _extended(self, rows: Rows, step: PipeStep) -> Rows:
         """The rows with more columns; the names of the old ones stay."""
@@ -217,7 +210,7 @@ class _Pipe:
         if not items:
             raise AnalysisError("|> AGGREGATE needs an aggregate or GROUP BY")
         node = exp.Select(expressions=items, group=group if keys else None)
-        if not keys and not any(self._is_aggregate(c) for c in node.find_all(exp.Anonymous)):
+        if not keys and not any(is_aggregate(c.name) for c in node.find_all(exp.Anonymous)):
             raise AnalysisError("|> AGGREGATE must contain an aggregate")
         return self._unnamed(self.select(rows, node))
 

@@ -142,6 +142,8 @@ def _relation(
         if node.args.get(part):
             raise UnsupportedSqlError(f"{part.removesuffix('s').upper()} in FROM is not staged")
     if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
+        if _is_pivoted(node):
+            raise UnsupportedSqlError("PIVOT or UNPIVOT of LATERAL")
         return _aliased(context.query(node.this, outer, ctes), node)
     if isinstance(node, exp.Subquery):
         plan = context.query(node, outer, ctes)
@@ -159,6 +161,11 @@ def _relation(
         plan, relation = _aliased(plan, cte)
         return (plan, relation) if not node.alias else _aliased(plan, node)
     return _aliased(_scan(context, name, node, ctes), node)
+
+
+def _is_pivoted(node: exp.Expr) -> bool:
+    inner = node.this if isinstance(node, exp.Lateral) else node
+    return bool(node.args.get("pivots") or inner.args.get("pivots"))
 
 
 def _cte(context: BuildContext, cte: exp.CTE, visible: Ctes, around: Scope | None) -> LogicalPlan:
@@ -245,8 +252,11 @@ def _scan(context: BuildContext, name: str, node: exp.Table, ctes: Ctes) -> Logi
         known = [*context.catalog.table_names(), *(c[0].alias for c in ctes.values())]
         near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=3)
         hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+        is_nested = len(node.parts) > (3 if node.catalog.lower() == "spark_catalog" else 2)
         raise UnknownTableError(
-            f"table '{name}' is not in the catalog{hint} (tables: {', '.join(known) or 'none'})"
+            f"table '{name}' is not in the catalog{hint} (tables: {', '.join(known) or 'none'})",
+            # Spark's own catalog has no nested schemas.
+            condition="REQUIRES_SINGLE_PART_NAMESPACE" if is_nested else "",
         )
     if not info.columns:
         raise CatalogError(f"table '{name}' has no columns")
@@ -285,7 +295,7 @@ def _joined(
     ctes: Ctes,
 ) -> tuple[LogicalPlan, Scope]:
     kind = _join_kind(node)
-    if node.this.args.get("pivots"):
+    if _is_pivoted(node.this):
         raise UnsupportedSqlError("PIVOT or UNPIVOT of a join")  # of all of it, in Spark
     if isinstance(node.this, exp.Lateral) and is_generator(node.this.this):
         return _generated_join(context, (left, scope), node, kind, outer, ctes)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from stagecoach.planner.aggregates import is_aggregate
 from stagecoach.planner.analysis.names import item_name
 from stagecoach.planner.analysis.queries.conditions import condition_of
 from stagecoach.planner.analysis.queries.context import BuildContext, Ctes
@@ -159,7 +160,9 @@ def select_from(
 
 
 def _items(node: exp.Select, scope: Scope) -> list[Item]:
+    _refuse_trailing_comma(node)
     items: list[Item] = []
+    given: set[str] = set()
     for item in node.expressions:
         if is_star(item):
             items.extend(Item(n, e, is_plain=True) for n, e in star_items(item, scope))
@@ -171,6 +174,7 @@ def _items(node: exp.Select, scope: Scope) -> list[Item]:
             if isinstance(item, exp.Alias | exp.Aliases):
                 scope.aliases = {**{n.lower(): e for n, e in generated}, **scope.aliases}
             continue
+        _refuse_aliases_in_aggregates(item, scope, given)
         expr = build_scalar(item, scope)
         check_place(expr, item)
         name = item_name(item)
@@ -180,8 +184,54 @@ def _items(node: exp.Select, scope: Scope) -> list[Item]:
             name = word if is_column else name
         items.append(Item(name, expr, is_column))
         if isinstance(item, exp.Alias):
-            scope.aliases.setdefault(name.lower(), expr)
+            key = name.lower()
+            scope.aliases.setdefault(key, expr)
+            if key in given:  # then later items can read neither
+                scope.shared_names = frozenset((*scope.shared_names, key))
+            given.add(key)
+    scope.shared_names = frozenset()  # GROUP BY takes the first
     return items
+
+
+def _refuse_aliases_in_aggregates(item: exp.Expr, scope: Scope, given: set[str]) -> None:
+    """Refuse an aggregate of an earlier item by its alias.
+
+    Raises:
+        AnalysisError: Naming the alias.
+    """
+    if not given:
+        return
+    columns = replace(scope, aliases={})
+    for call in item.find_all(exp.Anonymous):
+        if not is_aggregate(call.name) or isinstance(call.parent, exp.Window):
+            continue
+        for node in call.find_all(exp.Column):
+            if node.table or node.name.lower() not in given or columns.find([node.name]):
+                continue
+            if node.find_ancestor(exp.Query, exp.Lambda) is item.find_ancestor(exp.Query):
+                with located(node):
+                    raise AnalysisError(
+                        f"the aggregate '{call.name.lower()}' reads the select item '{node.name}'",
+                        condition="UNSUPPORTED_FEATURE.LATERAL_COLUMN_ALIAS_IN_AGGREGATE_FUNC",
+                    )
+
+
+def _refuse_trailing_comma(node: exp.Select) -> None:
+    """Refuse `SELECT a, FROM t`, in which FROM is the name of a column.
+
+    Raises:
+        AnalysisError: Naming the comma.
+    """
+    if node.args.get("from_") or len(node.expressions) < 2:
+        return
+    last = node.expressions[-1]
+    column = last.this if isinstance(last, exp.Alias) else last
+    word = column.this if isinstance(column, exp.Column) else None
+    if isinstance(word, exp.Identifier) and not word.quoted and word.name.upper() == "FROM":
+        with located(column):
+            raise AnalysisError(
+                "the select list ends with a comma", condition="TRAILING_COMMA_IN_SELECT"
+            )
 
 
 def _having_and_keys(

@@ -131,6 +131,12 @@ def limited(node: exp.Query, plan: LogicalPlan, scope: Scope | None = None) -> L
     skip = 0 if offset is None else _whole(offset.expression, "OFFSET", scope)
     if count is None and not skip:
         return plan
+    if count is not None and count + (skip or 0) >= 1 << 31:
+        with located(offset or limit or node):
+            raise AnalysisError(
+                f"the sum of LIMIT {count} and OFFSET {skip} is not an int",
+                condition="SUM_OF_LIMIT_AND_OFFSET_EXCEEDS_MAX_INT",
+            )
     return Limit(plan, count, skip or 0)
 
 

@@ -94,6 +94,8 @@ def aggregate_call(name: str, args: tuple[Expression, ...], distinct: bool) -> A
     """
     if any(contains(a, AggregateCall) for a in args):
         raise AnalysisError(f"an aggregate cannot be nested inside the aggregate '{name}'")
+    if name == "mode" and distinct:
+        raise AnalysisError("the aggregate 'mode' cannot have DISTINCT")
     args = checked_arguments(name, args)
     if name == "count" and len(args) == 1 and isinstance(args[0], Literal) and not distinct:
         args = () if args[0].value is not None else args

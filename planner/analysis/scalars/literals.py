@@ -8,13 +8,14 @@ from sqlglot import exp
 
 from stagecoach.planner.analysis.scalars.handlers import Names, build_scalar, handles
 from stagecoach.planner.analysis.scalars.intervals import is_interval, negated
-from stagecoach.planner.errors import UnsupportedSqlError
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
 from stagecoach.planner.functions import make_call
 from stagecoach.planner.plan.coercion import (
     cast_literal,
     date_text,
     decimal_literal_type,
     integer_literal_type,
+    is_moment,
     is_special_time,
     require_castable,
 )
@@ -25,6 +26,7 @@ from stagecoach.planner.plan.expressions import (
 )
 from stagecoach.planner.syntax.parse import StagecoachSpark
 from stagecoach.planner.syntax.spark_syntax import UnaryPlus
+from stagecoach.planner.syntax.syntax_conditions import SPARK_TYPES
 from stagecoach.planner.types import (
     BOOLEAN,
     DATE,
@@ -84,7 +86,12 @@ def _cast(node: exp.Cast, names: Names) -> Expression:
     arg = build_scalar(node.this, names)
     if any(part.this == exp.DType.TIME for part in node.to.find_all(exp.DataType)):
         raise UnsupportedSqlError("values of type TIME")  # sqlglot would write TIMESTAMP
+    _check_type(node.to)
     dtype = parse_type(node.to.sql(dialect=StagecoachSpark).lower())
+    is_typed = isinstance(arg, Literal) and dtype.is_datetime and node.meta.get("typed")
+    if is_typed and not is_moment(str(getattr(arg, "value", ""))):
+        # Spark refuses it before it runs anything, unless it reads more texts than we do.
+        raise UnsupportedSqlError(f"a literal {dtype} that only Spark can judge")
     if dtype.is_datetime and is_special_time(arg):
         raise UnsupportedSqlError(f"the {dtype} '{getattr(arg, 'value', '')}'")
     require_castable(arg.dtype, dtype)
@@ -94,6 +101,27 @@ def _cast(node: exp.Cast, names: Names) -> Expression:
     if safe:
         return Cast(dtype, arg, safe=True)
     return cast_literal(arg, dtype)
+
+
+_SUFFIXES = frozenset(("y", "s", "l", "f", "d", "bd"))  # of numbers, such as `5L`
+_SIZED = ("char", "character", "varchar")
+
+
+def _check_type(to: exp.Expr) -> None:
+    """Refuse a type that sqlglot knows and Spark does not.
+
+    Raises:
+        AnalysisError: Naming it.
+    """
+    for part in to.find_all(exp.DataType):
+        word = str(part.meta.get("written", "string"))
+        if word.isidentifier() and word.lower() not in SPARK_TYPES | _SUFFIXES:
+            raise AnalysisError(f"Spark has no type '{word}'", condition="UNSUPPORTED_DATATYPE")
+        if word.lower() in _SIZED and not part.expressions:
+            raise AnalysisError(
+                f"the type {word} needs a length, such as {word}(10)",
+                condition="DATATYPE_MISSING_SIZE",
+            )
 
 
 def _date_literal(arg: Expression, safe: bool) -> Expression:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from stagecoach.planner.analysis.names import column_name
 from stagecoach.planner.analysis.scalars.handlers import Names, build_scalar, builds, handles
-from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.errors import AnalysisError, UnknownColumnError, UnsupportedSqlError
 from stagecoach.planner.functions import REGISTRY, make_call
 from stagecoach.planner.functions.macros.members import get_field, get_item
 from stagecoach.planner.plan.expressions import (
@@ -104,7 +104,19 @@ def _bracket(node: exp.Bracket, names: Names) -> Expression:
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
         raise UnsupportedSqlError("[…] with more than one index")
     value = build_scalar(node.this, names)
-    return get_item(value, build_scalar(node.expressions[0], names))
+    try:
+        key = build_scalar(node.expressions[0], names)
+    except UnknownColumnError as error:
+        if value.dtype.kind != "map" or not isinstance(node.expressions[0], exp.Column):
+            raise
+        raise UnknownColumnError(
+            error.message.removeprefix(f"[{error.condition}] "),
+            name=error.name,
+            condition=error.condition.replace("UNRESOLVED_COLUMN", "UNRESOLVED_MAP_KEY"),
+            line=error.line,
+            column=error.column,
+        ) from error
+    return get_item(value, key)
 
 
 @handles(exp.Lambda)

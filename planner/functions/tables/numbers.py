@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
 from stagecoach.planner.functions import duckdb as duck
 from stagecoach.planner.functions import rules as rule
@@ -84,6 +86,20 @@ def _bucket(args: Args) -> Args:
     return (*(as_double(a) for a in args[:3]), as_bigint(args[3]))
 
 
+def _tried(check: Callable[[Args], Args]) -> Callable[[Args], Args]:
+    """The rule for operands of numbers.
+
+    With a string, Spark gives NULL for whatever its operands raise, also for their casts.
+    """
+
+    def tried(args: Args) -> Args:
+        if STRING in (arg.dtype for arg in args):
+            raise UnsupportedSqlError("a try_… function of a string")
+        return check(args)
+
+    return tried
+
+
 FUNCTIONS: tuple[Function, ...] = (
     Function("round", (1, 2), rule.rounded_number, rule.round_type, listed("round({*})"), spell.rounded("up"), spell.refuse_rounded, "rounding"),
     Function("bround", (1, 2), rule.rounded_number, rule.round_type, listed("bround({*})"), spell.rounded("even"), spell.refuse_rounded, "rounding"),
@@ -92,11 +108,11 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("rint", (1, 1), rule.doubles, rule.fixed(DOUBLE), "rint({0})", spell.RINT, proof="rounding"),
     Function("sign", (1, 1), _signed, rule.fixed(DOUBLE), "sign({0})", spell.SIGN, proof="rounding"),
     Function("pmod", (2, 2), rule.arithmetic, rule.mod_type, "pmod({0}, {1})", spell.pmod, spell.refuse_pmod, "division"),
-    Function("try_add", (2, 2), rule.arithmetic, rule.add_type, "try_add({0}, {1})", spell.try_integers("+"), spell.refuse_decimal, "arithmetic"),
-    Function("try_subtract", (2, 2), rule.arithmetic, rule.add_type, "try_subtract({0}, {1})", spell.try_integers("-"), spell.refuse_decimal, "arithmetic"),
-    Function("try_multiply", (2, 2), _multiplied, rule.multiply_type, "try_multiply({0}, {1})", spell.try_integers("*"), spell.refuse_decimal, "arithmetic"),
-    Function("try_divide", (2, 2), _divided, rule.divide_type, "try_divide({0}, {1})", spell.try_divide, duck.refuse_divide, "division"),
-    Function("try_mod", (2, 2), rule.arithmetic, rule.mod_type, "try_mod({0}, {1})", lambda n: spell.null_guard(spell.remainder(n)), spell.refuse_mod, "division"),
+    Function("try_add", (2, 2), _tried(rule.arithmetic), rule.add_type, "try_add({0}, {1})", spell.try_integers("+"), spell.refuse_decimal, "arithmetic"),
+    Function("try_subtract", (2, 2), _tried(rule.arithmetic), rule.add_type, "try_subtract({0}, {1})", spell.try_integers("-"), spell.refuse_decimal, "arithmetic"),
+    Function("try_multiply", (2, 2), _tried(_multiplied), rule.multiply_type, "try_multiply({0}, {1})", spell.try_integers("*"), spell.refuse_decimal, "arithmetic"),
+    Function("try_divide", (2, 2), _tried(_divided), rule.divide_type, "try_divide({0}, {1})", spell.try_divide, duck.refuse_divide, "division"),
+    Function("try_mod", (2, 2), _tried(rule.arithmetic), rule.mod_type, "try_mod({0}, {1})", lambda n: spell.null_guard(spell.remainder(n)), spell.refuse_mod, "division"),
     Function("positive", (1, 1), rule.numeric, rule.first_type, "(+ {0})", "{0}", proof="arithmetic"),
     Function("isnan", (1, 1), rule.floats, rule.fixed(BOOLEAN), "isnan({0})", "coalesce(isnan({0}), false)", proof="rounding"),
     Function("nanvl", (2, 2), rule.one_float_type, rule.first_type, "nanvl({0}, {1})", "CASE WHEN isnan({0}) THEN {1} ELSE {0} END", proof="rounding"),

@@ -75,6 +75,11 @@ NAMES = {
     "SELECT transform(arr,\n  e -> e + ⟦nope) FROM t": "column 'nope' not found",
     "SELECT *\nFROM t, LATERAL (SELECT ⟦t.nope) q": "column 'nope' in 't' not found",
     "SELECT v\nFROM t\nLATERAL VIEW explode(⟦nope) q AS v": "column 'nope' not found",
+    "SELECT m[\n  ⟦nope]\nFROM t": "[UNRESOLVED_MAP_KEY.WITH_SUGGESTION] column 'nope' not found",
+    "SELECT i AS a, l AS a,\n  ⟦a + 1\nFROM t": "column 'a' is ambiguous: several select items have that name",
+    "SELECT i,\n⟦FROM t": "[TRAILING_COMMA_IN_SELECT] the select list ends with a comma",
+    "SELECT i + 1 AS a,\n  sum(⟦a) FROM t GROUP BY i": "the aggregate 'sum' reads the select item 'a'",
+    "SELECT i FROM t\nLIMIT 1\nOFFSET ⟦2147483647": "[SUM_OF_LIMIT_AND_OFFSET_EXCEEDS_MAX_INT]",
 }
 GROUPS = {
     "SELECT i,\n  ⟦l,\n  sum(d)\nFROM t GROUP BY i": "column 'l' is neither aggregated nor in GROUP BY",
@@ -98,6 +103,7 @@ GROUPS = {
     "SELECT sum(i) FILTER (WHERE\n  ⟦max(l) > 1) FROM t": "aggregates are not allowed in FILTER",
     "SELECT i,\n  ⟦abs(i) FILTER (WHERE b)\nFROM t": "FILTER is only allowed after an aggregate",
     "SELECT i FROM t JOIN u ON\n  ⟦max(t.i) = u.i": "aggregates are not allowed in ON",
+    "SELECT\n  ⟦mode(DISTINCT i)\nFROM t": "the aggregate 'mode' cannot have DISTINCT",
     "SELECT\n  ⟦count()\nFROM t": "count needs an argument",
     "SELECT first(i),\n  ⟦first(i, i)\nFROM t": "the second argument of 'first' must be true or false",
 }
@@ -110,6 +116,8 @@ TYPES = {
     "SELECT\n  ⟦i + b\nFROM t": "arithmetic on int and boolean",
     "SELECT\n  ⟦d DIV 2\nFROM t": "DIV on double and int",
     "SELECT\n  i, ⟦i = dt\nFROM t": "cannot compare int with date",
+    "SELECT\n  ⟦CAST(s AS CHAR)\nFROM t": "[DATATYPE_MISSING_SIZE] the type CHAR needs a length",
+    "SELECT\n  ⟦CAST(s AS UUID)\nFROM t": "[UNSUPPORTED_DATATYPE] Spark has no type 'UUID'",
     "SELECT\n  ⟦m = m\nFROM t": "cannot compare map<string,int>: maps have no order",
     "SELECT i FROM t\nWHERE ⟦m IN (m)": "IN compares map<string,int>",
     "SELECT greatest(i, l),\n  ⟦greatest(m, m)\nFROM t": "GREATEST of map<string,int>",
@@ -231,6 +239,19 @@ SYNTAX = {
     "SELECT i\n⟦/* open\nFROM t": "has no closing",
     "FROM t\n|> ⟦FROB i": "is not a pipe operator",
     "SELECT\n  ⟦IDENTIFIER(i)\nFROM t": "IDENTIFIER(…) takes a constant text",
+    "SELECT i,\n  ⟦128Y\nFROM t": "[INVALID_NUMERIC_LITERAL_RANGE] the number 128 is out of the range of TINYINT",
+    "SELECT i -\n  ⟦32768S FROM t": "the number 32768 is out of the range of SMALLINT",
+    "SELECT -\n  ⟦9223372036854775809L": "is out of the range of BIGINT",
+    "SELECT ⟦1e999": "the number 1e999 is out of the range of DOUBLE",
+    "SELECT ⟦3.5e38F": "is out of the range of FLOAT",
+    "SELECT i FROM t\nWHERE i\n  ⟦! IN (1)": "[SYNTAX_DISCONTINUED.BANG_EQUALS_NOT] write NOT instead of !",
+    "SELECT i IS\n  ⟦! NULL FROM t": "write NOT instead of !",
+    "SELECT CAST(i AS\n  ⟦NOPE) FROM t": "[UNSUPPORTED_DATATYPE] syntax error",
+    "SELECT nope\n  ⟦'1' FROM t": "[UNSUPPORTED_TYPED_LITERAL] syntax error",
+    "⟦SELECT X'zz'": "[INVALID_TYPED_LITERAL] syntax error",
+    "FROM t\n|> ORDER BY i\n  ⟦LIMIT 1": "[MULTIPLE_QUERY_RESULT_CLAUSES_WITH_PIPE_OPERATORS] LIMIT needs an operator",
+    "FROM t\n|> ⟦AS": "Expecting a name behind AS",
+    "FROM t\n|> LIMIT 1\n  ⟦SORT BY i": "[UNSUPPORTED_FEATURE.COMBINATION_QUERY_RESULT_CLAUSES]",
     "⟦SELECT " + "(" * 10_000 + "1" + ")" * 10_000: "nested too deeply",
 }
 FORBIDDEN = {

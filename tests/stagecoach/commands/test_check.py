@@ -132,7 +132,7 @@ def test_every_problem_of_every_file_is_a_line(project: Path) -> None:
         (
             "-- checks: [{no_rows: {name: n, sql: SELECT nme FROM one}}]\nSELECT 1 AS name",
             "1:38",
-            "check 'n': column 'nme' not found; did you mean 'name'?",
+            "check 'n': [UNRESOLVED_COLUMN.WITH_SUGGESTION] column 'nme' not found; did you mean 'name'?",
         ),
         (
             "-- checks: [{no_rows: {name: n, sql: DROP TABLE x}}]\nSELECT 1 AS name",

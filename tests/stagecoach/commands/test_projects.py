@@ -73,7 +73,7 @@ def test_what_reads_a_query_with_problems_is_told_once(project: Path) -> None:
     ]
     (line,) = check(str(QUERIES / "a_trend.sql")).stdout.splitlines()
     assert line.startswith("pipelines/queries/a_trend.sql:2:6: table 'daily' cannot be planned: ")
-    assert "daily.sql:1:8: column 'nope' not found" in line
+    assert "daily.sql:1:8: [UNRESOLVED_COLUMN.WITH_SUGGESTION] column 'nope' not found" in line
     (line,) = check(str(QUERIES / "b.sql")).stdout.splitlines()
     assert "the front matter of pipelines/queries/front.sql has mistakes" in line
 

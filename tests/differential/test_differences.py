@@ -1,0 +1,101 @@
+"""Differences from Spark that only running both shows; see the page of differences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from stagecoach.infra.engines.spark.arbiter import SparkArbiter
+from stagecoach.infra.errors import QueryError
+from stagecoach.planner.errors import ForbiddenSqlError
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.planning import plan_query
+from tests.differential.edge_tables import EdgeTables
+from tests.differential.inprocess import InProcessRunner, close, collect
+from tests.differential.query_check import SHUFFLED, SINGLE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def ours(
+    runner: InProcessRunner, tables: EdgeTables, sql: str, options: PlannerOptions
+) -> pa.Table:
+    return runner.run(plan_query(sql, tables.catalog, options))
+
+
+@pytest.mark.parametrize("function", ["first", "last", "any_value"])
+def test_first_and_last_are_some_row_of_their_group(
+    oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner, function: str
+) -> None:
+    values: dict[object, set[object]] = {}
+    rows = collect(oracle.sql("SELECT k, id FROM x")).to_pydict()
+    for key, value in zip(*rows.values(), strict=True):
+        values.setdefault(key, set()).add(value)
+    for options in SHUFFLED.values():
+        found = ours(runner, tables, f"SELECT k, {function}(id) FROM x GROUP BY k", options)
+        keys, picked = found.to_pydict().values()
+        assert set(keys) == set(values)
+        assert all(value in values[key] for key, value in zip(keys, picked, strict=True))
+
+
+def test_sums_of_floats_differ_in_their_last_digits_only(
+    oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner
+) -> None:
+    sql = "SELECT sum(v / 3.0D), avg(v / 7.0D), sum(abs(v / 3.0D)) FROM x"
+    (expected,) = collect(oracle.sql(sql)).to_pylist()
+    for options in SHUFFLED.values():
+        (found,) = ours(runner, tables, sql, options).to_pylist()
+        pairs = zip(expected.values(), found.values(), strict=True)
+        assert all(close(a, b, expected["c2"]) for a, b in pairs)
+
+
+def test_one_of_several_errors_is_reported(
+    oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner
+) -> None:
+    sql = "SELECT 1 / (id - id), CAST('x' || id AS INT) FROM x"
+    with pytest.raises(Exception, match=r"DIVIDE_BY_ZERO|CAST_INVALID_INPUT"):
+        collect(oracle.sql(sql))
+    with pytest.raises(QueryError, match=r"DIVIDE_BY_ZERO|CAST_INVALID_INPUT|Conversion Error"):
+        ours(runner, tables, sql, SINGLE)
+
+
+@pytest.mark.parametrize("call", ["current_user()", "current_database()", "current_catalog()", "version()"])  # fmt: skip
+def test_functions_of_the_session_are_those_of_the_runs_spark(
+    spark: SparkSession, tables: EdgeTables, call: str
+) -> None:
+    graph = plan_query(f"SELECT {call} FROM x", tables.catalog, arbiter=SparkArbiter(lambda: spark))
+    assert graph.head.engine == "spark"
+
+
+@pytest.mark.parametrize("clause", ["VERSION AS OF 1", "TIMESTAMP AS OF '2024-01-01'"])
+def test_time_travel_is_refused(spark: SparkSession, tables: EdgeTables, clause: str) -> None:
+    with pytest.raises(ForbiddenSqlError, match="RelationTimeTravel"):
+        plan_query(
+            f"SELECT id FROM x {clause}", tables.catalog, arbiter=SparkArbiter(lambda: spark)
+        )
+
+
+def test_an_alias_in_a_generator_is_read(
+    oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner
+) -> None:
+    sql = "SELECT id + 1 AS a, explode(array(a)) AS b FROM x"
+    with pytest.raises(Py4JJavaError, match="INTERNAL_ERROR"):
+        collect(oracle.sql(sql))
+    left, right = ours(runner, tables, sql, SINGLE).to_pydict().values()
+    assert left == right
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan", "csc", "sec", "cot"])
+def test_sines_run_on_spark_unless_they_need_not_be_exact(tables: EdgeTables, name: str) -> None:
+    sql = f"SELECT {name}(id) FROM x"
+    engines = {
+        exact: plan_query(sql, tables.catalog, PlannerOptions(exact_math=exact)).head.engine
+        for exact in (True, False)
+    }
+    assert engines == {True: "spark", False: "duckdb"}
