@@ -261,10 +261,13 @@ def struct_of(fields: tuple[Field, ...]) -> DataType:
 
 
 def wider_decimal(left: DataType, right: DataType) -> DataType:
-    """The common type of two decimals in comparisons, CASE and UNION (no digit is lost)."""
+    """The common type of two decimals in comparisons, CASE and UNION.
+
+    Above 38 digits the scale shrinks, to 0 at least (`DecimalType.boundedPreferIntegralDigits`).
+    """
     scale = max(left.scale, right.scale)
     digits = max(left.precision - left.scale, right.precision - right.scale)
-    return bounded_decimal(digits + scale, scale)
+    return decimal(min(digits + scale, MAX_PRECISION), min(scale, MAX_PRECISION - digits))
 
 
 def common_type(left: DataType, right: DataType) -> DataType | None:

@@ -144,8 +144,12 @@ def _extreme(node: AggregateCall) -> str | None:
 
 def _try_sum(node: AggregateCall) -> str | None:
     """NULL for an overflow: DuckDB sums integers in 128 bits."""
-    if node.dtype.is_decimal or (node.distinct and node.dtype.is_floating):
+    if node.distinct and node.dtype.is_floating:
         return None
+    if node.dtype.is_decimal:
+        # With ten digits to spare, no sum overflows.
+        spare = node.dtype.precision - node.args[0].dtype.precision
+        return "sum({distinct}{0}){filter}" if spare == 10 else None
     return "TRY_CAST(sum({distinct}{0}){filter} AS {type})"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 
 from stagecoach.planner.errors import InternalPlanError
 from stagecoach.planner.plan.expressions import (
@@ -60,6 +61,9 @@ class Dialect(ABC):
             return "true" if value else "false"
         if kind == "string":
             return self.text(str(value))
+        if kind == "decimal":
+            # Without an exponent: DuckDB cannot read '1e-37' as a DECIMAL(37,37).
+            return f"CAST('{Decimal(str(value)):f}' AS {name})"
         if kind == "date":
             return f"DATE '{value}'"
         if kind == "timestamp":

@@ -7,6 +7,7 @@ Text is checked against Spark's syntax before DuckDB reads it, because DuckDB al
 from __future__ import annotations
 
 from stagecoach.planner.functions.spell_collections import nested_cast
+from stagecoach.planner.functions.spell_decimals import decimal_call
 from stagecoach.planner.functions.templates import quoted
 from stagecoach.planner.functions.time_casts import time_cast
 from stagecoach.planner.types import DataType
@@ -76,6 +77,12 @@ def _of_decimal(source: DataType, target: DataType, safe: bool) -> str | None:
     if target.is_integral:
         # NOTE: Spark cuts digits off, DuckDB rounds.
         return f"{_word(safe)}(trunc({{0}}) AS {{type}})"
+    if target.is_decimal and target.scale < source.scale and source.precision > 18:
+        # NOTE: DuckDB's own cast divides numbers of 128 bits one by one, which is far slower.
+        return decimal_call("try_round" if safe else "round", (source,), target)
+    if target.kind == "double" and source.precision > 18 and not source.scale:
+        # NOTE: DuckDB's own cast of such numbers is off by one in the last bit.
+        return "CAST(CAST({0} AS VARCHAR) AS DOUBLE)"
     if target.is_decimal or target.kind == "double":
         return f"{_word(safe)}({{0}} AS {{type}})"
     if target.kind == "boolean":

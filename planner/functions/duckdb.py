@@ -7,35 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from stagecoach.planner.functions import spell_decimals as decimals
 from stagecoach.planner.functions.nested_rules import has_kind
 from stagecoach.planner.functions.spell_collections import order_key
 from stagecoach.planner.plan.expressions import Call, Literal
 from stagecoach.planner.types import DOUBLE, adjusted_decimal
 
 
-def add(operator: str) -> Callable[[Call], str]:
+def add(name: str, operator: str) -> Callable[[Call], str]:
     """A rule that spells decimal sums in their result type, so that DuckDB does not narrow them."""
 
     def spell(node: Call) -> str:
-        if node.dtype.is_decimal:
-            t = "{type}"
-            return f"CAST(CAST({{0}} AS {t}) {operator} CAST({{1}} AS {t}) AS {t})"
-        return f"({{0}} {operator} {{1}})"
+        if not node.dtype.is_decimal:
+            return f"({{0}} {operator} {{1}})"
+        if _cuts_sum(node):
+            return decimals.exact(name)(node)
+        t = "{type}"
+        return f"CAST(CAST({{0}} AS {t}) {operator} CAST({{1}} AS {t}) AS {t})"
 
     return spell
 
 
-def lossy(node: Call) -> str | None:
-    """Spark shrinks the scale of results above 38 digits; DuckDB raises instead."""
-    left, right = (a.dtype for a in node.args)
-    if not node.dtype.is_decimal:
-        return None
-    exact = (
-        left.scale + right.scale if node.function == "multiply" else max(left.scale, right.scale)
-    )
-    if exact != node.dtype.scale:
-        return f"the scale of {node.dtype} is less than exact"
-    return None
+def _cuts_sum(node: Call) -> bool:
+    """Whether Spark cuts digits of a sum, or an operand may have no room in the result's type."""
+    whole = max(a.dtype.precision - a.dtype.scale for a in node.args)
+    scale = max(a.dtype.scale for a in node.args)
+    return node.dtype.scale != scale or whole > node.dtype.precision - node.dtype.scale
+
+
+def refuse_add(name: str) -> Callable[[Call], str | None]:
+    """A rule that refuses sums of too many digits."""
+    return lambda node: decimals.refuse(name)(node) if _cuts_sum(node) else None
 
 
 def multiply(node: Call) -> str:
@@ -43,38 +45,12 @@ def multiply(node: Call) -> str:
     if not node.dtype.is_decimal:
         return "({0} * {1})"
     left, right = (a.dtype for a in node.args)
+    if left.scale + right.scale != node.dtype.scale:
+        return decimals.exact("multiply")(node)
     if left.precision + right.precision > 18 and max(left.precision, right.precision) <= 18:
         # NOTE: two operands of up to 18 digits multiply in 64 bits and overflow; 19 digits use 128.
         return f"CAST(CAST({{0}} AS DECIMAL(19,{left.scale})) * {{1}} AS {{type}})"
     return "CAST({0} * {1} AS {type})"
-
-
-def decimal_division(numerator: str, denominator: str, shift: int, dtype: str, scale: int) -> str:
-    """DuckDB text of an exact, half-up decimal division on unscaled HUGEINTs.
-
-    Overflow of 128 bits raises, and the stage then runs on Spark.
-
-    Args:
-        numerator: SQL of the unscaled dividend, a HUGEINT.
-        denominator: SQL of the unscaled divisor, a HUGEINT that is not 0.
-        shift: Decimal digits to add to the dividend (not negative).
-        dtype: DuckDB name of the result type.
-        scale: Scale of the result type.
-    """
-    scaled = f"({numerator} * CAST({10**shift} AS HUGEINT))" if shift else numerator
-    magnitude = f"((2 * abs({scaled}) + abs({denominator})) // (2 * abs({denominator})))"
-    signed = f"({magnitude} * CAST(sign({scaled}) * sign({denominator}) AS HUGEINT))"
-    return unscaled_to_decimal(signed, dtype, scale)
-
-
-def unscaled_to_decimal(text: str, dtype: str, scale: int) -> str:
-    """DuckDB text that puts the point into an unscaled HUGEINT, exactly or with an error."""
-    if scale == 0:
-        return f"CAST({text} AS {dtype})"
-    unit = "0." + "0" * (scale - 1) + "1"
-    return (
-        f"CAST(CAST({text} AS DECIMAL(38,0)) * CAST({unit} AS DECIMAL({scale},{scale})) AS {dtype})"
-    )
 
 
 def decimal_to_unscaled(text: str, scale: int) -> str:
@@ -84,46 +60,11 @@ def decimal_to_unscaled(text: str, scale: int) -> str:
 
 def divide(node: Call) -> str:
     """Division with Spark's zero check; decimals exactly, half up."""
-    guard = (
-        "CASE WHEN {1} = 0 AND {0} IS NOT NULL THEN CAST(error('DIVIDE_BY_ZERO') AS {type}) ELSE "
-    )
-    if not node.dtype.is_decimal:
-        return guard + "{0} / {1} END"
-    left, right = (a.dtype for a in node.args)
-    shift = node.dtype.scale - left.scale + right.scale
-    body = decimal_division(
-        decimal_to_unscaled("{0}", left.scale),
-        decimal_to_unscaled("nullif({1}, 0)", right.scale),
-        shift,
-        "{type}",
-        node.dtype.scale,
-    )
-    return guard + body + " END"
-
-
-def refuse_divide(node: Call) -> str | None:
-    """Only divisions that keep the digits of the dividend."""
     if node.dtype.is_decimal:
-        left, right = (a.dtype for a in node.args)
-        if node.dtype.scale - left.scale + right.scale < 0:
-            return "the division drops digits of its dividend"
-    return None
-
-
-def mod(node: Call) -> str:
-    """Remainder with Spark's zero check; -1 apart because the smallest number overflows."""
-    zero = "CASE WHEN {1} = 0 AND {0} IS NOT NULL THEN CAST(error('REMAINDER_BY_ZERO') AS {type}) "
-    if node.dtype.is_integral:
-        minus_one = "WHEN {1} = -1 THEN CAST(0 * {0} AS {type}) "
-        return zero + minus_one + "ELSE CAST({0} % nullif({1}, 0) AS {type}) END"
-    return zero + "ELSE CAST({0} % nullif({1}, 0) AS {type}) END"
-
-
-def int_divide(_: Call) -> str:
-    """DIV with Spark's zero check."""
+        return decimals.exact("divide")(node)
     return (
-        "CASE WHEN {1} = 0 AND {0} IS NOT NULL THEN CAST(error('DIVIDE_BY_ZERO') AS BIGINT) "
-        "ELSE CAST({0} // nullif({1}, 0) AS BIGINT) END"
+        "CASE WHEN {1} = 0 AND {0} IS NOT NULL THEN CAST(error('DIVIDE_BY_ZERO') AS {type}) "
+        "ELSE {0} / {1} END"
     )
 
 
@@ -177,10 +118,9 @@ def refuse_comparison(node: Call) -> str | None:
     return without_maps(node)
 
 
-def refuse_abs(node: Call) -> str | None:
-    """Spark's ABS rounds decimals to 34 digits (Scala's `BigDecimal.abs`)."""
-    dtype = node.dtype
-    return f"abs of {dtype} is not proven" if dtype.precision > 34 else None
+def negated(name: str, template: str) -> Callable[[Call], str]:
+    """A rule for ABS and minus: Spark rounds what it negates to 34 digits."""
+    return lambda node: decimals.exact(name)(node) if node.dtype.precision > 34 else template
 
 
 def spark_average(node: Call) -> str:
@@ -229,12 +169,5 @@ def average(node: Call) -> str:
     """The end of AVG on DuckDB: sum divided by count, decimals half up."""
     if not node.dtype.is_decimal:
         return "CASE WHEN {1} = 0 THEN NULL ELSE {0} / {1} END"
-    shift = node.dtype.scale - node.args[0].dtype.scale
-    body = decimal_division(
-        decimal_to_unscaled("{0}", node.args[0].dtype.scale),
-        "CAST(nullif({1}, 0) AS HUGEINT)",
-        shift,
-        "{type}",
-        node.dtype.scale,
-    )
-    return f"CASE WHEN {{1}} = 0 THEN NULL ELSE {body} END"
+    text = decimals.decimal_call("divide", (node.args[0].dtype, decimals.COUNT), node.dtype)
+    return text.replace("{1}", "CAST(nullif({1}, 0) AS DECIMAL(20,0))")

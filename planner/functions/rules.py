@@ -387,6 +387,8 @@ def round_type(args: Args) -> DataType:
 def ceil_type(args: Args) -> DataType:
     """Result of CEIL and FLOOR."""
     dtype = args[0].dtype
+    if dtype.is_decimal and not dtype.scale:
+        return dtype
     if dtype.is_decimal:
         return bounded_decimal(dtype.precision - dtype.scale + 1, 0)
     return BIGINT

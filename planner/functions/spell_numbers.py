@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stagecoach.planner.functions.duckdb import (
-    decimal_division,
-    decimal_to_unscaled,
-    unscaled_to_decimal,
-)
+from stagecoach.planner.functions import spell_decimals as decimals
+from stagecoach.planner.functions.duckdb import decimal_to_unscaled
 from stagecoach.planner.functions.spell_strings import int_of
 from stagecoach.planner.plan.expressions import Call
+from stagecoach.planner.types import DataType
 
 _NAN = "CAST('nan' AS DOUBLE)"
 
@@ -36,25 +34,12 @@ def null_guard(body: str) -> str:
 # ---------------------------------------------------------------- division
 
 
-def quotient(node: Call) -> str:
-    """DIV: digits behind the point are cut off."""
-    if not node.args[0].dtype.is_decimal:
-        return "CAST({0} // nullif({1}, 0) AS BIGINT)"
-    left, right = (a.dtype.scale for a in node.args)
-    scale = max(left, right)
-    top, bottom = (
-        f"({decimal_to_unscaled(text, own)} * CAST({10 ** (scale - own)} AS HUGEINT))"
-        for text, own in (("{0}", left), ("nullif({1}, 0)", right))
-    )
-    return (
-        f"CAST((abs({top}) // abs({bottom})) * CAST(sign({top}) * sign({bottom}) AS HUGEINT) "
-        "AS BIGINT)"
-    )
-
-
 def int_divide(node: Call) -> str:
-    """DIV with Spark's zero check."""
-    return zero_guard(node, quotient(node))
+    """DIV with Spark's zero check: digits behind the point are cut off."""
+    types = node.args[0].dtype, node.args[1].dtype
+    if types[0].is_decimal:
+        return f"CAST({decimals.decimal_call('div', types, decimals.BIGINT_DIGITS)} AS BIGINT)"
+    return zero_guard(node, "CAST({0} // nullif({1}, 0) AS BIGINT)")
 
 
 def remainder(node: Call) -> str:
@@ -66,19 +51,35 @@ def remainder(node: Call) -> str:
             "ELSE CAST({0} % nullif({1}, 0) AS {type}) END"
         )
     if node.dtype.is_decimal:
-        scale = max(a.dtype.scale for a in node.args)
-        wide = f"DECIMAL(38,{scale})"
+        wide = f"DECIMAL(38,{node.dtype.scale})"
         return f"CAST(CAST({{0}} AS {wide}) % nullif(CAST({{1}} AS {wide}), 0) AS {{type}})"
     return "({0} % {1})"
 
 
+def _fits_one_type(node: Call) -> bool:
+    """Whether one decimal type of 38 digits has room for both operands."""
+    types = [a.dtype for a in node.args]
+    return max(t.precision - t.scale for t in types) + max(t.scale for t in types) <= 38
+
+
 def mod(node: Call) -> str:
     """`%` with Spark's zero check."""
+    if node.dtype.is_decimal and not _fits_one_type(node):
+        return decimals.exact("mod")(node)
     return zero_guard(node, remainder(node), "REMAINDER_BY_ZERO")
+
+
+def try_mod(node: Call) -> str:
+    """TRY_MOD: NULL for a divisor of 0."""
+    if node.dtype.is_decimal and not _fits_one_type(node):
+        return decimals.exact("try_mod")(node)
+    return null_guard(remainder(node))
 
 
 def pmod(node: Call) -> str:
     """PMOD: a negative remainder gets the divisor once more."""
+    if node.dtype.is_decimal:
+        return decimals.exact("pmod")(node)
     rest = remainder(node)
     if node.dtype.is_integral:
         again = f"(CAST(({rest}) AS HUGEINT) + {{1}}) % nullif({{1}}, 0)"
@@ -95,64 +96,37 @@ def pmod(node: Call) -> str:
     )
 
 
-def refuse_pmod(node: Call) -> str | None:
-    """Decimals add up in another type."""
-    return "pmod of decimals is not proven" if node.dtype.is_decimal else refuse_mod(node)
-
-
-def refuse_mod(node: Call) -> str | None:
-    """Only decimals that fit one type of 38 digits."""
-    if node.dtype.is_decimal:
-        types = [a.dtype for a in node.args]
-        scale = max(t.scale for t in types)
-        if max(t.precision - t.scale for t in types) + scale > 38:
-            return f"the remainder of {types[0]} and {types[1]} is not proven"
-        if node.dtype.scale != scale:
-            return f"the scale of {node.dtype} is less than exact"
-    return None
-
-
 def try_divide(node: Call) -> str:
     """TRY_DIVIDE: NULL for a divisor of 0."""
-    if not node.dtype.is_decimal:
-        return null_guard("{0} / {1}")
-    left, right = (a.dtype for a in node.args)
-    body = decimal_division(
-        decimal_to_unscaled("{0}", left.scale),
-        decimal_to_unscaled("nullif({1}, 0)", right.scale),
-        node.dtype.scale - left.scale + right.scale,
-        "{type}",
-        node.dtype.scale,
-    )
-    return null_guard(body)
+    return decimals.exact("try_divide")(node) if node.dtype.is_decimal else null_guard("{0} / {1}")
 
 
-def try_integers(operator: str) -> Callable[[Call], str]:
+def try_arithmetic(name: str, operator: str) -> Callable[[Call], str]:
     """TRY_ADD and its kin: what overflows is NULL."""
 
     def spell(node: Call) -> str:
         if node.dtype.is_floating:
             return f"({{0}} {operator} {{1}})"
+        if node.dtype.is_decimal:
+            return decimals.exact(f"try_{name}")(node)
         return f"TRY_CAST(CAST({{0}} AS HUGEINT) {operator} CAST({{1}} AS HUGEINT) AS {{type}})"
 
     return spell
-
-
-def refuse_decimal(node: Call) -> str | None:
-    """No decimals."""
-    return f"{node.function} of decimals is not proven" if node.dtype.is_decimal else None
 
 
 # ---------------------------------------------------------------- rounding
 
 
 def _decimal_rounded(node: Call, digits: int, mode: str) -> str:
-    """A decimal rounded on its unscaled HUGEINT: `up`, `even`, `ceil` or `floor`."""
-    scale = node.args[0].dtype.scale
-    unscaled = decimal_to_unscaled("{0}", scale)
-    if digits >= scale:
+    """A decimal rounded `up`, `even`, `ceil` or `floor`."""
+    dtype = node.args[0].dtype
+    if digits >= dtype.scale:
         return "CAST({0} AS {type})"
-    unit = f"CAST({10 ** (scale - digits)} AS HUGEINT)"
+    if digits >= 0:
+        operation = {"up": "round", "even": "bround"}.get(mode, mode)
+        return decimals.decimal_call(operation, (dtype,), node.dtype)
+    unscaled = decimal_to_unscaled("{0}", dtype.scale)
+    unit = f"CAST({10 ** (dtype.scale - digits)} AS HUGEINT)"
     whole, rest = f"(abs({unscaled}) // {unit})", f"(abs({unscaled}) % {unit})"
     up = {
         "up": f"2 * {rest} >= {unit}",
@@ -160,11 +134,16 @@ def _decimal_rounded(node: Call, digits: int, mode: str) -> str:
         "ceil": f"{rest} > 0 AND {{0}} > 0",
         "floor": f"{rest} > 0 AND {{0}} < 0",
     }[mode]
-    magnitude = f"({whole} + CASE WHEN {up} THEN 1 ELSE 0 END)"
-    if digits < 0:
-        magnitude = f"({magnitude} * CAST({10**-digits} AS HUGEINT))"
-    signed = f"({magnitude} * CASE WHEN {{0}} < 0 THEN -1 ELSE 1 END)"
-    return unscaled_to_decimal(signed, "{type}", node.dtype.scale)
+    magnitude = f"(({whole} + CASE WHEN {up} THEN 1 ELSE 0 END) * CAST({10**-digits} AS HUGEINT))"
+    return f"CAST(({magnitude} * CASE WHEN {{0}} < 0 THEN -1 ELSE 1 END) AS {{type}})"
+
+
+def _refuse_left(dtype: DataType, digits: int) -> str | None:
+    """Left of the point, DuckDB rounds a decimal in 128 bits."""
+    wide = dtype.precision + dtype.scale > 37 or dtype.scale - digits > 36
+    if dtype.is_decimal and digits < 0 and wide:
+        return f"rounding {dtype} left of the point is not proven"
+    return None
 
 
 def _integer_rounded(digits: int, mode: str) -> str:
@@ -198,7 +177,7 @@ def rounded(mode: str) -> Callable[[Call], str]:
     def spell(node: Call) -> str:
         dtype = node.args[0].dtype
         digits = (int_of(node.args[1]) or 0) if len(node.args) > 1 else 0
-        if dtype.is_decimal and mode == "up" and digits >= 0:
+        if dtype.is_decimal and dtype.precision <= 18 and mode == "up" and digits >= 0:
             return f"CAST(round({{0}}, {digits}) AS {{type}})"
         if dtype.is_decimal:
             return _decimal_rounded(node, digits, mode)
@@ -219,9 +198,9 @@ def refuse_rounded(node: Call) -> str | None:
         return "rounding of floats is not proven"
     if dtype.is_floating and not 0 <= digits <= 10:
         return "rounding of doubles left of the point is not proven"
-    if dtype.is_decimal and digits < -18:
-        return "rounding left of the point is not proven"
-    return "rounding to so many digits is not proven" if digits < -36 else None
+    if digits < -36:
+        return "rounding to so many digits is not proven"
+    return _refuse_left(dtype, digits)
 
 
 def up_or_down(name: str) -> Callable[[Call], str]:
@@ -244,8 +223,9 @@ def refuse_up_or_down(node: Call) -> str | None:
     """A scale is only proven for decimals."""
     if len(node.args) == 2:
         digits = int_of(node.args[1])
-        if digits is None or digits < -18 or not node.args[0].dtype.is_decimal:
+        if digits is None or not node.args[0].dtype.is_decimal:
             return f"{node.function} to a scale is not proven"
+        return _refuse_left(node.args[0].dtype, digits)
     return None
 
 

@@ -287,9 +287,18 @@ def comparable(left: Expression, right: Expression) -> tuple[Expression, Express
     Raises:
         AnalysisError: For types that Spark does not compare.
     """
-    target = comparison_type(left.dtype, right.dtype)
+    target = comparison_type(*_compared_types(left, right))
     require_orderable(target, "cannot compare")
     return cast_literal(left, target), cast_literal(right, target)
+
+
+def _compared_types(left: Expression, right: Expression) -> tuple[DataType, DataType]:
+    """Both types; a whole number that is written beside a decimal has as few digits as it needs."""
+    sides = [left.dtype, right.dtype]
+    for i, (expr, other) in enumerate(((left, right), (right, left))):
+        if isinstance(expr, Literal) and expr.dtype.is_integral and other.dtype.is_decimal:
+            sides[i] = decimal_literal_type(str(abs(int(expr.value or 0))))
+    return sides[0], sides[1]
 
 
 def comparison_type(left: DataType, right: DataType) -> DataType:

@@ -13,14 +13,14 @@ from tests.differential import cases_times
 from tests.differential.cases_scalars import NATIVE_SCALARS, REFUSED_SCALARS
 
 NATIVE: dict[str, list[str]] = {
-    "add": ["ti + 2", "si + 1", "i + j", "l + m", "i + l", "d + d2", "f + d", "f + f2", "f + 1", "i + 1.5D", "d52 + d152", "d152 + 1", "d152 + 0.05", "1 + d104", "i + d52", "NULL + i", "d + 0.1", "f + 0.1", "ti + ti", "d200 + d40", "d384 + d384", "d384 + d52"],
-    "subtract": ["i - j", "ti - 100", "l - 1", "d - d2", "f - f2", "d152 - e152", "1 - d52", "1.00 - d152", "i - d104", "- l - m"],
-    "multiply": ["i * j", "ti * 2", "si * si", "l * 3", "d * d2", "f * 0.1", "d152 * e152", "d52 * d52", "d152 * (1 - d52)", "d104 * 100", "i * d52", "d40 * d40", "d152 * (1 - d52) * (1 + d52)", "d384 * d152"],
-    "divide": ["i / j", "i / 2", "l / m", "d / d2", "d / 0.5D", "f / f2", "f / 2", "ti / si", "1 / i", "d52 / d40", "d152 / 7", "d104 / d52", "100 / d52", "0.2 * d52 / 7", "d384 / d384", "d384 / d52", "1.0 / 3.0", "d152 / 7.0"],
-    "div": ["i div j", "l div 7", "l div m", "ti div 3", "(-7) div 2", "i div -1"],
-    "mod": ["i % j", "l % m", "ti % 3", "si % -7", "i % 0", "l % -1", "mod(i, 10)", "i % CAST(7 AS BIGINT)"],
-    "negate": ["-i", "-ti", "-l", "-d", "-f", "-d152", "-(-d52)"],
-    "abs": ["abs(i)", "abs(ti)", "abs(l)", "abs(d)", "abs(f)", "abs(d152)", "abs(d200)"],
+    "add": ["ti + 2", "si + 1", "i + j", "l + m", "i + l", "d + d2", "f + d", "f + f2", "f + 1", "i + 1.5D", "d52 + d152", "d152 + 1", "d152 + 0.05", "1 + d104", "i + d52", "NULL + i", "d + 0.1", "f + 0.1", "ti + ti", "d200 + d40", "d384 + d384", "d384 + d52", "d200 + d104 * d384", "CAST(d200 AS DECIMAL(38,0)) + d52"],
+    "subtract": ["i - j", "ti - 100", "l - 1", "d - d2", "f - f2", "d152 - e152", "1 - d52", "1.00 - d152", "i - d104", "- l - m", "d200 - d104 * d384", "CAST(d40 AS DECIMAL(38,30)) - CAST(d200 AS DECIMAL(38,2))"],
+    "multiply": ["i * j", "ti * 2", "si * si", "l * 3", "d * d2", "f * 0.1", "d152 * e152", "d52 * d52", "d152 * (1 - d52)", "d104 * 100", "i * d52", "d40 * d40", "d152 * (1 - d52) * (1 + d52)", "d384 * d152", "d384 * d384", "d384 * d104", "d384 * 0.0001", "CAST(d52 AS DECIMAL(38,18)) * CAST(d104 AS DECIMAL(38,18))"],
+    "divide": ["i / j", "i / 2", "l / m", "d / d2", "d / 0.5D", "f / f2", "f / 2", "ti / si", "1 / i", "d52 / d40", "d152 / 7", "d104 / d52", "100 / d52", "0.2 * d52 / 7", "d384 / d384", "d384 / d52", "1.0 / 3.0", "d152 / 7.0", "d384 / CAST(d104 AS DECIMAL(38,18))", "CAST(d104 AS DECIMAL(38,30)) / d40", "CAST(d104 AS DECIMAL(38,30)) / CAST(d384 AS DECIMAL(38,0))"],
+    "div": ["i div j", "l div 7", "l div m", "ti div 3", "(-7) div 2", "i div -1", "d384 div d200", "d152 div d52", "d52 div CAST(d104 AS DECIMAL(38,30))"],
+    "mod": ["i % j", "l % m", "ti % 3", "si % -7", "i % 0", "l % -1", "mod(i, 10)", "i % CAST(7 AS BIGINT)", "d152 % d52", "CAST(d200 AS DECIMAL(38,0)) % d384", "d384 % CAST(d52 AS DECIMAL(38,30))"],
+    "negate": ["-i", "-ti", "-l", "-d", "-f", "-d152", "-(-d52)", "-d384", "-(-d384)"],
+    "abs": ["abs(i)", "abs(ti)", "abs(l)", "abs(d)", "abs(f)", "abs(d152)", "abs(d200)", "abs(d384)", "abs(-d384)"],
     "eq": ["i = j", "ti = 3", "i = 3L", "i = 1.0", "d = d2", "f = 0.1", "d = i", "d52 = d152", "d152 = 1", "d52 = i", "d52 = d", "s = t", "s = 'abc'", "dt = du", "dt = '2024-02-29'", "dt = DATE'2024-02-29'", "ts = tu", "b = b2", "b = true", "tn = tn", "bin = bin", "i = NULL", "dt = ts"],
     "ne": ["i <> j", "s <> t", "d <> d2", "NOT i = 3", "s != ''", "b <> b2"],
     "lt": ["i < j", "s < t", "d < d2", "f < d", "dt < du", "dt < '2000-01-01'", "d52 < 1.234", "ts < tu", "b < b2", "d200 < l"],
@@ -53,18 +53,17 @@ NATIVE: dict[str, list[str]] = {
     "date_sub": ["date_sub(dt, 1)", "date_sub(dt, k)", "dt - 30", "dt - INTERVAL '90' DAY", "DATE'2000-01-01' - INTERVAL 1 DAY"],
     "datediff": ["datediff(dt, du)", "datediff(dt, DATE'1970-01-01')", "datediff(ts, dt)", "datediff(dt, '2024-02-29')"],
     "add_months": ["add_months(dt, 1)", "add_months(dt, n)", "add_months(dt, -12)", "dt + INTERVAL '1' YEAR", "dt - INTERVAL 3 MONTHS", "DATE'2024-01-31' + INTERVAL 1 MONTH", "add_months(dt, 25)"],
-    "round": ["round(d152, 1)", "round(d104, 2)", "round(d52)", "round(d52, 5)", "round(d384, 3)", "round(d104, 0)", "round(d152 * d52, 2)"],
-    "ceil": ["ceil(d152)", "ceil(d104)", "ceil(d384)", "ceiling(d52)"],
-    "floor": ["floor(d152)", "floor(d104)", "floor(d384)"],
+    "round": ["round(d152, 1)", "round(d104, 2)", "round(d52)", "round(d52, 5)", "round(d384, 3)", "round(d104, 0)", "round(d152 * d52, 2)", "round(CAST(d104 AS DECIMAL(38,18)), 3)", "round(d152, -19)"],
+    "ceil": ["ceil(d152)", "ceil(d104)", "ceil(d384)", "ceiling(d52)", "ceil(d384, 2)", "ceil(CAST(d104 AS DECIMAL(38,18)), 3)"],
+    "floor": ["floor(d152)", "floor(d104)", "floor(d384)", "floor(d384, 2)"],
 }  # fmt: skip
 
 REFUSED: dict[str, list[str]] = {
-    "add": ["d200 + d104 * d384"],
-    "multiply": ["d384 * d384", "d384 * d104"],
-    "mod": ["CAST(d200 AS DECIMAL(38,0)) % d384"],
-    "abs": ["abs(d384)"],
-    "round": ["round(f)", "round(d, -1)", "round(d152, -19)"],
-    "ceil": ["ceil(d152, -19)"],
+    "add": ["CAST(d200 AS DECIMAL(38,0)) + CAST(0.1 AS DECIMAL(38,38))"],
+    "divide": ["CAST(d200 AS DECIMAL(38,0)) / CAST(0.1 AS DECIMAL(38,38))"],
+    "mod": ["CAST(d200 AS DECIMAL(38,0)) % CAST(0.1 AS DECIMAL(38,38))"],
+    "round": ["round(f)", "round(d, -1)", "round(d384, -4)", "round(CAST(d52 AS DECIMAL(38,18)), -1)"],
+    "ceil": ["ceil(CAST(d52 AS DECIMAL(38,18)), -1)"],
 }  # fmt: skip
 
 NATIVE |= {name: NATIVE.get(name, []) + cases for name, cases in NATIVE_SCALARS.items()}

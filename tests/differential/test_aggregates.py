@@ -31,7 +31,7 @@ CALLS = {
     "bit_and": ["bit_and(i)", "bit_and(ti)", "bit_and(l) FILTER (WHERE b)"],
     "bit_or": ["bit_or(i)", "bit_or(si)"],
     "bit_xor": ["bit_xor(i)", "bit_xor(l)", "bit_xor(DISTINCT ti)"],
-    "try_sum": ["try_sum(i)", "try_sum(l)", "try_sum(ti)", "try_sum(d)", "try_avg(i)"],
+    "try_sum": ["try_sum(i)", "try_sum(l)", "try_sum(ti)", "try_sum(d)", "try_sum(d52)", "try_sum(DISTINCT d152)", "try_avg(i)"],
     "stddev_samp": ["stddev_samp(i)", "stddev(si)", "std(ti)", "stddev_samp(d52)", "stddev_samp(i) FILTER (WHERE b)", "stddev_samp(DISTINCT ti)"],
     "stddev_pop": ["stddev_pop(i)", "stddev_pop(d52)"], "var_samp": ["var_samp(i)", "variance(ti)"], "var_pop": ["var_pop(d52)", "var_pop(i)"],
     "skewness": ["skewness(ti)", "skewness(i)"], "kurtosis": ["kurtosis(ti)", "kurtosis(i)"],

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 import duckdb
 import pyarrow as pa
 
+from stagecoach.infra.engines.duckdb.decimal_functions import DecimalFunctions
 from stagecoach.infra.engines.duckdb.java_functions import register_java_functions
 from stagecoach.infra.engines.duckdb.parquet_bounds import leaves_out_values, without_bounds
 from stagecoach.infra.engines.protocol import Fragment, Relation, Resources
@@ -69,7 +70,7 @@ class DuckDbEngine:
         input_errors: list[BaseException] = []
         sql, schema = fragment.sql, fragment.schema
         with _translate_errors(input_errors):
-            cursor = _database(resources, os.getpid()).cursor()
+            cursor = _database(resources, os.getpid()).cursor(sql)
         try:
             with _translate_errors(input_errors):
                 relations = fragment.relations
@@ -104,8 +105,21 @@ def duckdb_type(dtype: DataType) -> str:
         raise QueryError(error.message) from error
 
 
+class _Database:
+    """A database and the functions that its queries have needed so far."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self.decimals = DecimalFunctions(connection)
+
+    def cursor(self, sql: str = "") -> duckdb.DuckDBPyConnection:
+        """A cursor that knows all functions of the SQL."""
+        self.decimals.declare(sql)
+        return self._connection.cursor()
+
+
 @functools.lru_cache(maxsize=_MAX_DATABASES)
-def _database(resources: Resources, pid: int) -> duckdb.DuckDBPyConnection:
+def _database(resources: Resources, pid: int) -> _Database:
     # `pid` is part of the key: a database must not be used on both sides of a fork.
     spill = _spill_folder(resources.spill_dir, pid)
     connection = duckdb.connect(":memory:")
@@ -133,7 +147,7 @@ def _database(resources: Resources, pid: int) -> duckdb.DuckDBPyConnection:
     for name, value in options.items():
         # GLOBAL: a cursor is a session of its own, and would have the process's time zone.
         connection.execute(f"SET GLOBAL {name} = {value}")
-    return connection
+    return _Database(connection)
 
 
 @functools.cache

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
-from stagecoach.planner.functions import duckdb as duck
 from stagecoach.planner.functions import rules as rule
 from stagecoach.planner.functions import spell_bits
+from stagecoach.planner.functions import spell_decimals as decimals
 from stagecoach.planner.functions import spell_numbers as spell
 from stagecoach.planner.functions.constant_arguments import require_constant
 from stagecoach.planner.functions.function import Args, Function, listed
@@ -107,12 +107,12 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("floor", (1, 2), _up_or_down, _up_or_down_type, listed("floor({*})"), spell.up_or_down("floor"), spell.refuse_up_or_down, "rounding"),
     Function("rint", (1, 1), rule.doubles, rule.fixed(DOUBLE), "rint({0})", spell.RINT, proof="rounding"),
     Function("sign", (1, 1), _signed, rule.fixed(DOUBLE), "sign({0})", spell.SIGN, proof="rounding"),
-    Function("pmod", (2, 2), rule.arithmetic, rule.mod_type, "pmod({0}, {1})", spell.pmod, spell.refuse_pmod, "division"),
-    Function("try_add", (2, 2), _tried(rule.arithmetic), rule.add_type, "try_add({0}, {1})", spell.try_integers("+"), spell.refuse_decimal, "arithmetic"),
-    Function("try_subtract", (2, 2), _tried(rule.arithmetic), rule.add_type, "try_subtract({0}, {1})", spell.try_integers("-"), spell.refuse_decimal, "arithmetic"),
-    Function("try_multiply", (2, 2), _tried(_multiplied), rule.multiply_type, "try_multiply({0}, {1})", spell.try_integers("*"), spell.refuse_decimal, "arithmetic"),
-    Function("try_divide", (2, 2), _tried(_divided), rule.divide_type, "try_divide({0}, {1})", spell.try_divide, duck.refuse_divide, "division"),
-    Function("try_mod", (2, 2), _tried(rule.arithmetic), rule.mod_type, "try_mod({0}, {1})", lambda n: spell.null_guard(spell.remainder(n)), spell.refuse_mod, "division"),
+    Function("pmod", (2, 2), rule.arithmetic, rule.mod_type, "pmod({0}, {1})", spell.pmod, decimals.refuse("pmod"), "division"),
+    Function("try_add", (2, 2), _tried(rule.arithmetic), rule.add_type, "try_add({0}, {1})", spell.try_arithmetic("add", "+"), decimals.refuse("add"), "arithmetic"),
+    Function("try_subtract", (2, 2), _tried(rule.arithmetic), rule.add_type, "try_subtract({0}, {1})", spell.try_arithmetic("subtract", "-"), decimals.refuse("subtract"), "arithmetic"),
+    Function("try_multiply", (2, 2), _tried(_multiplied), rule.multiply_type, "try_multiply({0}, {1})", spell.try_arithmetic("multiply", "*"), proof="arithmetic"),
+    Function("try_divide", (2, 2), _tried(_divided), rule.divide_type, "try_divide({0}, {1})", spell.try_divide, decimals.refuse("divide"), "division"),
+    Function("try_mod", (2, 2), _tried(rule.arithmetic), rule.mod_type, "try_mod({0}, {1})", spell.try_mod, decimals.refuse("mod"), "division"),
     Function("positive", (1, 1), rule.numeric, rule.first_type, "(+ {0})", "{0}", proof="arithmetic"),
     Function("isnan", (1, 1), rule.floats, rule.fixed(BOOLEAN), "isnan({0})", "coalesce(isnan({0}), false)", proof="rounding"),
     Function("nanvl", (2, 2), rule.one_float_type, rule.first_type, "nanvl({0}, {1})", "CASE WHEN isnan({0}) THEN {1} ELSE {0} END", proof="rounding"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stagecoach.planner.functions import duckdb as duck
 from stagecoach.planner.functions import rules as rule
+from stagecoach.planner.functions import spell_decimals as decimals
 from stagecoach.planner.functions import spell_numbers as spell
 from stagecoach.planner.functions.function import Function, listed
 from stagecoach.planner.plan.expressions import Call
@@ -43,14 +44,14 @@ def _nullif(node: Call) -> str:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("add", (2, 2), rule.arithmetic, rule.add_type, "({0} + {1})", duck.add("+"), duck.lossy, "arithmetic"),
-    Function("subtract", (2, 2), rule.arithmetic, rule.add_type, "({0} - {1})", duck.add("-"), duck.lossy, "arithmetic"),
-    Function("multiply", (2, 2), rule.arithmetic, rule.multiply_type, "({0} * {1})", duck.multiply, duck.lossy, "arithmetic"),
-    Function("divide", (2, 2), rule.division, rule.divide_type, "({0} / {1})", duck.divide, duck.refuse_divide, "division"),
-    Function("div", (2, 2), rule.integral_division, rule.fixed(BIGINT), "({0} div {1})", spell.int_divide, proof="division"),
-    Function("mod", (2, 2), rule.arithmetic, rule.mod_type, "({0} % {1})", spell.mod, spell.refuse_mod, "division"),
-    Function("negate", (1, 1), rule.numeric, rule.first_type, "(- {0})", "(- {0})", proof="arithmetic"),
-    Function("abs", (1, 1), rule.numeric, rule.first_type, "abs({0})", "abs({0})", duck.refuse_abs, "arithmetic"),
+    Function("add", (2, 2), rule.arithmetic, rule.add_type, "({0} + {1})", duck.add("add", "+"), duck.refuse_add("add"), "arithmetic"),
+    Function("subtract", (2, 2), rule.arithmetic, rule.add_type, "({0} - {1})", duck.add("subtract", "-"), duck.refuse_add("subtract"), "arithmetic"),
+    Function("multiply", (2, 2), rule.arithmetic, rule.multiply_type, "({0} * {1})", duck.multiply, proof="arithmetic"),
+    Function("divide", (2, 2), rule.division, rule.divide_type, "({0} / {1})", duck.divide, decimals.refuse("divide"), "division"),
+    Function("div", (2, 2), rule.integral_division, rule.fixed(BIGINT), "({0} div {1})", spell.int_divide, decimals.refuse("div"), "division"),
+    Function("mod", (2, 2), rule.arithmetic, rule.mod_type, "({0} % {1})", spell.mod, decimals.refuse("mod"), "division"),
+    Function("negate", (1, 1), rule.numeric, rule.first_type, "(- {0})", duck.negated("negate", "(- {0})"), proof="arithmetic"),
+    Function("abs", (1, 1), rule.numeric, rule.first_type, "abs({0})", duck.negated("abs", "abs({0})"), proof="arithmetic"),
     _infix("eq", "="), _infix("ne", "<>"), _infix("lt", "<"), _infix("le", "<="), _infix("gt", ">"), _infix("ge", ">="),
     Function("eq_null_safe", (2, 2), rule.comparison, rule.fixed(BOOLEAN), "({0} <=> {1})", "({0} IS NOT DISTINCT FROM {1})", duck.without_maps, "comparison"),
     _nary("and", "AND"), _nary("or", "OR"),

@@ -19,6 +19,7 @@ from stagecoach.planner.plan.physical import ScanExec
 from stagecoach.planner.plan.stages import Branch, Stage, StageGraph
 from stagecoach.planner.planning import plan_query
 from stagecoach.planner.render.fragment import render_fragment
+from tests.duckdb_functions import declared
 from tests.planner.catalogs import SALES
 from tests.planner.optimizer.test_rules_keep_rows import QUERIES, TABLES, expected, rows
 
@@ -74,7 +75,7 @@ def run_task(database: duckdb.DuckDBPyConnection, stage: Stage, task: Task) -> s
             f"CREATE OR REPLACE TEMP VIEW in_{position} AS "
             f"SELECT {columns} FROM {source} WHERE {task.get(position, 'true')}"
         )
-    return render_fragment(stage, "duckdb", {})
+    return declared(database, render_fragment(stage, "duckdb", {}))
 
 
 def run_stage(database: duckdb.DuckDBPyConnection, graph: StageGraph, stage: Stage) -> None:

@@ -28,6 +28,7 @@ from stagecoach.planner.render.fragment import render_fragment
 from stagecoach.planner.staging.cut import cut_into_stages
 from stagecoach.planner.syntax.parse import parse_query
 from stagecoach.planner.tree import transform_up
+from tests.duckdb_functions import declared
 from tests.planner.catalogs import SALES
 from tests.planner.optimizer.test_optimizer import all_cases
 
@@ -192,7 +193,7 @@ def run(
         columns = ", ".join(f"{name} AS c{column.id}" for name, column in pairs)
         view = f"CREATE OR REPLACE TEMP VIEW in_{position} AS SELECT {columns} FROM {leaf.table}"
         database.execute(view)
-    return rows(database, render_fragment(stage, "duckdb", {}))
+    return rows(database, declared(database, render_fragment(stage, "duckdb", {})))
 
 
 def expected(database: duckdb.DuckDBPyConnection, sql: str) -> Counter[tuple[Any, ...]]:
