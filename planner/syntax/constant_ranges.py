@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from stagecoach.planner.errors import ParseError
@@ -46,6 +47,19 @@ def with_ranges_checked(tokens: list[Token]) -> list[Token]:
                 "INVALID_NUMERIC_LITERAL_RANGE",
             )
     return result
+
+
+SUFFIXES = frozenset(("y", "s", "l", "f", "d", "bd"))
+"""The suffixes of numbers, in lower case."""
+
+
+def is_suffixed(node: exp.Expr) -> bool:
+    """Whether a node is a number with a suffix, such as `5L`, and no cast of a number."""
+    if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Literal):
+        return False
+    if node.to.this == exp.DType.DECIMAL and "written" not in node.to.meta:
+        return True  # sqlglot gives `1.5BD` its precision
+    return not node.this.is_string and str(node.to.meta.get("written", "")).lower() in SUFFIXES
 
 
 def _suffix(tokens: list[Token], position: int) -> TokenType | None:

@@ -24,6 +24,7 @@ from stagecoach.planner.plan.expressions import (
     Expression,
     Literal,
 )
+from stagecoach.planner.syntax.constant_ranges import SUFFIXES
 from stagecoach.planner.syntax.parse import StagecoachSpark
 from stagecoach.planner.syntax.spark_syntax import UnaryPlus
 from stagecoach.planner.syntax.syntax_conditions import SPARK_TYPES
@@ -103,7 +104,6 @@ def _cast(node: exp.Cast, names: Names) -> Expression:
     return cast_literal(arg, dtype)
 
 
-_SUFFIXES = frozenset(("y", "s", "l", "f", "d", "bd"))  # of numbers, such as `5L`
 _SIZED = ("char", "character", "varchar")
 
 
@@ -115,7 +115,7 @@ def _check_type(to: exp.Expr) -> None:
     """
     for part in to.find_all(exp.DataType):
         word = str(part.meta.get("written", "string"))
-        if word.isidentifier() and word.lower() not in SPARK_TYPES | _SUFFIXES:
+        if word.isidentifier() and word.lower() not in SPARK_TYPES | SUFFIXES:
             raise AnalysisError(f"Spark has no type '{word}'", condition="UNSUPPORTED_DATATYPE")
         if word.lower() in _SIZED and not part.expressions:
             raise AnalysisError(
