@@ -17,6 +17,7 @@ from stagecoach.planner.functions.tables import (
     numbers,
     operators,
     patterns,
+    spark_only,
     strings,
     structs,
     time_windows,
@@ -41,6 +42,7 @@ _TABLES = (
     json,
     generators,
     internal,
+    spark_only,
 )
 
 REGISTRY: dict[str, Function] = {row.name: row for table in _TABLES for row in table.FUNCTIONS}
@@ -70,6 +72,9 @@ ALIASES: dict[str, str] = {
     "to_varchar": "to_char",
     "equal_null": "eq_null_safe",
     "cardinality": "size",
+    "current_schema": "current_database",
+    "session_user": "current_user",
+    "user": "current_user",
 }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from stagecoach.planner.errors import AnalysisError, check_count
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError, check_count
 from stagecoach.planner.plan.expressions import (
     Expression,
     FrameBound,
@@ -127,6 +127,13 @@ def _refuse_filter(call: WindowCall) -> str | None:
     return _refuse_nested(call)
 
 
+def _counter(args: Args) -> Args:
+    """A value that only grows, and since when."""
+    if not args[0].dtype.is_numeric:
+        raise UnsupportedSqlError(f"counter_diff of {args[0].dtype}")
+    return args
+
+
 def _ranking(name: str, dtype: DataType, arity: int = 0, frame: Frames = "rows") -> WindowFunction:
     return WindowFunction(
         name, (0, arity), _fixed(dtype), name, frame, ordered=True, coerce=_no_arguments,
@@ -165,6 +172,7 @@ _TABLE = (
         "nth_value", (2, 2), _first, "nth_value", ordered=True, skips_nulls=True, coerce=_nth,
         refuse=_refuse_nested, proof="windows",
     ),
+    WindowFunction("counter_diff", (1, 2), _first, frame="none", ordered=True, coerce=_counter),
     _value("first", "first_value"),
     _value("last", "last_value"),
     _value("any_value", "first_value"),

@@ -29,7 +29,7 @@ from stagecoach.planner.errors import SqlError
 from stagecoach.planner.functions import REGISTRY
 from stagecoach.planner.functions.casts import cast_reason
 from stagecoach.planner.functions.spell_numbers import APPROXIMATE
-from stagecoach.planner.functions.tables import generators
+from stagecoach.planner.functions.tables import generators, spark_only
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.expressions import Call, Cast
 from stagecoach.planner.plan.physical import ProjectionExec, ScanExec
@@ -51,10 +51,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 OPTIONS = PlannerOptions(single_task_bytes=1 << 60, exact_math=False)
 # Entries with a table and a test of their own, `test_nested`.
-# Proven over the nested table, by whole queries of the corpus and by test_relations.
+# Proven over the nested table, by whole queries of the corpus, by test_relations and by
+# test_spark_only.
 ELSEWHERE = {
     *(n for cases in (cases_collections, cases_json) for n in (*cases.NATIVE, *cases.REFUSED)),
-    *(function.name for function in generators.FUNCTIONS),
+    *(function.name for function in (*generators.FUNCTIONS, *spark_only.FUNCTIONS)),
     "grouping",
     "grouping_id",
 }
