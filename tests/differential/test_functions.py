@@ -399,6 +399,7 @@ def test_native_times_are_equal_in_other_zones(
     expressions += [f"{a} {op} {b}" for a in ("dt", "ts", "tn") for b in ("dt", "ts", "tn") for op in "=<"]  # fmt: skip
     expressions += [f"CAST({a} AS {t})" for a in ("dt", "ts", "tn") for t in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING")]  # fmt: skip
     expressions += ["coalesce(ts, dt)", "ts = '2024-02-29'", "greatest(dt, ts)", "dt BETWEEN ts AND tu"]  # fmt: skip
+    expressions += ["to_json(struct(ts, tn, dt))", "CAST(array(ts, tu) AS STRING)"]
     wrong, _ = check(proof, expressions)
     assert not wrong, report(wrong)
 

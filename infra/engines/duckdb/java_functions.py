@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from duckdb.func import ARROW, SPECIAL
 
 from stagecoach.infra.engines.duckdb import java_angles, java_math
@@ -56,10 +57,35 @@ def register_java_functions(connection: duckdb.DuckDBPyConnection) -> None:
         connection.create_function(
             f"java_sha{bits}", _digest(f"sha{bits}"), ["BLOB"], "VARCHAR", type=ARROW
         )
+    connection.create_function("java_float_text", _shortest, ["FLOAT"], "VARCHAR", type=ARROW)
+    connection.create_function(
+        "java_decimal_bytes", _unscaled_bytes, ["VARCHAR"], "BLOB", type=ARROW
+    )
     for name, (fold, kind, seed) in COLUMN_HASHES.items():
         connection.create_function(
             name, fold, [kind, seed], seed, type=ARROW, null_handling=SPECIAL
         )
+
+
+def _shortest(column: pa.ChunkedArray) -> pa.Array:
+    """The fewest digits that tell a float from its neighbours; DuckDB writes up to nine."""
+    text = pc.cast(column.combine_chunks(), pa.string())
+    return pc.if_else(
+        pc.match_substring(text, "."), text, pc.binary_join_element_wise(text, ".0", "")
+    )
+
+
+def _unscaled_bytes(column: pa.ChunkedArray) -> pa.Array:
+    """The digits of decimals, without their points, as Java's `BigInteger` writes its bytes."""
+    return pa.array([_big_endian(text) for text in column.to_pylist()], pa.binary())
+
+
+def _big_endian(text: str | None) -> bytes | None:
+    if text is None:
+        return None
+    number = int(text.replace(".", ""))
+    size = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    return number.to_bytes(size, "big", signed=True)
 
 
 def _digest(algorithm: str) -> Callable[[pa.ChunkedArray], pa.Array]:

@@ -13,6 +13,7 @@ from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
 from stagecoach.planner.functions import nested_rules as rule
 from stagecoach.planner.functions.constant_arguments import require_constant
 from stagecoach.planner.functions.function import Args, Function, listed
+from stagecoach.planner.functions.json_texts import refuse_to_json, to_json
 from stagecoach.planner.functions.rules import fixed
 from stagecoach.planner.functions.spell_collections import raises
 from stagecoach.planner.functions.templates import quoted
@@ -147,6 +148,6 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("json_array_length", (1, 1), _texts, fixed(INT), "json_array_length({0})", _LENGTH, proof="json"),
     Function("json_object_keys", (1, 1), _texts, fixed(array_of(STRING)), "json_object_keys({0})", _KEYS, proof="json"),
     Function("from_json", (2, 3), _schema, schema_type, listed("from_json({*})")),
-    Function("to_json", (1, 2), _written, fixed(STRING), listed("to_json({*})")),
+    Function("to_json", (1, 2), _written, fixed(STRING), listed("to_json({*})"), to_json, refuse_to_json, "json"),
     Function("schema_of_json", (1, 2), _sampled, fixed(STRING), listed("schema_of_json({*})")),
 )  # fmt: skip
