@@ -50,11 +50,6 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
     ),
     "its sketch is Spark's own": ("count_min_sketch(any, share, share, int) -> binary",),
     "its bins depend on the order in which Spark merges them": ("histogram_numeric(any, int)",),
-    "bitmaps are not proven on DuckDB": (
-        "bitmap_and_agg(binary) -> binary",
-        "bitmap_construct_agg(whole) -> binary",
-        "bitmap_or_agg(binary) -> binary",
-    ),
     "a union of arrays is not proven on DuckDB": ("collect_union(nested)",),
     "DuckDB has no VARIANT of Spark's format": ("schema_of_variant_agg(variant) -> string",),
     _VECTORS: (

@@ -84,8 +84,6 @@ QUERIES: list[str] = [
     "SELECT sort_array(approx_top_k_estimate(approx_top_k_combine(a), 3)) AS v FROM (SELECT g, approx_top_k_accumulate(h) AS a FROM g GROUP BY g) AS q",
     "SELECT g, count_min_sketch(h, 0.5D, 0.5D, 1) AS v FROM g GROUP BY g",
     "SELECT g, aggregate(histogram_numeric(h, 5), 0.0D, (a, x) -> a + x.y) AS v, histogram_numeric(d52, 100)[0].x IS NULL AS n FROM g GROUP BY g",
-    "SELECT g, bitmap_construct_agg(bitmap_bit_position(h)) AS v FROM g GROUP BY g",
-    "SELECT bitmap_count(bitmap_or_agg(v)) AS o, bitmap_count(bitmap_and_agg(v)) AS a FROM (SELECT g, bitmap_construct_agg(bitmap_bit_position(h)) AS v FROM g GROUP BY g) AS q",
     "SELECT g, sort_array(collect_union(array(h, length(s)))) AS v FROM g GROUP BY g",
     "SELECT g, vector_sum(array(CAST(h AS FLOAT), FLOAT(1.0))) AS s, vector_avg(array(FLOAT(1.5), FLOAT(2.0))) AS a FROM g GROUP BY g",
     "SELECT g, schema_of_variant_agg(parse_json('{\"a\":1}')) AS v FROM g GROUP BY g",

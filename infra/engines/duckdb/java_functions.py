@@ -6,7 +6,6 @@ Worker code. `planner/functions/spell_*.py` write their names. Mathematics are o
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from duckdb.func import ARROW, SPECIAL
 
-from stagecoach.infra.engines.duckdb import java_angles, java_math
+from stagecoach.infra.engines.duckdb import java_angles, java_bytes, java_math
 from stagecoach.infra.engines.duckdb.java_hashes import COLUMN_HASHES
 from stagecoach.infra.engines.duckdb.java_math import Doubles
 
@@ -55,11 +54,25 @@ def register_java_functions(connection: duckdb.DuckDBPyConnection) -> None:
         connection.create_function(name, over_columns, ["DOUBLE"] * arity, "DOUBLE", type=ARROW)
     for bits in (224, 384, 512):
         connection.create_function(
-            f"java_sha{bits}", _digest(f"sha{bits}"), ["BLOB"], "VARCHAR", type=ARROW
+            f"java_sha{bits}", java_bytes.digest(f"sha{bits}"), ["BLOB"], "VARCHAR", type=ARROW
         )
     connection.create_function("java_float_text", _shortest, ["FLOAT"], "VARCHAR", type=ARROW)
     connection.create_function(
         "java_decimal_bytes", _unscaled_bytes, ["VARCHAR"], "BLOB", type=ARROW
+    )
+    connection.create_function(
+        "java_to_base32", java_bytes.to_base32, ["BLOB"], "VARCHAR", type=ARROW
+    )
+    connection.create_function(
+        "java_from_base32",
+        java_bytes.from_base32,
+        ["VARCHAR"],
+        "BLOB",
+        type=ARROW,
+        null_handling=SPECIAL,
+    )
+    connection.create_function(
+        "java_bitmap_of", java_bytes.bitmap_of, ["BIGINT[]"], "BLOB", type=ARROW
     )
     for name, (fold, kind, seed) in COLUMN_HASHES.items():
         connection.create_function(
@@ -86,17 +99,6 @@ def _big_endian(text: str | None) -> bytes | None:
     number = int(text.replace(".", ""))
     size = (number if number >= 0 else ~number).bit_length() // 8 + 1
     return number.to_bytes(size, "big", signed=True)
-
-
-def _digest(algorithm: str) -> Callable[[pa.ChunkedArray], pa.Array]:
-    def over_column(column: pa.ChunkedArray) -> pa.Array:
-        values = (value.as_py() for value in column)
-        return pa.array(
-            [None if v is None else hashlib.new(algorithm, v).hexdigest() for v in values],
-            pa.string(),
-        )
-
-    return over_column
 
 
 # DuckDB counts the parameters, so there is one wrapper for each number of them. All branches of
