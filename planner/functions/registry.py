@@ -22,6 +22,7 @@ from stagecoach.planner.functions.tables import (
     structs,
     time_windows,
     times,
+    vectors,
 )
 from stagecoach.planner.plan.expressions import Call, Expression, call
 
@@ -43,6 +44,7 @@ _TABLES = (
     generators,
     internal,
     spark_only,
+    vectors,
 )
 
 REGISTRY: dict[str, Function] = {row.name: row for table in _TABLES for row in table.FUNCTIONS}

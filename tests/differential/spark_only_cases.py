@@ -87,8 +87,6 @@ QUERIES: list[str] = [
     "SELECT g, sort_array(collect_union(array(h, length(s)))) AS v FROM g GROUP BY g",
     "SELECT g, vector_sum(array(CAST(h AS FLOAT), FLOAT(1.0))) AS s, vector_avg(array(FLOAT(1.5), FLOAT(2.0))) AS a FROM g GROUP BY g",
     "SELECT g, schema_of_variant_agg(parse_json('{\"a\":1}')) AS v FROM g GROUP BY g",
-    "SELECT id, vector_cosine_similarity(a, b) AS c, vector_inner_product(a, b) AS p, vector_l2_distance(a, b) AS d, vector_norm(a) AS n, "
-    "vector_norm(a, FLOAT(1.0)) AS o, vector_normalize(a) AS v FROM (SELECT id, array(f, f2) AS a, array(f2, FLOAT(1.5)) AS b FROM e) AS q",
     "SELECT id, variant_get(v, '$.e', 'string') AS a, try_variant_get(v, '$.d', 'array<string>') AS d, schema_of_variant(v) AS s, is_variant_null(v) AS n, "
     "is_valid_variant(v) AS k, CAST(variant_strip_nulls(v) AS STRING) AS t FROM (SELECT id, try_parse_json(odd) AS v FROM jt) AS q",
     "SELECT id, CAST(variant_insert(v, '$.zz', id) AS STRING) AS i, CAST(variant_set(v, '$.a', 1) AS STRING) AS s, CAST(variant_delete(v, '$.a') AS STRING) AS d, "

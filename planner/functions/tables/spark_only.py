@@ -111,13 +111,6 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
         "current_user() -> string",
         "version() -> string",
     ),
-    "its vectors of floats are summed in Spark's order": (
-        "vector_cosine_similarity(array<float>, array<float>) -> float",
-        "vector_inner_product(array<float>, array<float>) -> float",
-        "vector_l2_distance(array<float>, array<float>) -> float",
-        "vector_norm(array<float>, [float]) -> float",
-        "vector_normalize(array<float>, [float]) -> array<float>",
-    ),
     "buckets of time are not proven on DuckDB": (
         "time_bucket(interval, timestamp | timestamp_ntz, [timestamp | timestamp_ntz])",
     ),
