@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from stagecoach.planner.aggregates.function import AggregateFunction, Args, State
 from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
+from stagecoach.planner.functions.nested_rules import has_kind
+from stagecoach.planner.functions.spell_collections import order_key
 from stagecoach.planner.plan.expressions import (
     AggregateCall,
     Column,
@@ -29,6 +31,8 @@ from stagecoach.planner.types import (
     bounded_decimal,
 )
 
+# Floats have zeros of both signs, of which Spark keeps any.
+_UNPROVEN_MEMBERS = ("float", "double", "map", "void")
 _SMALL_INTEGERS = ("tinyint", "smallint", "int")
 
 
@@ -111,13 +115,9 @@ def _refuse_float(node: AggregateCall) -> str | None:
     dtype = node.args[0].dtype
     if dtype.is_floating:
         return f"{node.function} of {dtype} may see both zeros"
-    return None if dtype.is_atomic else f"{node.function} of {dtype} is not proven"
-
-
-def _refuse_distinct_nested(node: AggregateCall) -> str | None:
-    """Both zeros, and all NaN, are one value to both engines when they count distinct ones."""
-    wrong = next((a.dtype for a in node.args if node.distinct and not a.dtype.is_atomic), None)
-    return None if wrong is None else f"DISTINCT {wrong} is not proven"
+    if not dtype.is_atomic and has_kind(dtype, *_UNPROVEN_MEMBERS):
+        return f"{node.function} of {dtype} is not proven"
+    return None
 
 
 def _refuse_distinct_float(node: AggregateCall) -> str | None:
@@ -135,7 +135,12 @@ def _require_boolean(args: Args) -> Args:
 
 def _extreme(node: AggregateCall) -> str | None:
     """Zeros of both signs are equal to Spark, which keeps any: such a stage runs on Spark."""
-    if not node.args[0].dtype.is_floating:
+    dtype = node.args[0].dtype
+    if not dtype.is_atomic:
+        if has_kind(dtype, *_UNPROVEN_MEMBERS):
+            return None
+        return f"arg_{node.function}({{0}}, {order_key('{0}', dtype)}){{filter}}"
+    if not dtype.is_floating:
         return None
     signs = "bool_or({0} = 0 AND signbit({0})){filter} AND bool_or({0} = 0 AND NOT signbit({0})){filter}"
     plain = f"{node.function}({{0}}){{filter}}"
@@ -166,7 +171,7 @@ def _bits(name: str) -> AggregateFunction:
 
 
 AGGREGATES: tuple[AggregateFunction, ...] = (
-    AggregateFunction("count", (0, 1 << 20), _fixed(BIGINT), "count", _refuse_distinct_nested, _itself("sum"), empty="0", row=_row_count, proof="aggregates"),
+    AggregateFunction("count", (0, 1 << 20), _fixed(BIGINT), "count", states=_itself("sum"), empty="0", row=_row_count, proof="aggregates"),
     AggregateFunction("sum", (1, 1), _sum_type, "sum", _refuse_distinct_float, _itself("sum"), coerce=_summed, row=_row_value, proof="aggregates"),
     AggregateFunction("avg", (1, 1), _avg_type, None, lambda _: "avg in one step is not proven", _avg_states, _finish_avg, coerce=_summed, proof="aggregates"),
     AggregateFunction("min", (1, 1), _first, "min", _refuse_float, _itself("min"), template=_extreme, row=_row_value, proof="aggregates"),

@@ -6,6 +6,7 @@ from stagecoach.planner.aggregates.function import AggregateFunction, Args
 from stagecoach.planner.errors import AnalysisError
 from stagecoach.planner.functions.constant_arguments import require_constant
 from stagecoach.planner.functions.nested_rules import has_kind
+from stagecoach.planner.functions.spell_collections import order_key
 from stagecoach.planner.plan.coercion import as_int, as_string
 from stagecoach.planner.plan.expressions import AggregateCall, Literal
 from stagecoach.planner.types import BINARY, INT, NULL, STRING, DataType, array_of
@@ -44,7 +45,7 @@ def _collect_list(node: AggregateCall) -> str:
 
 
 def _collect_set(node: AggregateCall) -> str | None:
-    if not node.args[0].dtype.is_atomic or node.args[0].dtype.is_floating:
+    if has_kind(node.args[0].dtype, "float", "double", "void"):
         return None
     return "coalesce(list(DISTINCT {0}) FILTER ({where} AND {0} IS NOT NULL), [])"
 
@@ -56,16 +57,16 @@ def _loses_zeros(dtype: DataType) -> bool:
 
 def _at(function: str) -> AggregateFunction:
     def template(node: AggregateCall) -> str | None:
-        if len(node.args) != 2 or node.distinct or not node.args[1].dtype.is_atomic:
+        if len(node.args) != 2 or node.distinct:
             return None
-        if node.args[1].dtype.is_floating:
+        if has_kind(node.args[1].dtype, "float", "double", "void"):
             return None
         if _loses_zeros(node.args[0].dtype):
             return None
         name = {"max_by": "arg_max_null", "min_by": "arg_min_null"}[function]
         # NOTE: of FLOAT, DuckDB keeps a sort key, which has no sign of zero; of DOUBLE the value.
         value = "CAST({0} AS DOUBLE)" if node.args[0].dtype.kind == "float" else "{0}"
-        return f"{name}({value}, {{1}}){{filter}}"
+        return f"{name}({value}, {order_key('{1}', node.args[1].dtype)}){{filter}}"
 
     return AggregateFunction(
         function, (2, 3), _by, coerce=_counted, template=template, proof="aggregates"

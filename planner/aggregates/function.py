@@ -49,7 +49,7 @@ class AggregateFunction:
             FILTER clause or nothing, `{order}` the ORDER BY clause or nothing, `{type}` the result.
         spark: A Spark template for calls that are not written `name(DISTINCT args)`; it also knows
             `{name}`, `{direction}` of the first sort key and `{ignore_nulls}`.
-        empty: What the aggregate gives over no rows: `0`, `[]`, or None for NULL.
+        empty: What the aggregate gives over no rows: `0`, `[]`, `unknown`, or None for NULL.
         reason: Why no call runs on DuckDB.
         row: The aggregate of a single row as an expression over it, of the result type; None where
             that is not proven. A partial aggregate that would not reduce its rows gives this.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stagecoach.planner.aggregates import basic, collecting, statistics
+from stagecoach.planner.aggregates import basic, bitmaps, collecting, spark_only, statistics
 from stagecoach.planner.aggregates.function import AggregateFunction, Args
 from stagecoach.planner.errors import UnsupportedSqlError, check_count
 from stagecoach.planner.plan.expressions import (
@@ -10,7 +10,7 @@ from stagecoach.planner.plan.expressions import (
     Expression,
 )
 
-_TABLES = (basic, collecting, statistics)
+_TABLES = (basic, bitmaps, collecting, statistics, spark_only)
 
 AGGREGATES: dict[str, AggregateFunction] = {
     function.name: function for table in _TABLES for function in table.AGGREGATES

@@ -14,9 +14,10 @@ from stagecoach.planner.analysis.scalars.handlers import CALL_BUILDERS
 from stagecoach.planner.functions import MACROS, REGISTRY
 from stagecoach.planner.functions.registry import ALIASES
 from stagecoach.planner.functions.spell_numbers import APPROXIMATE
+from stagecoach.planner.syntax.outside import FORBIDDEN_FUNCTIONS
 from stagecoach.planner.windows.registry import WINDOW_FUNCTIONS
 
-Status = OneOf["native", "rewrite", "fallback", "unknown"]
+Status = OneOf["native", "rewrite", "fallback", "unknown", "refused"]
 
 _OPERATORS = {
     "!": "not",
@@ -58,10 +59,26 @@ _TIME_FUNCTIONS = (
     "current_time localtime make_time time time_diff time_from_micros time_from_millis "
     "time_from_seconds time_to_micros time_to_millis time_to_seconds time_trunc to_time try_to_time"
 )
+_RANDOM = "rand randn random randstr shuffle uniform uuid"
+_PLACES = (
+    "input_file_block_length input_file_block_start input_file_name monotonically_increasing_id "
+    "spark_partition_id"
+)
 _UNSTAGED = {
-    **dict.fromkeys(_TIME_FUNCTIONS.split(), "the type TIME is not staged"),
-    "time_bucket": "groups over buckets of time are not staged",
-    **dict.fromkeys(("timestamp_nanos", "unix_nanos"), "timestamps of nanoseconds are not staged"),
+    **dict.fromkeys(_TIME_FUNCTIONS.split(), "the type TIME, which Spark refuses by default"),
+    **dict.fromkeys(
+        ("timestamp_nanos", "unix_nanos"),
+        "timestamps of nanoseconds, which Spark refuses by default",
+    ),
+    **dict.fromkeys(_RANDOM.split(), "differs in each run; the planner may copy or move a value"),
+    **dict.fromkeys(_PLACES.split(), "depends on how Spark itself reads and splits the rows"),
+    **dict.fromkeys(("collations", "sql_keywords", "python_worker_logs"), "reads no table"),
+    **dict.fromkeys(("variant_explode", "variant_explode_outer"), "generates rows of VARIANT"),
+    **dict.fromkeys(
+        ("schema_of_avro", "to_avro"), "needs the Avro package, which Spark leaves out"
+    ),
+    "collate": "only Spark compares and hashes by collations",
+    "measure": "needs a metric view, which no catalog of Stagecoach has",
 }
 
 
@@ -71,7 +88,8 @@ class Support:
 
     Args:
         status: `native`: DuckDB has it as Spark means it; `rewrite`: DuckDB is told what Spark
-            means; `fallback`: its stage runs on Spark; `unknown`: its whole query does.
+            means; `fallback`: its stage runs on Spark; `unknown`: its whole query does; `refused`:
+            nothing runs it.
         note: Why not on DuckDB, or for which arguments only.
     """
 
@@ -82,6 +100,8 @@ class Support:
 def support_of(name: str) -> Support:
     """What becomes of the function that Spark documents under this name."""
     name = name.lower()
+    if name in FORBIDDEN_FUNCTIONS:
+        return Support("refused", "calls a method of Java or opens a file")
     if name in _UNSTAGED:
         return Support("unknown", _UNSTAGED[name])
     if name in _BUILT:
@@ -104,7 +124,7 @@ def support_of(name: str) -> Support:
     if function is None:
         return Support("rewrite") if name in CALL_BUILDERS else Support("unknown")
     if function.duckdb is None:
-        return Support("fallback", "not proven on DuckDB")
+        return Support("fallback", function.reason or "not proven on DuckDB")
     if canonical in APPROXIMATE:
         return Support("fallback", "DuckDB, to 1e-12, with `planner.exact_math` = false")
     as_is = isinstance(function.duckdb, str) and function.duckdb == function.spark

@@ -9,6 +9,7 @@ from __future__ import annotations
 from stagecoach.planner.functions.spell_collections import nested_cast
 from stagecoach.planner.functions.spell_decimals import decimal_call
 from stagecoach.planner.functions.templates import quoted
+from stagecoach.planner.functions.text_casts import float_text, interval_text, nested_text
 from stagecoach.planner.functions.time_casts import time_cast
 from stagecoach.planner.types import DataType
 
@@ -44,11 +45,13 @@ def _word(safe: bool) -> str:
 def _template(source: DataType, target: DataType, safe: bool) -> str | None:
     plain = f"{_word(safe)}({{0}} AS {{type}})"
     if not source.is_atomic:
+        if target.kind == "string":
+            return nested_text(source, lambda member: _template(member, target, safe))
         return nested_cast(source, target, lambda a, b: _template(a, b, safe))
     if (timed := time_cast(source, target, safe=safe)) is not None:
         return timed
     if source.is_interval or target.is_interval:
-        return None
+        return interval_text(source) if target.kind == "string" else None
     if source.kind == "string":
         return _of_text(target, safe)
     if source.is_integral:
@@ -118,25 +121,13 @@ def _of_float(source: DataType, target: DataType, safe: bool) -> str | None:
         )
     if source.kind == "double" and target.is_decimal:
         return _double_to_decimal(target, safe)
-    if source.kind == "double" and target.kind == "string":
-        return _DOUBLE_TEXT
+    if target.kind == "string":
+        return float_text(source)
     return None
 
 
 # From here on, the JDK writes other digits than the shortest ones.
 _LARGE = "CAST('9007199254740992' AS DOUBLE)"
-_DIGITS = "regexp_replace(replace(CAST(abs({0}) AS VARCHAR), '.', ''), '0+$', '')"
-_EXPONENT = "length(regexp_extract(CAST(abs({0}) AS VARCHAR), '^[0-9]+')) - 1"
-_DOUBLE_TEXT = (
-    "CASE WHEN isnan({0}) THEN 'NaN' WHEN isinf({0}) THEN CASE WHEN {0} > 0 THEN 'Infinity' "
-    "ELSE '-Infinity' END "
-    "WHEN {0} = 0 OR (abs({0}) >= CAST('1e-3' AS DOUBLE) AND abs({0}) < 10000000) "
-    f"THEN CAST({{0}} AS VARCHAR) WHEN abs({{0}}) >= 10000000 AND abs({{0}}) < {_LARGE} THEN "
-    f"CASE WHEN {{0}} < 0 THEN '-' ELSE '' END || left({_DIGITS}, 1) || '.' || "
-    f"CASE WHEN length({_DIGITS}) > 1 THEN substring({_DIGITS}, 2) ELSE '0' END || 'E' || "
-    f"CAST({_EXPONENT} AS VARCHAR) "
-    "WHEN {0} IS NOT NULL THEN CAST(error('SPARK_ONLY') AS VARCHAR) END"
-)
 
 
 def _double_to_decimal(target: DataType, safe: bool) -> str:

@@ -33,6 +33,7 @@ class Function:
         proof: Name of the differential test of the DuckDB spelling.
         lambda_types: For functions that take lambdas: the types of the parameters of the lambda at
             a position, from the arguments that are not lambdas (at their positions).
+        reason: Why no call runs on DuckDB.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Function:
     refuse: Callable[[Call], str | None] = lambda _: None
     proof: str = ""
     lambda_types: Callable[[Mapping[int, Expression], int], tuple[DataType, ...]] | None = None
+    reason: str = ""
 
 
 def listed(template: str) -> Callable[[Call], str]:

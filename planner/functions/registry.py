@@ -17,10 +17,12 @@ from stagecoach.planner.functions.tables import (
     numbers,
     operators,
     patterns,
+    spark_only,
     strings,
     structs,
     time_windows,
     times,
+    vectors,
 )
 from stagecoach.planner.plan.expressions import Call, Expression, call
 
@@ -41,6 +43,8 @@ _TABLES = (
     json,
     generators,
     internal,
+    spark_only,
+    vectors,
 )
 
 REGISTRY: dict[str, Function] = {row.name: row for table in _TABLES for row in table.FUNCTIONS}
@@ -70,6 +74,9 @@ ALIASES: dict[str, str] = {
     "to_varchar": "to_char",
     "equal_null": "eq_null_safe",
     "cardinality": "size",
+    "current_schema": "current_database",
+    "session_user": "current_user",
+    "user": "current_user",
 }
 
 

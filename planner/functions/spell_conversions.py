@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable
 
 from stagecoach.planner.functions.duckdb import decimal_to_unscaled
+from stagecoach.planner.functions.spell_collections import duck_name
 from stagecoach.planner.functions.spell_strings import UNHEX, int_of, text_of
 from stagecoach.planner.functions.templates import quoted
 from stagecoach.planner.plan.expressions import Call
-from stagecoach.planner.types import NULL
+from stagecoach.planner.types import NULL, DataType
 
 
 def sha2(node: Call) -> str:
@@ -46,28 +47,57 @@ def folded_hash(name: str, seed: str) -> Callable[[Call], str]:
     def spell(node: Call) -> str:
         text = f"CAST(42 AS {seed})"
         for position, arg in enumerate(node.args):
-            if arg.dtype == NULL:
-                continue
-            kind, value = _HASHED.get(arg.dtype.kind, ("bigint", ""))
-            if arg.dtype.is_decimal:
-                # 19 digits multiply in 128 bits.
-                wide = f"CAST({{0}} AS DECIMAL(19,{arg.dtype.scale}))"
-                value = f"CAST({decimal_to_unscaled(wide, arg.dtype.scale)} AS BIGINT)"
-            held = value.replace("{0}", f"{{{position}}}")
-            text = f"java_{name}_{kind}({held}, {text})"
+            text = _folded(name, arg.dtype, f"{{{position}}}", text)
         return text
 
     return spell
 
 
+def _folded(name: str, dtype: DataType, value: str, seed: str) -> str:
+    """The seed after a value, whose members go into it one by one."""
+    if dtype == NULL:
+        return seed
+    if dtype.kind == "struct":
+        for field in dtype.fields:
+            member = f"struct_extract({value}, {quoted(field.name)})"
+            seed = _folded(name, field.dtype, member, seed)
+        return seed
+    if dtype.kind == "array":
+        inner, height = dtype.fields[0].dtype, _height(dtype)
+        step = _folded(name, inner, f"h{height}_", f"s{height}_")
+        present = f"coalesce({value}, CAST([] AS {duck_name(dtype)}))"
+        return f"list_reduce({present}, lambda s{height}_, h{height}_: {step}, {seed})"
+    kind, held = _held(dtype)
+    return f"java_{name}_{kind}({held.replace('{0}', value)}, {seed})"
+
+
+def _held(dtype: DataType) -> tuple[str, str]:
+    """The kind of a value as Spark holds it, and the template that makes it."""
+    if dtype.is_interval:
+        return ("bigint" if dtype.is_day_time else "integer"), "{0}"
+    if not dtype.is_decimal:
+        return _HASHED[dtype.kind]
+    if dtype.precision > 18:
+        return "blob", "java_decimal_bytes(CAST({0} AS VARCHAR))"
+    # 19 digits multiply in 128 bits.
+    wide = f"CAST({{0}} AS DECIMAL(19,{dtype.scale}))"
+    return "bigint", f"CAST({decimal_to_unscaled(wide, dtype.scale)} AS BIGINT)"
+
+
+def _height(dtype: DataType) -> int:
+    return 1 + max((_height(f.dtype) for f in dtype.fields), default=0)
+
+
 def refuse_hash(node: Call) -> str | None:
-    """Only values that Spark holds in 8 bytes, and strings of bytes."""
-    for arg in node.args:
-        dtype = arg.dtype
-        short = dtype.is_decimal and dtype.precision <= 18
-        if dtype != NULL and dtype.kind not in _HASHED and not short:
-            return f"{node.function} of {dtype} is not proven"
-    return None
+    """Every type but maps, which Spark refuses, and calendar intervals."""
+    wrong = next((a.dtype for a in node.args if not _is_hashed(a.dtype)), None)
+    return None if wrong is None else f"{node.function} of {wrong} is not proven"
+
+
+def _is_hashed(dtype: DataType) -> bool:
+    if dtype.kind in ("array", "struct"):
+        return all(_is_hashed(field.dtype) for field in dtype.fields)
+    return dtype == NULL or dtype.is_decimal or dtype.is_interval or dtype.kind in _HASHED
 
 
 def _crc_table() -> list[int]:

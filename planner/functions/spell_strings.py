@@ -30,6 +30,13 @@ def spark_only(condition: str, body: str) -> str:
     return f"CASE WHEN {condition} THEN CAST(error('SPARK_ONLY') AS {{type}}) ELSE {body} END"
 
 
+# Spark also reads small letters, blanks and texts without padding.
+FROM_BASE32 = (
+    "coalesce(java_from_base32({0}), "
+    "CASE WHEN {0} IS NOT NULL THEN CAST(error('SPARK_ONLY') AS BLOB) END)"
+)
+
+
 def text_of(node: Expression) -> str | None:
     """The value of a literal string, or None where it is none."""
     if isinstance(node, Literal) and node.dtype.kind == "string" and node.value is not None:

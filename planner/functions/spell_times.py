@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from stagecoach.planner.functions.nested_rules import has_kind
 from stagecoach.planner.plan.expressions import Call, Cast, Expression, Literal
 from stagecoach.planner.text.time_zones import zone_reason
 from stagecoach.planner.types import DataType
@@ -439,4 +440,6 @@ def uses_zone(node: Expression) -> bool:
     elif not isinstance(node, Cast):
         return False
     types = (node.dtype, *(child.dtype for child in node.children))
+    if isinstance(node, Cast) or node.function == "to_json":
+        return any(has_kind(dtype, "timestamp") for dtype in types)
     return any(dtype.kind == "timestamp" for dtype in types)

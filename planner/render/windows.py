@@ -58,6 +58,8 @@ class WindowText:
         text = self.scalar(key.expr)
         if distance is not None:
             text = self.dialect.range_key(text, key.expr.dtype, distance)
+        else:
+            text = self.dialect.sort_key(text, key.expr.dtype)
         order = "ASC" if key.ascending else "DESC"
         return f"{text} {order} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 

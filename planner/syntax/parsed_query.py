@@ -21,6 +21,8 @@ CHANGING = frozenset(
         "current_catalog",
         "current_database",
         "current_date",
+        "current_path",
+        "current_schema",
         "current_time",
         "current_timestamp",
         "current_timezone",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from stagecoach.planner.errors import AnalysisError, check_count
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError, check_count
 from stagecoach.planner.plan.expressions import (
     Expression,
     FrameBound,
@@ -110,21 +110,23 @@ def _shifted(name: str) -> Callable[[Args], Args]:
     return coerce
 
 
-def _refuse_nested(call: WindowCall) -> str | None:
-    dtype = call.args[0].dtype
-    return None if dtype.is_atomic else f"{call.function} of {dtype} over a window is not proven"
-
-
 def _refuse_shift(call: WindowCall) -> str | None:
     if call.ignore_nulls and call.args[1] == Literal(INT, 0):
         return f"{call.function} by 0 rows IGNORE NULLS is not proven"
-    return _refuse_nested(call)
+    return None
 
 
 def _refuse_filter(call: WindowCall) -> str | None:
     if call.where is not None:
         return f"{call.function} over a window with a FILTER is not proven"
-    return _refuse_nested(call)
+    return None
+
+
+def _counter(args: Args) -> Args:
+    """A value that only grows, and since when."""
+    if not args[0].dtype.is_numeric:
+        raise UnsupportedSqlError(f"counter_diff of {args[0].dtype}")
+    return args
 
 
 def _ranking(name: str, dtype: DataType, arity: int = 0, frame: Frames = "rows") -> WindowFunction:
@@ -163,8 +165,9 @@ _TABLE = (
     _shift("lead"),
     WindowFunction(
         "nth_value", (2, 2), _first, "nth_value", ordered=True, skips_nulls=True, coerce=_nth,
-        refuse=_refuse_nested, proof="windows",
+        proof="windows",
     ),
+    WindowFunction("counter_diff", (1, 2), _first, frame="none", ordered=True, coerce=_counter),
     _value("first", "first_value"),
     _value("last", "last_value"),
     _value("any_value", "first_value"),

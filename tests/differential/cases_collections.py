@@ -61,10 +61,14 @@ NATIVE: dict[str, list[str]] = {
     "transform_values": ["transform_values(mi, (k, v) -> concat(v, CAST(k AS STRING)))", "transform_values(ms, (k, v) -> v IS NULL)", "transform_values(md, (k, v) -> k)", "transform_values(ms, (k, v) -> map(k, v))"],
     "map_zip_with": ["map_zip_with(mi, mj, (k, a, b) -> concat(a, b))", "map_zip_with(mi, mj, (k, a, b) -> coalesce(a, b, CAST(k AS STRING)))", "map_zip_with(ms, ms, (k, a, b) -> a = b)"],
     "named_struct": ["struct(i, s)", "struct(i + 1, i AS q, ai[0], st.f, ms['k'])", "named_struct('a', i, 'b', s)", "named_struct('a', i, 'B c', named_struct('x', ai))", "(i, s)"],
+    "hash": ["hash(ai)", "hash(st, su, sn)", "hash(aa, bi, l)", "hash(filter(ast, x -> x.f > 0))", "transform(aa, x -> hash(x, i))"],
+    "xxhash64": ["xxhash64(ast, aa, ad, sa, ab, ac, ay)", "xxhash64(sn, id)"],
+    "to_json": ["to_json(st)", "to_json(sn)", "to_json(ai)", "to_json(ad)", "to_json(sa)", "to_json(ast)", "to_json(mi)", "to_json(ms)", "to_json(deep)", "to_json(aa)", "to_json(ac)", "to_json(ay)", "to_json(struct(st, mi, deep, s, d, b))"],
     "element_index": ["transform(ai, (x, i) -> i * 2)"],
 }  # fmt: skip
 
 OTHERS: list[str] = [
+    "CAST(ai AS STRING)", "CAST(ad AS STRING)", "CAST(sa AS STRING)", "CAST(ab AS STRING)", "CAST(ac AS STRING)", "CAST(ay AS STRING)", "CAST(aa AS STRING)", "CAST(st AS STRING)", "CAST(sn AS STRING)", "CAST(ast AS STRING)", "CAST(mi AS STRING)", "CAST(ms AS STRING)", "CAST(md AS STRING)", "CAST(deep AS STRING)", "TRY_CAST(deep AS STRING)", "transform(ast, x -> CAST(x AS STRING))", "CAST(array(st, su) AS ARRAY<STRING>)",
     "CAST(ai AS ARRAY<BIGINT>)", "CAST(ai AS ARRAY<STRING>)", "CAST(ac AS ARRAY<INT>)", "CAST(al AS ARRAY<INT>)", "CAST(ast AS ARRAY<STRUCT<x: BIGINT, y: STRING>>)", "CAST(mi AS MAP<BIGINT, STRING>)", "CAST(ms AS MAP<STRING, BIGINT>)", "CAST(st AS STRUCT<f: BIGINT, g: STRING, h: DOUBLE>)", "TRY_CAST(sa AS ARRAY<INT>)", "CAST(sa AS ARRAY<INT>)", "CAST(aa AS ARRAY<ARRAY<STRING>>)", "coalesce(ai, array(1))", "coalesce(ai, al)", "coalesce(st, su)", "CASE WHEN b THEN ai ELSE bi END", "IF(b, mi, mj)", "ai = bi", "ai <> bi", "ad = bd", "aa = ba", "st = su", "ast = bst", "ai = al", "st = named_struct('f', 1, 'g', 'a', 'd', 0.0D)", "ai IS NULL", "deep", "st", "mi", "ai < bi", "ai <= bi", "ad < bd", "ad >= bd", "aa < ba", "aa > ba", "st < su", "st >= su", "ast < bst", "sa <= sb", "ai <=> bi", "st <=> su", "ast <=> bst", "ad <=> bd", "ai <=> NULL", "ai IN (bi, array(1, 2), array(0))", "ad IN (bd, array(0.0D))", "st IN (su, named_struct('f', 0, 'g', 'a', 'd', 0.0D))", "st NOT IN (su, NULL)", "aa IN (ba)", "ast IN (bst, array())", "nullif(ai, bi)", "nullif(st, su)", "ai BETWEEN bi AND array(5)", "sn.p < named_struct('q', 1, 'a', array(1))",
 ]  # fmt: skip
 
@@ -75,6 +79,7 @@ REFUSED: dict[str, list[str]] = {
     "size": ["size(map())"],
     "map": ["map(d, 1)"],
     "map_from_arrays": ["map_from_arrays(ad, ad)"],
+    "to_json": ["to_json(md)", "to_json(st, map('ignoreNullFields', 'false'))"],
     "str_to_map": ["str_to_map(s, s, ':')", "str_to_map(s, '|', ':')"],
 }  # fmt: skip
 
@@ -83,5 +88,5 @@ UNPLANNED: list[str] = [
 ]  # fmt: skip
 
 WRONG: list[str] = [
-    "arrays_zip(ai, st.f, sa)", "aggregate(ai, 0, (acc, x) -> acc + l)", "ai['x']", "array_contains(mi, 1)", "array_distinct(array(mi))", "concat(ai, s)", "exists(ai, (x, i) -> true)", "filter(ai, x -> 1)", "i.x", "st.nope", "transform(ai, (x, y, z) -> x)", "transform(st.g, x -> x)",
+    "arrays_zip(ai, st.f, sa)", "aggregate(ai, 0, (acc, x) -> acc + l)", "ai['x']", "array_contains(mi, 1)", "array_distinct(array(mi))", "concat(ai, s)", "hash(mi)", "exists(ai, (x, i) -> true)", "filter(ai, x -> 1)", "i.x", "st.nope", "transform(ai, (x, y, z) -> x)", "transform(st.g, x -> x)",
 ]  # fmt: skip

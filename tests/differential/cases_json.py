@@ -12,11 +12,11 @@ NATIVE: dict[str, list[str]] = {
     ],
     "json_array_length": ["json_array_length(js)", "json_array_length(odd)"],
     "json_object_keys": ["json_object_keys(js)", "json_object_keys(odd)"],
+    "to_json": ["to_json(struct(id, js))", "to_json(map(odd, id))", "to_json(array(js, odd))"],
 }  # fmt: skip
 
 REFUSED: dict[str, list[str]] = {
     "get_json_object": ["get_json_object(js, '$')", "get_json_object(js, '$.*')", "get_json_object(js, '$.d[*]')", "get_json_object(js, 'a')", "get_json_object(js, \"$['a']\")", "get_json_object(js, js)"],
     "from_json": ["from_json(js, 'a INT, b STRING')", "from_json(js, 'struct<a:string,d:array<string>>')", "from_json(js, 'a MAP<STRING,INT>, b DECIMAL(10,2)')", "from_json(js, 'array<int>')"],
-    "to_json": ["to_json(struct(id, js))", "to_json(map(js, id))", "to_json(array(id))"],
     "schema_of_json": ["schema_of_json('{\"a\":1}')"],
 }  # fmt: skip

@@ -11,6 +11,7 @@ import itertools
 
 from tests.differential import cases_times
 from tests.differential.cases_scalars import NATIVE_SCALARS, REFUSED_SCALARS
+from tests.differential.cases_written import WRITTEN
 
 NATIVE: dict[str, list[str]] = {
     "add": ["ti + 2", "si + 1", "i + j", "l + m", "i + l", "d + d2", "f + d", "f + f2", "f + 1", "i + 1.5D", "d52 + d152", "d152 + 1", "d152 + 0.05", "1 + d104", "i + d52", "NULL + i", "d + 0.1", "f + 0.1", "ti + ti", "d200 + d40", "d384 + d384", "d384 + d52", "d200 + d104 * d384", "CAST(d200 AS DECIMAL(38,0)) + d52"],
@@ -109,6 +110,7 @@ EITHER: dict[str, list[str]] = {
 }  # fmt: skip
 
 EITHER["times"] = cases_times.OTHERS
+EITHER["written"] = WRITTEN
 for _family in (cases_times,):
     for _all, _own in ((NATIVE, _family.NATIVE), (REFUSED, _family.REFUSED)):
         for _name, _expressions in _own.items():

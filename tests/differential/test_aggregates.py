@@ -49,6 +49,8 @@ CALLS = {
     "max_by": ["max_by(s, id)", "max_by(id, id)", "max_by(never, id)", "max_by(i, id) FILTER (WHERE b)"], "min_by": ["min_by(i, id)", "min_by(s, CASE WHEN b THEN id END)"],
     "first": ["first(1)", "first(never)", "first(i * 0, true)", "first_value(never) IGNORE NULLS"], "last": ["last('x')", "last_value(l % 1) IGNORE NULLS"],
     "any_value": ["any_value(1)", "any_value(never, true)"],
+    "bitmap_construct_agg": ["bitmap_construct_agg(bitmap_bit_position(h))", "bitmap_construct_agg(ti + 128) FILTER (WHERE b)", "bitmap_construct_agg(never)", "bitmap_construct_agg(DISTINCT id)"],
+    "bitmap_or_agg": ["bitmap_or_agg(bin)", "bitmap_or_agg(bin) FILTER (WHERE b)"], "bitmap_and_agg": ["bitmap_and_agg(bin)", "bitmap_and_agg(bin) FILTER (WHERE NOT b)"],
     "listagg": ["listagg(s, ',') WITHIN GROUP (ORDER BY id)", "string_agg(DISTINCT s, '|') WITHIN GROUP (ORDER BY s DESC)", "listagg(s) WITHIN GROUP (ORDER BY id DESC) FILTER (WHERE b)", "listagg(never)"],
 }  # fmt: skip
 ALIKE = [

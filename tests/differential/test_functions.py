@@ -29,7 +29,7 @@ from stagecoach.planner.errors import SqlError
 from stagecoach.planner.functions import REGISTRY
 from stagecoach.planner.functions.casts import cast_reason
 from stagecoach.planner.functions.spell_numbers import APPROXIMATE
-from stagecoach.planner.functions.tables import generators
+from stagecoach.planner.functions.tables import generators, spark_only
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.expressions import Call, Cast
 from stagecoach.planner.plan.physical import ProjectionExec, ScanExec
@@ -51,10 +51,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 OPTIONS = PlannerOptions(single_task_bytes=1 << 60, exact_math=False)
 # Entries with a table and a test of their own, `test_nested`.
-# Proven over the nested table, by whole queries of the corpus and by test_relations.
+# Proven over the nested table, by whole queries of the corpus, by test_relations and by
+# test_spark_only.
 ELSEWHERE = {
     *(n for cases in (cases_collections, cases_json) for n in (*cases.NATIVE, *cases.REFUSED)),
-    *(function.name for function in generators.FUNCTIONS),
+    *(function.name for function in (*generators.FUNCTIONS, *spark_only.FUNCTIONS)),
     "grouping",
     "grouping_id",
 }
@@ -400,6 +401,7 @@ def test_native_times_are_equal_in_other_zones(
     expressions += [f"{a} {op} {b}" for a in ("dt", "ts", "tn") for b in ("dt", "ts", "tn") for op in "=<"]  # fmt: skip
     expressions += [f"CAST({a} AS {t})" for a in ("dt", "ts", "tn") for t in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING")]  # fmt: skip
     expressions += ["coalesce(ts, dt)", "ts = '2024-02-29'", "greatest(dt, ts)", "dt BETWEEN ts AND tu"]  # fmt: skip
+    expressions += ["to_json(struct(ts, tn, dt))", "CAST(array(ts, tu) AS STRING)"]
     wrong, _ = check(proof, expressions)
     assert not wrong, report(wrong)
 

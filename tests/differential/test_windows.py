@@ -120,7 +120,8 @@ def test_what_spark_refuses_is_refused_with_its_place(
 
 def test_every_native_function_has_cases() -> None:
     named = " ".join(call for calls in CALLS.values() for call in calls)
-    for name in (*WINDOW_FUNCTIONS, *NATIVE_AGGREGATES):
+    native = (name for name, function in WINDOW_FUNCTIONS.items() if function.duckdb)
+    for name in (*native, *NATIVE_AGGREGATES):
         assert f"{name}(" in named, name
 
 

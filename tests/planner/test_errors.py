@@ -116,11 +116,11 @@ def test_wrong_sql_is_refused_with_what_to_do(kind: type[SqlError], sql: str, te
 
 
 UNSTAGED = {
-    "SELECT histogram_numeric(id, 5) FROM orders": "function 'histogram_numeric' is not known to the planner",
+    "SELECT collate(id, 'UNICODE') FROM orders": "function 'collate' is not known to the planner",
     "SELECT id FROM orders TABLESAMPLE (10 PERCENT)": "TABLESAMPLE",
     "WITH RECURSIVE r AS (SELECT 1 AS n) SELECT * FROM r": "recursive CTEs are not staged",
     "SELECT id FROM orders UNION BY NAME SELECT id FROM customers": "UNION BY NAME is not SQL of Spark",
-    "SELECT json_array_length(to_csv(named_struct('a', id))) FROM orders": "function 'to_csv' is not known to the planner",
+    "SELECT length(to_avro(named_struct('a', id))) FROM orders": "function 'to_avro' is not known to the planner",
     "SELECT count(DISTINCT *) FROM orders": "count(DISTINCT *)",
     "SELECT id FROM orders WHERE id IN (SELECT id FROM customers TABLESAMPLE (5 ROWS))": "TABLESAMPLE",
     "SELECT INTERVAL 1 MONTH AS i FROM orders": "interval",
@@ -157,7 +157,7 @@ def test_a_table_without_columns_is_the_catalogs_fault() -> None:
 
 def test_an_unknown_table_of_an_unstaged_query_is_named_too() -> None:
     with pytest.raises(AnalysisError, match="table 'nope' is not in the catalog"):
-        plan_query("SELECT histogram_numeric(id, 5) FROM orders JOIN nope", SALES)
+        plan_query("SELECT collate(id, 'UNICODE') FROM orders JOIN nope", SALES)
 
 
 @pytest.mark.parametrize(

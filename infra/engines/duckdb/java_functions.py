@@ -6,16 +6,16 @@ Worker code. `planner/functions/spell_*.py` write their names. Mathematics are o
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from duckdb.func import ARROW, SPECIAL
 
-from stagecoach.infra.engines.duckdb import java_angles, java_math
+from stagecoach.infra.engines.duckdb import java_angles, java_bytes, java_math
 from stagecoach.infra.engines.duckdb.java_hashes import COLUMN_HASHES
 from stagecoach.infra.engines.duckdb.java_math import Doubles
 
@@ -54,23 +54,51 @@ def register_java_functions(connection: duckdb.DuckDBPyConnection) -> None:
         connection.create_function(name, over_columns, ["DOUBLE"] * arity, "DOUBLE", type=ARROW)
     for bits in (224, 384, 512):
         connection.create_function(
-            f"java_sha{bits}", _digest(f"sha{bits}"), ["BLOB"], "VARCHAR", type=ARROW
+            f"java_sha{bits}", java_bytes.digest(f"sha{bits}"), ["BLOB"], "VARCHAR", type=ARROW
         )
+    connection.create_function("java_float_text", _shortest, ["FLOAT"], "VARCHAR", type=ARROW)
+    connection.create_function(
+        "java_decimal_bytes", _unscaled_bytes, ["VARCHAR"], "BLOB", type=ARROW
+    )
+    connection.create_function(
+        "java_to_base32", java_bytes.to_base32, ["BLOB"], "VARCHAR", type=ARROW
+    )
+    connection.create_function(
+        "java_from_base32",
+        java_bytes.from_base32,
+        ["VARCHAR"],
+        "BLOB",
+        type=ARROW,
+        null_handling=SPECIAL,
+    )
+    connection.create_function(
+        "java_bitmap_of", java_bytes.bitmap_of, ["BIGINT[]"], "BLOB", type=ARROW
+    )
     for name, (fold, kind, seed) in COLUMN_HASHES.items():
         connection.create_function(
             name, fold, [kind, seed], seed, type=ARROW, null_handling=SPECIAL
         )
 
 
-def _digest(algorithm: str) -> Callable[[pa.ChunkedArray], pa.Array]:
-    def over_column(column: pa.ChunkedArray) -> pa.Array:
-        values = (value.as_py() for value in column)
-        return pa.array(
-            [None if v is None else hashlib.new(algorithm, v).hexdigest() for v in values],
-            pa.string(),
-        )
+def _shortest(column: pa.ChunkedArray) -> pa.Array:
+    """The fewest digits that tell a float from its neighbours; DuckDB writes up to nine."""
+    text = pc.cast(column.combine_chunks(), pa.string())
+    return pc.if_else(
+        pc.match_substring(text, "."), text, pc.binary_join_element_wise(text, ".0", "")
+    )
 
-    return over_column
+
+def _unscaled_bytes(column: pa.ChunkedArray) -> pa.Array:
+    """The digits of decimals, without their points, as Java's `BigInteger` writes its bytes."""
+    return pa.array([_big_endian(text) for text in column.to_pylist()], pa.binary())
+
+
+def _big_endian(text: str | None) -> bytes | None:
+    if text is None:
+        return None
+    number = int(text.replace(".", ""))
+    size = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    return number.to_bytes(size, "big", signed=True)
 
 
 # DuckDB counts the parameters, so there is one wrapper for each number of them. All branches of

@@ -141,10 +141,7 @@ def _now(node: exp.CurrentTimestamp, names: Names) -> Expression:
 
 @handles(exp.CurrentUser, exp.SessionUser)
 def _user(node: exp.CurrentUser | exp.SessionUser, names: Names) -> Expression:
-    found = names.find([node.sql_name().lower()])
-    if found is None:
-        raise UnsupportedSqlError(f"function '{node.sql_name().lower()}' is not staged")
-    return found
+    return names.find([node.sql_name().lower()]) or make_call("current_user")
 
 
 @handles(exp.Localtimestamp)
@@ -160,7 +157,6 @@ def _at_time_zone(node: exp.AtTimeZone, names: Names) -> Expression:
 
 
 _UNSTAGED = {
-    "time_bucket": "time_bucket",
     **dict.fromkeys(
         (
             "current_time",

@@ -83,7 +83,7 @@ class DuckDbDialect(Dialect):
 
     def partition_key(self, text: str, dtype: DataType) -> str:
         """A key of PARTITION BY; zeros of both signs are one value."""
-        return f"({text} + CAST(0 AS {duckdb_type(dtype)}))" if dtype.is_floating else text
+        return normalized("{0}", dtype).format(text)
 
     def range_key(self, text: str, key: DataType, offset: DataType) -> str:
         """The sort key of a RANGE by days or microseconds as a whole number of them."""

@@ -78,8 +78,8 @@ def _expression(node: Expression) -> str | None:
     if isinstance(node, Call):
         function = REGISTRY[node.function]
         if function.duckdb is None:
-            refused = function.refuse(node)
-            return refused or f"function '{node.function}' is not proven on DuckDB"
+            why = f": {function.reason}" if function.reason else " is not proven on DuckDB"
+            return function.refuse(node) or f"function '{node.function}'{why}"
         return function.refuse(node)
     if isinstance(node, AggregateCall):
         aggregate = AGGREGATES[node.function]

@@ -34,6 +34,8 @@ def refuse_window(call: WindowCall) -> str | None:
 
 
 def _sorts(dtype: DataType) -> bool:
+    if dtype.kind in ("array", "struct"):
+        return bool(dtype.fields) and all(_sorts(field.dtype) for field in dtype.fields)
     return dtype.is_numeric or dtype.is_datetime or dtype in (STRING, BINARY, BOOLEAN, NULL)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stagecoach.planner.aggregates import AGGREGATES
 from stagecoach.planner.engines.dialect import Scalar
 from stagecoach.planner.errors import InternalPlanError
+from stagecoach.planner.functions.spell_collections import order_key
 from stagecoach.planner.plan.expressions import Literal, WindowCall
 from stagecoach.planner.types import DataType
 from stagecoach.planner.windows.registry import WINDOW_FUNCTIONS
@@ -24,6 +25,10 @@ def window_text(call: WindowCall, scalar: Scalar) -> str:
     spelling = AGGREGATES[call.function].duckdb
     if spelling is None:
         raise InternalPlanError(f"aggregate '{call.function}' has no DuckDB spelling")
+    if call.function in ("min", "max") and not call.args[0].dtype.is_atomic:
+        # The value at the extreme of a key with Spark's order of NULL members.
+        spelling = f"arg_{call.function}"
+        args = [f"{args[0]}, {order_key('{0}', call.args[0].dtype).format(args[0])}"]
     conditions = [scalar(call.where)] if call.where is not None else []
     if len(args) > 1:  # only count takes several: the rows without a NULL among them
         conditions += [f"{a} IS NOT NULL" for a in args]

@@ -8,6 +8,7 @@ from stagecoach.planner.functions import spell_conversions as spell
 from stagecoach.planner.functions.constant_arguments import require_constant
 from stagecoach.planner.functions.function import Args, Function, listed
 from stagecoach.planner.functions.nested_rules import has_kind
+from stagecoach.planner.functions.spell_formats import refuse_to_number, to_number
 from stagecoach.planner.functions.spell_strings import text_of
 from stagecoach.planner.plan.coercion import as_binary, as_string, cast_literal
 from stagecoach.planner.types import BIGINT, BINARY, INT, STRING, DataType, decimal, decimal_for
@@ -88,8 +89,8 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("try_parse_url", (2, 3), rule.only_strings, _TEXT, listed("try_parse_url({*})"), spell.parse_url, spell.refuse_parse_url, "urls"),
     Function("to_binary", (1, 2), _encoded, _BYTES, listed("to_binary({*})"), spell.to_binary, spell.refuse_to_binary, "conversions"),
     Function("try_to_binary", (1, 2), _perhaps_encoded, _BYTES, listed("try_to_binary({*})"), spell.try_to_binary, spell.refuse_try_to_binary, "conversions"),
-    Function("to_number", (2, 2), rule.strings, _by_format, "to_number({0}, {1})"),
-    Function("try_to_number", (2, 2), rule.strings, _by_format, "try_to_number({0}, {1})"),
+    Function("to_number", (2, 2), rule.strings, _by_format, "to_number({0}, {1})", to_number(safe=False), refuse_to_number, "conversions"),
+    Function("try_to_number", (2, 2), rule.strings, _by_format, "try_to_number({0}, {1})", to_number(safe=True), refuse_to_number, "conversions"),
     Function("to_char", (2, 2), _formatted, _TEXT, "to_char({0}, {1})"),
     Function("aes_decrypt", (2, 5), _ciphered, _BYTES, listed("aes_decrypt({*})")),
     Function("try_aes_decrypt", (2, 5), _ciphered, _BYTES, listed("try_aes_decrypt({*})")),

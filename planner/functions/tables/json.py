@@ -13,6 +13,7 @@ from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
 from stagecoach.planner.functions import nested_rules as rule
 from stagecoach.planner.functions.constant_arguments import require_constant
 from stagecoach.planner.functions.function import Args, Function, listed
+from stagecoach.planner.functions.json_texts import refuse_to_json, to_json
 from stagecoach.planner.functions.rules import fixed
 from stagecoach.planner.functions.spell_collections import raises
 from stagecoach.planner.functions.templates import quoted
@@ -102,7 +103,8 @@ def _schema(args: Args) -> Args:
     return (rule.literal_of(args[0], STRING), *args[1:])
 
 
-def _schema_type(args: Args) -> DataType:
+def schema_type(args: Args) -> DataType:
+    """The type of the schema that is the second argument."""
     text = str(args[1].value) if isinstance(args[1], Literal) else ""
     try:
         return parse_type(text)
@@ -145,7 +147,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("get_json_object", (2, 2), _texts, fixed(STRING), "get_json_object({0}, {1})", _get_json_object, _refuse_path, "json"),
     Function("json_array_length", (1, 1), _texts, fixed(INT), "json_array_length({0})", _LENGTH, proof="json"),
     Function("json_object_keys", (1, 1), _texts, fixed(array_of(STRING)), "json_object_keys({0})", _KEYS, proof="json"),
-    Function("from_json", (2, 3), _schema, _schema_type, listed("from_json({*})")),
-    Function("to_json", (1, 2), _written, fixed(STRING), listed("to_json({*})")),
+    Function("from_json", (2, 3), _schema, schema_type, listed("from_json({*})")),
+    Function("to_json", (1, 2), _written, fixed(STRING), listed("to_json({*})"), to_json, refuse_to_json, "json"),
     Function("schema_of_json", (1, 2), _sampled, fixed(STRING), listed("schema_of_json({*})")),
 )  # fmt: skip

@@ -19,8 +19,6 @@ from stagecoach.planner.plan.expressions import (
 )
 
 _ZERO = frozenset(("approx_count_distinct", "regr_count"))
-# Not NULL over no rows, but what they are then cannot be written as a constant.
-_NOT_NULL = frozenset(("bitmap_construct_agg", "bitmap_or_agg", "bitmap_and_agg"))
 
 
 def empty_value(node: AggregateCall) -> Expression | None:
@@ -34,7 +32,7 @@ def empty_value(node: AggregateCall) -> Expression | None:
         return Literal(node.dtype, 0)
     if empty == "[]" and "array" in REGISTRY:
         return Call(node.dtype, "array", ())
-    if empty is not None or node.function in _NOT_NULL or "sketch" in node.function:
+    if empty is not None:
         raise UnsupportedSqlError(
             f"a correlated subquery with {node.function}, which is not NULL over no rows"
         )

@@ -261,7 +261,7 @@ FORBIDDEN = {
     "SELECT *\nFROM ⟦read_files('/x')": "table function 'read_files' is not allowed",
 }
 UNSTAGED = {
-    "SELECT i,\n  ⟦schema_of_xml(s)\nFROM t": "function 'schema_of_xml' is not known to the planner",
+    "SELECT i,\n  ⟦to_avro(st)\nFROM t": "function 'to_avro' is not known to the planner",
     "SELECT i\nFROM ⟦t TABLESAMPLE (10 PERCENT)": "TABLESAMPLE",
     "WITH RECURSIVE ⟦r AS (SELECT 1 AS n)\nSELECT * FROM r": "recursive CTEs are not staged",
     "SELECT i FROM t\nUNION BY NAME\n⟦SELECT x FROM u": "UNION BY NAME is not SQL of Spark",
