@@ -29,7 +29,7 @@ from stagecoach.planner.tree import walk
 from stagecoach.planner.types import DataType, Field
 
 FORMAT_VERSION = 2
-PLANNER_VERSION = 3
+PLANNER_VERSION = 4
 
 BranchKind = OneOf["splits", "partitions", "single"]
 
