@@ -1,3 +1,2 @@
--- to_json runs on Spark: its numbers and escapes are not proven
--- on: some
+-- to_json of a struct with an array
 SELECT id, to_json(named_struct('id', id, 'k', k, 'xs', xs)) AS j FROM tree

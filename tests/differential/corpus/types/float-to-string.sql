@@ -1,3 +1,3 @@
--- floats as strings run on Spark: their shortest digits are not proven
+-- floats as strings run again on Spark where their digits are unclear
 -- on: some
 SELECT id, CAST(f AS STRING) AS b FROM e
