@@ -341,6 +341,7 @@ def parse_result_type(text: str) -> DataType:
 
 
 def _result_form(name: str) -> DataType | None:
+    name = name.lower()
     if (
         _COLLATED.fullmatch(name)
         or name == "interval"
@@ -359,13 +360,12 @@ def _parse(text: str, form_of: Callable[[str], DataType | None]) -> DataType:
 
     Args:
         text: A type, whose members and elements are read likewise.
-        form_of: The type to take for a name in lower case, before all others; None for its own.
+        form_of: The type to take for a name, before all others; None for its own.
     """
-    text = text.strip()
-    low = " ".join(text.lower().split())
-    low = _ALIASES.get(low, low)
-    if (form := form_of(low)) is not None:
+    text = " ".join(text.split())
+    if (form := form_of(text)) is not None:
         return form
+    low = _ALIASES.get(text.lower(), text.lower())
     if low in _SIMPLE:
         return _SIMPLE[low]
     if match := re.fullmatch(

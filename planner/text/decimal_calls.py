@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stagecoach.planner.types import DataType, decimal
+from stagecoach.planner.types import MAX_PRECISION, DataType, decimal
 
 _CALL = re.compile(r"\bdecimal_([a-z]+(?:_[a-z]+)*)((?:_\d+_\d+)+)\(")
 
@@ -42,6 +42,9 @@ def decimal_functions(sql: str) -> frozenset[DecimalFunction]:
     found = set()
     for operation, digits in _CALL.findall(sql):
         numbers = [int(number) for number in digits[1:].split("_")]
-        types = [decimal(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]
-        found.add(DecimalFunction(operation, tuple(types[:-1]), types[-1]))
+        pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
+        if all(scale <= precision <= MAX_PRECISION for precision, scale in pairs):
+            # Else it stands in a text, as these names may: one too many does no harm.
+            types = [decimal(*pair) for pair in pairs]
+            found.add(DecimalFunction(operation, tuple(types[:-1]), types[-1]))
     return frozenset(found)

@@ -46,7 +46,7 @@ FROM lineitem JOIN orders ON l_orderkey = o_orderkey
 WHERE length(hmac('k', l_shipmode)) <> 7
 GROUP BY o_orderpriority ORDER BY o_orderpriority
 """
-WHOLE = "SELECT r_name, vector_norm(array(1.5F)) AS n FROM region ORDER BY r_name"
+WHOLE = "SELECT r_name, length(collate(r_name, 'UNICODE')) AS n FROM region ORDER BY r_name"
 QUERIES = {"q03": SQL, "mixed": MIXED, "whole": WHOLE}
 
 

@@ -84,7 +84,7 @@ def test_all_mistakes_are_told_with_their_places() -> None:
     assert "'nope'" in text
     assert "line 2" in text
     assert "c.sql: the result has the columns 'id' and 'id'" in text
-    assert "f.sql: check 'n': column 'x' not found" in text
+    assert "f.sql: check 'n': [UNRESOLVED_COLUMN.WITH_SUGGESTION] column 'x' not found" in text
     assert "does not use :partition_start" in text
     assert "did you mean 'id'" in text
     assert "'x'" in text

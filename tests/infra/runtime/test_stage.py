@@ -182,7 +182,7 @@ def test_a_run_keeps_its_snapshot(project: Project) -> None:
 
 
 def test_spark_keeps_the_snapshot_too(project: Project) -> None:
-    graph = project.plan("SELECT vector_norm(array(CAST(k AS FLOAT))) AS h FROM t")
+    graph = project.plan("SELECT length(collate(name, 'UNICODE')) AS h FROM t")
     assert graph.head.sql is not None
     context = project.context(graph)
     assert context.snapshot.table("t").num_rows == 1000
@@ -254,7 +254,7 @@ def test_a_mistake_in_the_data_is_sparks_own_error(project: Project) -> None:
 
 def test_a_query_that_cannot_be_staged_runs_as_it_stands(project: Project) -> None:
     graph = project.plan(
-        "SELECT vector_norm(array(CAST(k AS FLOAT))) AS h, k AS h FROM t ORDER BY k DESC LIMIT 3"
+        "SELECT length(collate(name, 'UNICODE')) AS h, k AS h FROM t ORDER BY k DESC LIMIT 3"
     )
     assert graph.head.sql is not None
     table, results = project.run(graph)
@@ -391,7 +391,7 @@ def test_parameters_are_part_of_the_fingerprint(project: Project) -> None:
 
 def test_parameters_reach_a_whole_query(project: Project) -> None:
     parameters = (ParameterSpec("n", INT, "3"), ParameterSpec("since", TIMESTAMP))
-    sql = "SELECT vector_norm(array(1.5F)) AS h, k, :since AS since FROM t WHERE k = :n"
+    sql = "SELECT length(collate('a', 'UNICODE')) AS h, k, :since AS since FROM t WHERE k = :n"
     graph = project.plan(sql, parameters=parameters)
     assert graph.head.sql is not None
     since = Literal(TIMESTAMP, "2024-01-31 10:00:00.000000")
