@@ -53,6 +53,8 @@ _ADDED: dict[tuple[str, int], tuple[str, ...]] = {
     ("str_to_map", 2): (":",),
     ("to_unix_timestamp", 1): (_SECONDS,),
     ("unix_timestamp", 1): (_SECONDS,),
+    ("vector_norm", 1): ("2.0",),
+    ("vector_normalize", 1): ("2.0",),
     **{("make_ym_interval", n): ("0",) * (2 - n) for n in range(2)},
     **{("make_dt_interval", n): ("0", "0", "0", "0.000000")[n:] for n in range(4)},
     **{("make_interval", n): (*("0",) * 6, "0.000000")[n:] for n in range(7)},
@@ -78,6 +80,8 @@ def function_name(name: str, args: list[str]) -> str:
     if name in ("ltrim", "rtrim") and len(args) == 2:
         side = "LEADING" if name == "ltrim" else "TRAILING"
         return f"TRIM({side} {args[0]} FROM {args[1]})"
+    if name == "to_json":
+        args = args[:1]  # without its options
     if name == "like" and len(args) == 2:
         return f"{args[0]} LIKE {args[1]}"
     if name == "log" and len(args) == 1:

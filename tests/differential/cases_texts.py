@@ -35,7 +35,7 @@ TEXTS: dict[str, list[str]] = {
     ],
     "numbers": [
         "CAST(d AS STRING)", "CAST(d2 AS STRING)", "concat(d2, 'x')", "round(d)", "round(d, 2)", "round(d2, 3)", "round(d2, 0)", "round(d2, 10)", "round(d103)", "round(d103, 1)", "round(d103, -2)", "round(d103, 5)",
-        "round(d3818, 2)", "round(d3818, -3)", "round(d180, -2)", "round(d22, 1)", "round(i, -1)", "round(ti, -1)", "round(ti, -2)", "round(si, -3)", "round(l, -2)", "round(i, 2)", "round(i)", "round(num)",
+        "round(d3818, 2)", "pmod(d103, d22)", "try_multiply(d103, d22)", "round(d180, -2)", "round(d22, 1)", "round(i, -1)", "round(ti, -1)", "round(ti, -2)", "round(si, -3)", "round(l, -2)", "round(i, 2)", "round(i)", "round(num)",
         "bround(d)", "bround(d2, 2)", "bround(d103)", "bround(d103, 1)", "bround(d103, -1)", "bround(i, -1)", "bround(ti, -1)", "bround(d3818, 3)", "ceil(d)", "ceil(d2)", "ceil(f)", "ceil(i)",
         "ceil(d103)", "ceil(d103, 1)", "ceil(d103, -1)", "ceil(d103, 4)", "ceil(d2, 1)", "ceil(i, -1)", "ceil(num)", "floor(d)", "floor(d2)", "floor(l)", "floor(d103, 1)", "floor(d103, -2)",
         "floor(d3818, 3)", "rint(d)", "rint(d2)", "sign(d)", "sign(i)", "signum(d103)", "pmod(i, n)", "pmod(l, 7)", "pmod(l, -7)", "pmod(ti, si)", "pmod(d, d2)", "i % n",
@@ -72,7 +72,7 @@ TEXTS: dict[str, list[str]] = {
 
 TEXTS_REFUSED: list[str] = [
     "CAST(d3838 AS STRING)", "contains(bin, bim)", "s RLIKE '[\\\\d.-]+'", "s RLIKE '(?i)abc'", "s RLIKE '\\\\bab'", "s RLIKE '^a|b$'", "regexp_replace(s, 'a', '\\\\\\\\')", "split(s, t)",
-    "round(d, -1)", "round(f, 1)", "pmod(d103, d22)", "try_multiply(d103, d22)", "conv(num, 10, -16)", "format_number(d, 2)", "format_string('%5d', i)",
+    "round(d, -1)", "round(f, 1)", "round(d3818, -3)", "conv(num, 10, -16)", "format_number(d, 2)", "format_string('%5d', i)",
     "sha2(s, n)", "hmac('k', s)", "hmac('k', s, 'sha256')", "parse_url(s, t)", "to_number(num, '$999.99')", "try_to_number(num, '999.99MI')",
     "to_char(d103, '99999.999')", "to_varchar(i, '999')", "sentences(s)", "jaro_winkler_similarity(s, t)", "aes_decrypt(bin, '1234567890123456')",
 ]  # fmt: skip
