@@ -102,7 +102,7 @@ def test_corpus_equals_spark(oracle: SparkSession, tables: EdgeTables, subject: 
 
 
 # Spark takes a second for a query: CI runs one of so many, `make corpus-engines` runs all.
-SHARE = int(os.environ.get("STAGECOACH_CORPUS_SHARE", "6"))
+SHARE = int(os.environ.get("STAGECOACH_CORPUS_SHARE", "12"))
 
 
 @pytest.mark.spark
