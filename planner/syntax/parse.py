@@ -35,12 +35,12 @@ from stagecoach.planner.syntax.spark_syntax import (
     UnaryPlus,
     UnsignedRightShift,
     VariantPath,
-    as_query,
     pipe_text,
     place_tokens,
     substr_call,
 )
 from stagecoach.planner.syntax.spark_syntax import position as position
+from stagecoach.planner.syntax.statement import as_query
 from stagecoach.planner.syntax.syntax_conditions import SYNTAX_ERROR, syntax_condition
 from stagecoach.planner.syntax.text import SparkText, cut_text
 from stagecoach.planner.syntax.unparsed_query import UnparsedQuery
