@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stagecoach.planner.text.quoting import spark_name
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
@@ -25,8 +23,13 @@ def carried_frame(frame: DataFrame) -> DataFrame:
     if carried == types:
         return frame
     numbered = frame.toDF(*(f"c{position}" for position in range(len(types))))
+    columns = [numbered[name] for name in numbered.columns]
     return numbered.select(
-        *(numbered[spark_name(f"c{i}")].cast(dtype) for i, dtype in enumerate(carried))
+        *(
+            # Spark refuses a cast to TIME, even of a TIME.
+            column if before == after else column.cast(after)
+            for column, before, after in zip(columns, types, carried, strict=True)
+        )
     )
 
 

@@ -166,6 +166,13 @@ def test_an_interval_of_months_is_returned_as_text(
     assert table.column(1).to_pylist() == [1]
 
 
+def test_such_types_stand_beside_each_other(session: Session) -> None:
+    sql = "SELECT TIME '12:00:00' AS t, INTERVAL '3' MONTH AS i, parse_json('1') AS v, k FROM t LIMIT 1"
+    (row,) = session.query(sql).to_arrow().to_pylist()
+    assert str(row["t"]) == "12:00:00"
+    assert row["i"] == "INTERVAL '3' MONTH"
+
+
 def _texts(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
