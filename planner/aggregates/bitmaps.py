@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from stagecoach.planner.aggregates.function import AggregateFunction
 from stagecoach.planner.functions.signatures import signature
 from stagecoach.planner.plan.expressions import AggregateCall
@@ -34,9 +36,14 @@ def _merged(function: str) -> AggregateFunction:
         )
 
     name = {"bit_or": "bitmap_or_agg", "bit_and": "bitmap_and_agg"}[function]
-    found = signature(f"{name}(binary) -> binary")
+    return _bitmap(f"{name}(binary) -> binary", template)
+
+
+def _bitmap(text: str, template: Callable[[AggregateCall], str]) -> AggregateFunction:
+    """The aggregate of a signature."""
+    found = signature(text)
     return AggregateFunction(
-        name,
+        found.name,
         found.arity,
         found.result_type,
         coerce=found.check,
@@ -46,18 +53,8 @@ def _merged(function: str) -> AggregateFunction:
     )
 
 
-_POSITIONS = signature("bitmap_construct_agg(whole) -> binary")
-
 AGGREGATES: tuple[AggregateFunction, ...] = (
-    AggregateFunction(
-        _POSITIONS.name,
-        _POSITIONS.arity,
-        _POSITIONS.result_type,
-        coerce=_POSITIONS.check,
-        template=_constructed,
-        empty="unknown",
-        proof="aggregates",
-    ),
+    _bitmap("bitmap_construct_agg(whole) -> binary", _constructed),
     _merged("bit_or"),
     _merged("bit_and"),
 )

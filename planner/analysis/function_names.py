@@ -110,7 +110,7 @@ def double_name(value: float) -> str:
         return text if "." in text else f"{text}.0"
     mantissa, _, power = f"{value!r}".partition("e")
     if not power:  # Python writes powers from 10^16 on only
-        digits, point = mantissa.lstrip("-").replace(".0", ""), 0
+        digits = mantissa.lstrip("-").replace(".0", "")
         sign = "-" if value < 0 else ""
         whole, _, fraction = digits.partition(".")
         point = len(whole) - 1

@@ -262,12 +262,7 @@ def _(node: exp.Lambda) -> str:
 
 
 @column_name.register
-def _(node: exp.IgnoreNulls) -> str:
-    return _FIRST.sub(r"\1(", column_name(node.this))
-
-
-@column_name.register
-def _(node: exp.RespectNulls) -> str:
+def _(node: exp.IgnoreNulls | exp.RespectNulls) -> str:
     return _FIRST.sub(r"\1(", column_name(node.this))
 
 

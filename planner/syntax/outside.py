@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from stagecoach.planner.errors import ForbiddenSqlError
-from stagecoach.planner.syntax.tokens import SqlToken, placed_error
+from stagecoach.planner.syntax.tokens import SqlToken, place_at, token_name
 
 FORBIDDEN_FUNCTIONS = frozenset(
     (
@@ -67,7 +67,7 @@ def refuse_outside_tokens(sql: str, tokens: Sequence[SqlToken]) -> None:
     """
     closing = _closing_marks(sql, tokens)
     for position, (token, following) in enumerate(pairwise(tokens)):
-        name = _name(sql, token)
+        name = token_name(sql, token).lower()
         is_call = sql[following.start] == "("
         if name == "using" and token.kind == "word" and following.kind == "text":
             raise _forbidden(sql, token, "USING '…' runs a program; it is not allowed")
@@ -96,11 +96,6 @@ def _check_named_function(sql: str, call: SqlToken, inside: Sequence[SqlToken]) 
         raise _forbidden(sql, call, message)
 
 
-def _name(sql: str, token: SqlToken) -> str:
-    text = sql[token.start : token.end].lower()
-    return text[1:-1].replace("``", "`") if token.kind == "name" else text
-
-
 def _is_forbidden_text(text: str) -> bool:
     return any(word in text.lower() for word in _FORBIDDEN_WORDS)
 
@@ -119,5 +114,5 @@ def _closing_marks(sql: str, tokens: Sequence[SqlToken]) -> dict[int, int]:
 
 
 def _forbidden(sql: str, token: SqlToken, message: str) -> ForbiddenSqlError:
-    place = placed_error(message, sql, token.start)
-    return ForbiddenSqlError(message, line=place.line, column=place.column)
+    line, column = place_at(sql, token.start)
+    return ForbiddenSqlError(message, line=line, column=column)

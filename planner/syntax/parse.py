@@ -41,8 +41,9 @@ from stagecoach.planner.syntax.spark_syntax import (
 )
 from stagecoach.planner.syntax.spark_syntax import position as position
 from stagecoach.planner.syntax.statement import as_query
-from stagecoach.planner.syntax.syntax_conditions import SYNTAX_ERROR, syntax_condition
+from stagecoach.planner.syntax.syntax_conditions import syntax_condition
 from stagecoach.planner.syntax.text import SparkText, cut_text
+from stagecoach.planner.syntax.tokens import SYNTAX_ERROR
 from stagecoach.planner.syntax.unparsed_query import UnparsedQuery
 
 TABLE_FUNCTIONS = frozenset(

@@ -48,7 +48,7 @@ CHANGING = frozenset(
         "version",
     )
 )
-"""Functions of which a query does not have the same rows in every run."""
+"""Functions whose values differ between runs over the same data."""
 
 
 @dataclass(frozen=True, eq=False)

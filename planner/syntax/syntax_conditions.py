@@ -6,8 +6,8 @@ import re
 from itertools import pairwise
 
 from stagecoach.planner.syntax.text import CutText
+from stagecoach.planner.syntax.tokens import SYNTAX_ERROR
 
-SYNTAX_ERROR = "PARSE_SYNTAX_ERROR"
 SPARK_TYPES = frozenset(
     """array bigint binary boolean byte char character date dec decimal double float geography
     geometry int integer interval long map numeric real short smallint string struct time timestamp

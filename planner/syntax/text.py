@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from stagecoach.planner.syntax.hints import check_hint, known_hints
 from stagecoach.planner.syntax.outside import refuse_outside_tokens
-from stagecoach.planner.syntax.tokens import HIDDEN, SqlToken, placed_error, tokenize
+from stagecoach.planner.syntax.tokens import HIDDEN, SYNTAX_ERROR, SqlToken, placed_error, tokenize
 
 VARIABLE_MARK = "${"
 """How a reference to a variable of Spark, its configuration or its environment begins."""
@@ -64,11 +64,11 @@ def _spelled(sql: str, *, sent: bool) -> CutText:
             continue
         if token.kind == "hint_end":
             message = "syntax error: there is no comment or hint to close here"
-            raise placed_error(message, sql, token.start, "PARSE_SYNTAX_ERROR")
+            raise placed_error(message, sql, token.start, SYNTAX_ERROR)
         if token.kind == "hint_start":
             if before.upper() not in ("SELECT", "*/"):
                 message = "syntax error: a hint belongs right behind SELECT"
-                raise placed_error(message, sql, token.start, "PARSE_SYNTAX_ERROR")
+                raise placed_error(message, sql, token.start, SYNTAX_ERROR)
             end = _hint_end(sql, tokens, position)
             hint = tokens[position:end]
             check_hint(sql, hint)

@@ -50,6 +50,8 @@ _KINDS: dict[str, TokenKind] = {kind: kind for kind in _RULES}
 _COMMENT_PART = re.compile(r"/\*(?!\+)|\*/")
 _CLOSING = {"'": "'", '"': '"', "`": "`"}
 
+SYNTAX_ERROR = "PARSE_SYNTAX_ERROR"
+"""Spark's condition for a text that its parser refuses."""
 HIDDEN: frozenset[TokenKind] = frozenset(("space", "line_comment", "block_comment"))
 """Tokens that Spark's parser never sees."""
 
@@ -101,9 +103,19 @@ def tokenize(sql: str) -> Iterator[SqlToken]:
 
 def placed_error(message: str, sql: str, position: int, condition: str = "") -> ParseError:
     """Return an error with the line and column of a position in the text."""
-    line = sql.count("\n", 0, position) + 1
-    column = position - sql.rfind("\n", 0, position)
+    line, column = place_at(sql, position)
     return ParseError(message, condition=condition, line=line, column=column)
+
+
+def place_at(sql: str, position: int) -> tuple[int, int]:
+    """The 1-based line and column of a position in the text."""
+    return sql.count("\n", 0, position) + 1, position - sql.rfind("\n", 0, position)
+
+
+def token_name(sql: str, token: SqlToken) -> str:
+    """The text of a token; of a name in backticks, the name."""
+    text = sql[token.start : token.end]
+    return text[1:-1].replace("``", "`") if token.kind == "name" else text
 
 
 def _comment_end(sql: str, start: int) -> int:
@@ -121,7 +133,7 @@ def _comment_end(sql: str, start: int) -> int:
 
 def _unknown(sql: str, position: int) -> ParseError:
     character = sql[position]
-    condition = "PARSE_SYNTAX_ERROR"
+    condition = SYNTAX_ERROR
     if closing := _CLOSING.get(character):
         text = f"syntax error: what begins here has no closing {closing}"
     elif character.isalpha():

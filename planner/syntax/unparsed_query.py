@@ -16,10 +16,10 @@ from stagecoach.planner.errors import ForbiddenSqlError, ParseError
 from stagecoach.planner.syntax.outside import PATH_FORMATS
 from stagecoach.planner.syntax.parsed_query import CHANGING, Place
 from stagecoach.planner.syntax.text import cut_text
-from stagecoach.planner.syntax.tokens import SqlToken, placed_error
+from stagecoach.planner.syntax.tokens import SqlToken, place_at, token_name
 
 # Words and marks behind which the name of a table can stand.
-_BEFORE_TABLE = frozenset(("from", "join", "table", ",", "(", "lateral", "union", "all"))
+_BEFORE_TABLE = frozenset(("from", "join", "table", ",", "(", "lateral"))
 _WRITES = frozenset(("delete", "insert", "merge", "update"))
 _BEHIND_WRITE = frozenset(("from", "into", "overwrite", "using"))
 
@@ -105,14 +105,14 @@ class UnparsedQuery:
             if tokens[position].kind not in ("word", "name"):
                 position += 1
                 continue
-            parts = [self._name(tokens[position])]
+            parts = [token_name(self.sql, tokens[position])]
             while (
                 position + 2 < len(tokens)
                 and self._text(tokens[position + 1]) == "."
                 and tokens[position + 2].kind in ("word", "name")
             ):
                 position += 2
-                parts.append(self._name(tokens[position]))
+                parts.append(token_name(self.sql, tokens[position]))
             position += 1
             before = self._text(tokens[first - 1]).lower() if first else ""
             yield ".".join(parts), before, tokens[first]
@@ -120,13 +120,8 @@ class UnparsedQuery:
     def _text(self, token: SqlToken) -> str:
         return self.sql[token.start : token.end]
 
-    def _name(self, token: SqlToken) -> str:
-        text = self._text(token)
-        return text[1:-1].replace("``", "`") if token.kind == "name" else text
-
     def _place(self, token: SqlToken) -> Place:
-        placed = placed_error("", self.sql, token.start)
-        return placed.line, placed.column
+        return place_at(self.sql, token.start)
 
     def refuse_outside_access(self) -> None:
         """Refuse statements that write, and names that can be the path of a file.

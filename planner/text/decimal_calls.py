@@ -44,7 +44,7 @@ def decimal_functions(sql: str) -> frozenset[DecimalFunction]:
         numbers = [int(number) for number in digits[1:].split("_")]
         pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
         if all(scale <= precision <= MAX_PRECISION for precision, scale in pairs):
-            # Else it stands in a text, as these names may: one too many does no harm.
+            # Otherwise it is inside a string literal. Declaring an unused function is harmless.
             types = [decimal(*pair) for pair in pairs]
             found.add(DecimalFunction(operation, tuple(types[:-1]), types[-1]))
     return frozenset(found)

@@ -2,7 +2,7 @@
 
 Worker code. Spark computes in Java's `BigDecimal`, keeps more digits than a result can hold, and
 then rounds half up to the scale of the result type, so each result is the exact one rounded once.
-A result that does not fit its type is an error, or NULL for the operations named `try_…`.
+A result that exceeds its type raises an error; operations named `try_…` return NULL instead.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ number that an operation can meet.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from decimal import Decimal
 from typing import Any, Generic, Literal, TypeVar
 
@@ -29,67 +30,67 @@ _DIVIDEND_DIGITS = 74
 """Arrow multiplies a dividend by 100 at least, to give some digits of the fraction."""
 
 
-class Arithmetic(Generic[Numbers]):
+class Arithmetic(ABC, Generic[Numbers]):
     """What can be done with a column of whole numbers, in one of two widths."""
 
+    @abstractmethod
     def load(self, words: Words) -> Numbers:
         """Numbers of 128 bits."""
-        raise NotImplementedError
 
+    @abstractmethod
     def store(self, numbers: Numbers, digits: int) -> tuple[Words, Mask]:
         """The numbers in 128 bits, and which have more digits than given."""
-        raise NotImplementedError
 
+    @abstractmethod
     def small(self, numbers: Words) -> Numbers:
         """Numbers of 64 bits."""
-        raise NotImplementedError
 
+    @abstractmethod
     def times(self, left: Numbers, right: Numbers) -> Numbers:
         """The products."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scaled(self, numbers: Numbers, digits: int) -> Numbers:
         """The numbers times a power of ten."""
-        raise NotImplementedError
 
+    @abstractmethod
     def plus(self, left: Numbers, right: Numbers) -> Numbers:
         """The sums."""
-        raise NotImplementedError
 
+    @abstractmethod
     def minus(self, left: Numbers, right: Numbers) -> Numbers:
         """The differences."""
-        raise NotImplementedError
 
+    @abstractmethod
     def divided(self, left: Numbers, right: Numbers) -> tuple[Numbers, Numbers]:
         """Quotients without their fractions, and remainders with the sign of the dividend.
 
         No divisor may be 0.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def power(self, digits: int, count: int) -> Numbers:
         """A power of ten, so many times."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sizes(self, numbers: Numbers) -> Numbers:
         """The numbers without their signs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def negative(self, numbers: Numbers) -> Mask:
         """Which numbers are less than 0."""
-        raise NotImplementedError
 
+    @abstractmethod
     def greater(self, left: Numbers, right: Numbers) -> Mask:
         """Which numbers on the left are greater than those on the right."""
-        raise NotImplementedError
 
+    @abstractmethod
     def equal(self, left: Numbers, right: Numbers) -> Mask:
         """Which numbers are equal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def odd(self, numbers: Numbers) -> Mask:
         """Which numbers are odd."""
-        raise NotImplementedError
 
     def rounded(self, left: Numbers, right: Numbers, mode: Rounding) -> Numbers:
         """The quotients as whole numbers. No divisor may be 0."""
