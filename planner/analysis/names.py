@@ -17,8 +17,11 @@ from stagecoach.planner.syntax.constant_ranges import SUFFIXES, is_suffixed
 from stagecoach.planner.syntax.parse import StagecoachSpark
 from stagecoach.planner.syntax.spark_syntax import UnaryPlus, UnsignedRightShift
 from stagecoach.planner.text.moments import wall_clock
+from stagecoach.planner.types import parse_type
 
 _NUMBERS = frozenset(["bigint", "decimal", "double", "float", "int", "smallint", "tinyint"])
+# Spark leaves such casts out of names.
+_NESTED = (exp.DType.ARRAY, exp.DType.MAP, exp.DType.STRUCT)
 _CASTS = _NUMBERS | {"binary", "boolean", "date", "string", "timestamp"}
 _FIRST = re.compile(r"^(first|last)_value\(")
 _VARIABLE = "namedlambdavariable()"
@@ -143,9 +146,18 @@ def _(node: exp.Cast) -> str:
         return double_name(float(node.this.name)) if is_float else str(node.this.name)
     if typed := _typed_literal(node):
         return typed
-    kind = node.to.sql(dialect=StagecoachSpark).replace(", ", ",")
+    if node.to.this in _NESTED:
+        return column_name(node.this)
+    kind = _type_name(node.to)
     word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
     return f"{word}({column_name(node.this)} AS {kind})"
+
+
+def _type_name(to: exp.DataType) -> str:
+    written = to.sql(dialect=StagecoachSpark)
+    if to.this in (exp.DType.DECIMAL, exp.DType.INTERVAL):
+        return str(parse_type(written.lower())).upper()
+    return written.replace(", ", ",")
 
 
 def _typed_literal(node: exp.Cast) -> str:
@@ -172,8 +184,16 @@ def _(node: exp.Boolean) -> str:
 @column_name.register
 def _(node: exp.Neg) -> str:
     if isinstance(node.this, exp.Literal) or is_suffixed(node.this):
-        return f"-{column_name(node.this)}"
+        shown = column_name(node.this)
+        return shown if _is_unsigned_zero(node.this, shown) else f"-{shown}"
     return f"(- {column_name(node.this)})"
+
+
+def _is_unsigned_zero(node: exp.Expr, shown: str) -> bool:
+    """Whether a number has no negative: a zero that is not a float."""
+    is_float = isinstance(node, exp.Cast) and node.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT)
+    is_double = isinstance(node, exp.Literal) and "e" in str(node.this).lower()
+    return not node.is_string and not is_float and not is_double and not shown.strip("0.")
 
 
 @column_name.register

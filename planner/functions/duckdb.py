@@ -19,13 +19,23 @@ def add(name: str, operator: str) -> Callable[[Call], str]:
 
     def spell(node: Call) -> str:
         if not node.dtype.is_decimal:
-            return f"({{0}} {operator} {{1}})"
+            return _arithmetic(name, operator, node)
         if _cuts_sum(node):
             return decimals.exact(name)(node)
         t = "{type}"
         return f"CAST(CAST({{0}} AS {t}) {operator} CAST({{1}} AS {t}) AS {t})"
 
     return spell
+
+
+def _arithmetic(name: str, operator: str, node: Call) -> str:
+    """Arithmetic of whole numbers and of floats.
+
+    DuckDB's optimiser moves constants, but only those of operators: `x * 3 = 4` becomes FALSE, and
+    `x + 1 > 0` becomes `x > -1`, neither of which can overflow. Functions of the same meaning stay.
+    """
+    is_moved = not node.dtype.is_floating and any(not arg.column_ids for arg in node.args)
+    return f"{name}({{0}}, {{1}})" if is_moved else f"({{0}} {operator} {{1}})"
 
 
 def _cuts_sum(node: Call) -> bool:
@@ -43,7 +53,7 @@ def refuse_add(name: str) -> Callable[[Call], str | None]:
 def multiply(node: Call) -> str:
     """Product in 128 bits where 64 may overflow."""
     if not node.dtype.is_decimal:
-        return "({0} * {1})"
+        return _arithmetic("multiply", "*", node)
     left, right = (a.dtype for a in node.args)
     if left.scale + right.scale != node.dtype.scale:
         return decimals.exact("multiply")(node)
@@ -107,20 +117,17 @@ def compare(operator: str) -> Callable[[Call], str]:
     return spell
 
 
-def refuse_comparison(node: Call) -> str | None:
-    """DuckDB's optimiser moves constants: x + 1 > 0 becomes x > -1, which cannot overflow."""
-    for side, other in (node.args, node.args[::-1]):
-        if isinstance(side, Call) and side.function in ("add", "subtract", "multiply"):
-            constant = any(not arg.column_ids for arg in side.args)
-            whole = side.dtype.is_integral or side.dtype.is_interval
-            if whole and constant and not other.column_ids:
-                return "comparing a sum with constants may hide an overflow"
-    return without_maps(node)
-
-
 def negated(name: str, template: str) -> Callable[[Call], str]:
     """A rule for ABS and minus: Spark rounds what it negates to 34 digits."""
-    return lambda node: decimals.exact(name)(node) if node.dtype.precision > 34 else template
+
+    def spell(node: Call) -> str:
+        if node.dtype.precision > 34:
+            return decimals.exact(name)(node)
+        if name == "negate" and node.dtype.is_integral:
+            return "subtract(CAST(0 AS {type}), {0})"  # see `_arithmetic`
+        return template
+
+    return spell
 
 
 def spark_average(node: Call) -> str:

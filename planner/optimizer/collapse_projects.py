@@ -29,8 +29,8 @@ def _collapse(node: LogicalPlan) -> LogicalPlan:
     uses = Counter(
         part.id for _, expr in node.items for part in walk(expr) if isinstance(part, ColumnRef)
     )
-    for column, count in uses.items():
-        if count > 1 and not isinstance(inner[column], ColumnRef | Literal):
+    for column, expr in inner.items():  # parameters of lambdas are no columns of the child
+        if uses[column] > 1 and not isinstance(expr, ColumnRef | Literal):
             return node
     items = tuple((column, substitute(expr, inner)) for column, expr in node.items)
     return replace(node, child=node.child.child, items=items)

@@ -37,6 +37,8 @@ _STARTING = frozenset(
     )
 )  # fmt: skip
 _CALLED = frozenset((_T.ANY, _T.ARRAY, _T.MAP, _T.STRUCT, _T.LIST, _T.RANGE, _T.EXISTS))
+_NESTED = frozenset((_T.ARRAY, _T.MAP, _T.STRUCT))
+_BRACKETS = {_T.LT: 1, _T.GT: -1}
 _NEVER_STARTING = frozenset(
     (
         _T.ALTER, _T.AND, _T.ALIAS, _T.BETWEEN, _T.CREATE, _T.CROSS, _T.DROP, _T.ELSE, _T.EXCEPT,
@@ -75,16 +77,37 @@ def with_word_names(tokens: list[Token]) -> list[Token]:
     result: list[Token] = []
     wanted = False  # whether a value, a relation or a name must come next
     listed = False  # whether it is a list of names, such as that of USING
+    nested = 0  # how many types, such as ARRAY<INT>, are open
     for position, token in enumerate(tokens):
+        if nested or (token.token_type == _T.LT and result and result[-1].token_type in _NESTED):
+            behind = [t.token_type for t in tokens[position + 1 : position + 2]]
+            for part in _type_tokens(token, behind):
+                nested += _BRACKETS.get(part.token_type, 0)
+                result.append(part)
+            wanted = False
+            continue
         listed = _is_listed(result, token, listed)
         if _is_word(token) and _is_name(tokens, result, position, wanted, listed):
-            place = (token.line, token.col, token.start, token.end)
-            # sqlglot reads these by their text, unless they are quoted.
-            kind = _T.IDENTIFIER if token.text.upper() in ("ANY", "CASE", "IF") else _T.VAR
-            token = Token(kind, token.text, *place, list(token.comments))
+            token = _name(token)
         wanted = _wants_value(result[-1].token_type if result else None, token, wanted)
         result.append(token)
     return result
+
+
+def _type_tokens(token: Token, behind: list[TokenType]) -> list[Token]:
+    """A token of a nested type: names of fields are words, and `>>>` closes three types."""
+    if len(token.text) > 1 and set(token.text) == {">"}:
+        count = len(token.text)
+        places = [(token.line, token.col - n, token.end - n, token.end - n) for n in range(count)]
+        return [Token(_T.GT, ">", *place) for place in reversed(places)]
+    return [_name(token) if _is_word(token) and behind == [_T.COLON] else token]
+
+
+def _name(token: Token) -> Token:
+    place = (token.line, token.col, token.start, token.end)
+    # sqlglot reads these by their text, unless they are quoted.
+    kind = _T.IDENTIFIER if token.text.upper() in ("ANY", "CASE", "IF") else _T.VAR
+    return Token(kind, token.text, *place, list(token.comments))
 
 
 def _is_word(token: Token) -> bool:

@@ -78,7 +78,7 @@ def _no_stats(schema: pa.Schema) -> dict[str, ColumnStats]:
 
 def write_edge_tables(folder: Path) -> EdgeTables:
     """All tables: `e` (edges of all types), `g` (groups), `x` and `y` (joins), `z` (no rows), `n` and `np` (nested)."""
-    tables = {
+    tables: dict[str, tuple[list[list[dict[str, Any]]], pa.Schema]] = {
         "e": ([edge_rows(320)], EDGE_SCHEMA),
         "g": ([group_rows(n, n + 40) for n in (0, 40, 80)], GROUP_SCHEMA),
         "x": ([join_rows(1, 25), join_rows(2, 20)], JOIN_SCHEMA),

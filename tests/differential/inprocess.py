@@ -215,6 +215,8 @@ def register_view(spark: SparkSession, name: str, leaf: PlainInput) -> None:
         schema = pa.schema([pa.field(c.name, to_arrow(c.dtype)) for c in leaf.columns])
         # One chunk: createDataFrame loses rows of tables with many small ones.
         table = pa.Table.from_batches(batches, schema=schema).combine_chunks()
+        if not table.num_rows:  # without a chunk it refuses nested columns
+            table = pa.Table.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
         frame = spark.createDataFrame(table)
     frame.createOrReplaceTempView(name)
 

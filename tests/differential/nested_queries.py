@@ -57,4 +57,6 @@ QUERIES = [
     "SELECT id, percent_rank() OVER (PARTITION BY k ORDER BY array(d)) AS c, cume_dist() OVER (ORDER BY struct(d, s)) AS e FROM np",
     "SELECT DISTINCT array(d) AS x FROM np",
     "SELECT id, max(ai) OVER (PARTITION BY k ORDER BY id ROWS 2 PRECEDING) AS a, min(struct(s, j)) FILTER (WHERE j > 0) OVER (PARTITION BY b) AS c FROM np",
+    "SELECT transform(v, x -> struct(x.g AS a, x.f AS f)) AS c, id FROM (SELECT CAST(NULL AS ARRAY<STRUCT<f: INT, g: STRING>>) AS v, id FROM np) AS t",
+    "SELECT transform(v, x -> struct(x.g AS a, x.f AS f)) AS c, id FROM (SELECT filter(ast, y -> y.f > 0) AS v, id FROM np) AS t",
 ]

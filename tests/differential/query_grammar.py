@@ -169,7 +169,7 @@ class QueryGrammar:
         for name, kind in rng.sample(relation.columns, len(relation.columns)):
             mine = scope.names(kind)
             mine = [m for m in mine if m.endswith(f".{name}")] or mine  # keys that meet
-            if mine and kind != "boolean" and name != "id":
+            if mine and self._joins(kind) and name != "id":
                 operator = rng.choice(["=", "=", "=", "<=>"])
                 equal.append(f"{rng.choice(mine)} {operator} {relation.alias}.{name}")
             if len(equal) == 2:
@@ -177,7 +177,7 @@ class QueryGrammar:
         parts = equal[: rng.choice([1, 1, 1, 2])]
         if not parts:  # else the rows of three tables multiply
             name, kind = relation.columns[0]
-            parts = [f"{relation.alias}.{name} = {_LITERALS[kind][-1]}"]
+            parts = [f"{relation.alias}.{name} = {self._literals(kind)[-1]}"]
         if rng.random() < 0.3:
             parts.append(self.predicate(both, 0, 0))
         return " AND ".join(parts)
@@ -204,6 +204,13 @@ class QueryGrammar:
         scope.relations.append(Relation(alias, (("e", "int"),)))
         return f"{text} LATERAL VIEW {outer}explode(array({items})) {alias} AS e"
 
+    def _literals(self, kind: Kind) -> list[str]:
+        return _LITERALS[kind]
+
+    def _joins(self, kind: Kind) -> bool:
+        """Whether columns of a type are keys of joins: not if they have few values."""
+        return kind != "boolean"
+
     def _alias(self) -> str:
         self._aliases += 1
         return f"t{self._aliases}"
@@ -221,7 +228,7 @@ class QueryGrammar:
         """
         rng = self._rng
         names = scope.names(kind)
-        literal = rng.choice(_LITERALS[kind])
+        literal = rng.choice(self._literals(kind))
         column = rng.choice(names) if names and rng.random() < 0.95 else literal
         if deep == 0 or rng.random() < 0.35:
             return column

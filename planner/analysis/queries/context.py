@@ -51,6 +51,7 @@ class BuildContext:
         self.sessions: set[Expression] = set()
         self.sources: dict[int, int] = {}
         self.shared: dict[int, SharedPlan] = {}
+        self.named_ctes: set[int] = set()
         self._plan_query = plan_query
         self._find_shared_ctes = shared_ctes
         self._ids = itertools.count()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from sqlglot import exp
 
 from stagecoach.planner.analysis.queries.context import BuildContext, Ctes
@@ -14,6 +16,7 @@ from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
 from stagecoach.planner.plan.logical import (
     LogicalPlan,
 )
+from stagecoach.planner.syntax.parsed_query import cte_number
 from stagecoach.planner.syntax.places import located
 from stagecoach.planner.syntax.spark_syntax import PipeQuery
 
@@ -28,7 +31,24 @@ def plan_query(
         UnsupportedSqlError: For a form that is not staged, with line and column.
     """
     with located(node):
-        return _planned(context, node, outer, with_ctes(node, ctes, outer))
+        visible = with_ctes(node, ctes, outer)
+        plan = _planned(context, node, outer, visible)
+        _check_unused(context, node, visible)
+        return plan
+
+
+def _check_unused(context: BuildContext, node: exp.Query, ctes: Ctes) -> None:
+    """Refuse mistakes in CTEs that nothing names, as Spark does; their plans are not used."""
+    clause = node.args.get("with_")
+    for definition in clause.expressions if clause is not None else ():
+        name = definition.alias.lower()
+        cte, visible, around = ctes[name]
+        if cte is not definition or cte_number(cte) in context.named_ctes:
+            continue
+        if not isinstance(cte.this, exp.Query):
+            raise UnsupportedSqlError("a CTE that is not a query")
+        with suppress(UnsupportedSqlError):  # it need not be staged
+            context.query(cte.this, around, visible)
 
 
 def _planned(

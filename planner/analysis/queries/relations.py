@@ -173,7 +173,8 @@ def _cte(context: BuildContext, cte: exp.CTE, visible: Ctes, around: Scope | Non
 
     One that reads columns of an outer query has a result for each of its rows, so it is copied.
     """
-    known = context.shared.get(number := cte_number(cte))
+    context.named_ctes.add(number := cte_number(cte))
+    known = context.shared.get(number)
     if known is not None:
         return _shared_scan(context, known)
     plan = context.query(cte.this, around, visible)

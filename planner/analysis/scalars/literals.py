@@ -38,6 +38,9 @@ from stagecoach.planner.types import (
     parse_type,
 )
 
+# What has no counterpart of the other sign: Spark raises.
+_SMALLEST = {"tinyint": -(2**7), "smallint": -(2**15), "int": -(2**31), "bigint": -(2**63)}
+
 
 @handles(exp.Literal)
 def _literal(node: exp.Literal, names: Names) -> Expression:
@@ -60,19 +63,35 @@ def _plain(value: Decimal) -> str:
 
 @handles(exp.Neg)
 def _negate(node: exp.Neg, names: Names) -> Expression:
+    signed = _signed_integer(node.this)
+    if signed is not None:
+        return signed
     inner = build_scalar(node.this, names)
     if is_interval(inner.dtype):
         return negated(inner)
-    is_number = inner.dtype.is_numeric
-    if is_number and isinstance(inner, Literal) and isinstance(inner.value, int | float):
-        return Literal(inner.dtype, -inner.value)
-    if isinstance(inner, Literal) and inner.dtype.is_decimal:
+    if isinstance(inner, Literal) and inner.value is not None and inner.dtype.is_numeric:
+        return _negated(inner)
+    return make_call("negate", inner)
+
+
+def _signed_integer(node: exp.Expr) -> Literal | None:
+    """The number of digits that a sign precedes: to Spark both are one literal."""
+    if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdecimal():
+        return None
+    value = -int(node.this)
+    dtype = integer_literal_type(value)
+    return None if dtype.is_decimal else Literal(dtype, value)
+
+
+def _negated(inner: Literal) -> Expression:
+    if inner.dtype.is_decimal:
         # Python's own minus rounds to 28 digits. Zero has no sign.
         value = Context(prec=MAX_PRECISION).minus(Decimal(str(inner.value)))
-        if inner.dtype.scale == 0 and value == -(2**63):
-            return Literal(integer_literal_type(-(2**63)), -(2**63))
         return Literal(inner.dtype, _plain(value))
-    return make_call("negate", inner)
+    if inner.value == _SMALLEST.get(inner.dtype.kind):
+        return make_call("negate", inner)
+    assert isinstance(inner.value, int | float)
+    return Literal(inner.dtype, -inner.value)
 
 
 @handles(UnaryPlus)

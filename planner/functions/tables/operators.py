@@ -14,7 +14,7 @@ from stagecoach.planner.types import BIGINT, BOOLEAN, NULL
 def _infix(name: str, operator: str) -> Function:
     return Function(
         name, (2, 2), rule.comparison, rule.fixed(BOOLEAN), f"({{0}} {operator} {{1}})",
-        duck.compare(operator), refuse=duck.refuse_comparison, proof="comparison",
+        duck.compare(operator), refuse=duck.without_maps, proof="comparison",
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from sqlglot import exp
 
 from stagecoach.planner.errors import ForbiddenSqlError, ParseError
 from stagecoach.planner.syntax.parse import parse_query
@@ -24,13 +25,18 @@ SAME = {
     "SELECT /*+ COALESCE(1) */ * FROM (SELECT 1)": "SELECT /*+ COALESCE(1) */ * FROM (SELECT 1)",
     "FROM t |> LEFT JOIN u ON true |> SELECT select": "FROM t |> LEFT JOIN u ON true |> SELECT `select`",
     "SELECT INTERVAL '1' DAY, interval + 1 FROM t": "SELECT INTERVAL '1' DAY, `interval` + 1 FROM t",
+    "SELECT CAST(a::ARRAY<INT> AS STRING) FROM t": "SELECT CAST((a::ARRAY<INT>) AS STRING) FROM t",
+    "SELECT CASE WHEN a THEN b::MAP<INT, INT> END FROM t": "SELECT CASE WHEN a THEN (b::MAP<INT, INT>) END FROM t",
+    "SELECT a::ARRAY<ARRAY<STRUCT<when: INT, map: INT>>> FROM t": "SELECT a::ARRAY<ARRAY<STRUCT<`when`: INT, `map`: INT> > > FROM t",
+    "SELECT array < 1 AND when > 2, a >>> 3 FROM t": "SELECT `array` < 1 AND `when` > 2, a >>> 3 FROM t",
     "SELECT 'a' 'b' \"c\"": "SELECT 'abc'",
     "SELECT IDENTIFIER('a') AS IDENTIFIER('b') FROM IDENTIFIER('t')": "SELECT `a` AS `b` FROM `t`",
 }  # fmt: skip
 
 
 def _text(sql: str) -> str:
-    return re.sub(r"quoted=(True|False)|'", "", repr(parse_query(sql).tree))
+    tree = parse_query(sql).tree.transform(lambda n: n.this if isinstance(n, exp.Paren) else n)
+    return re.sub(r"quoted=(True|False)|'", "", repr(tree))
 
 
 @pytest.mark.parametrize("sql", SAME)

@@ -1,0 +1,1 @@
+"""Random queries that must equal plain Spark SQL (`python -m benchmarks.random_queries`)."""

@@ -1,0 +1,266 @@
+"""One query, planned in one way, beside plain Spark SQL."""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from typing import Literal as OneOf
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException
+
+from stagecoach.infra.errors import QueryError
+from stagecoach.planner import StageGraph, plan_query
+from stagecoach.planner.errors import SqlError
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.types import Field
+from tests.differential.edge_tables import EdgeTables
+from tests.differential.engine_mix import mixed, on_spark
+from tests.differential.inprocess import (
+    InProcessRunner,
+    collect,
+    multiset,
+    rows_of,
+    spark_fields,
+)
+from tests.differential.query_check import SPARK_ERRORS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Outcome = OneOf[
+    "equal",
+    "raises",
+    "refused",
+    "whole",
+    "asked",
+    "late",
+    "unneeded",
+    "slow",
+    "broken_spark",
+    "wrong",
+    "answers",
+    "accepts",
+    "broken",
+]
+"""How a query ended.
+
+- equal: its rows are Spark's. raises: it raises on both sides. refused: both refuse it.
+- whole: it runs whole on Spark. asked: Spark is asked, because the planner does not know it.
+- late: a stage falls back to Spark. unneeded: what raises is not part of the plan, on any engine.
+- slow: it has too many rows. broken_spark: Spark has an internal error.
+- One of `BAD`. wrong: other rows or columns. answers: where Spark raises. accepts: where Spark
+  refuses. broken: planning fails.
+"""
+BAD: frozenset[Outcome] = frozenset(("wrong", "answers", "accepts", "broken"))
+"""Outcomes that no query may have."""
+
+_SECONDS = 20.0
+_SHOWN = 600
+_DIGITS = 9
+_ZEROS = 1e-9
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a query ended.
+
+    Attributes:
+        outcome: See `Outcome`.
+        detail: What differs, or the reason.
+        stages: How many stages it has.
+        native: How many of them ran on DuckDB.
+    """
+
+    outcome: Outcome
+    detail: str = ""
+    stages: int = 0
+    native: int = 0
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a query is planned and run.
+
+    Attributes:
+        options: Options of the planner.
+        mix: Seed of the stages that are moved to Spark; None leaves them where they were planned.
+    """
+
+    options: PlannerOptions
+    mix: int | None
+
+    @classmethod
+    def of(cls, seed: int) -> Way:
+        """A way that a seed chooses: 1 to 7 partitions, any exchange, engines mixed or not."""
+        rng = random.Random(f"way {seed}")
+        if rng.random() < 0.15:
+            options = PlannerOptions(single_task_bytes=1 << 60)
+        else:
+            options = PlannerOptions(
+                force_distribution=True,
+                num_partitions=rng.randint(1, 7),
+                broadcast_bytes=rng.choice([0, 0, 1 << 60]),
+            )
+        return cls(options, seed if rng.random() < 0.25 else None)
+
+
+class Trial:
+    """Runs queries on Spark and as planned, over the same tables.
+
+    Args:
+        spark: Plain Spark with views of the tables.
+        tables: The tables.
+    """
+
+    def __init__(self, spark: SparkSession, tables: EdgeTables) -> None:
+        self._spark = spark
+        self._tables = tables
+        self._runner = InProcessRunner(tables, spark)
+
+    def run(self, sql: str, way: Way) -> Verdict:
+        """How a query ends."""
+        stopped = threading.Event()
+
+        def stop() -> None:
+            stopped.set()
+            self._spark.sparkContext.cancelAllJobs()
+
+        timer = threading.Timer(_SECONDS, stop)
+        timer.start()
+        try:
+            verdict = self._run(sql, way)
+        finally:
+            timer.cancel()
+        return Verdict("slow") if stopped.is_set() else verdict
+
+    def _run(self, sql: str, way: Way) -> Verdict:
+        try:
+            frame = self._spark.sql(sql)
+        except (AnalysisException, ParseException) as error:
+            return self._refused(sql, way, _first_line(error))
+        except SPARK_ERRORS as error:
+            return Verdict("broken_spark", _first_line(error))
+        try:
+            expected: pa.Table | None = collect(frame)
+        except SPARK_ERRORS as error:
+            expected, problem = None, _first_line(error)
+            if not problem.startswith("["):
+                return Verdict("broken_spark", problem)
+        try:
+            graph = plan_query(sql, self._tables.catalog, way.options)
+        except SqlError as error:
+            return Verdict("asked", str(error)[:200])
+        except Exception as error:  # noqa: BLE001  # any other error is what is looked for
+            return Verdict("broken", f"{type(error).__name__}: {error}"[:300])
+        if graph.fallback_reason is not None:
+            return Verdict("whole", graph.fallback_reason)
+        if way.mix is not None:
+            graph = mixed(graph, way.mix)
+        if expected is None:
+            return self._raised(graph, problem)
+        if graph.result != spark_fields(frame):
+            detail = f"columns: Spark {_shown(spark_fields(frame))}, ours {_shown(graph.result)}"
+            return _verdict("wrong", detail, graph)
+        return self._compared(graph, expected)
+
+    def _refused(self, sql: str, way: Way, problem: str) -> Verdict:
+        try:
+            graph = plan_query(sql, self._tables.catalog, way.options)
+        except SqlError as error:
+            return Verdict("refused", str(error)[:200])
+        except Exception as error:  # noqa: BLE001  # any other error is what is looked for
+            return Verdict("broken", f"{type(error).__name__}: {error}"[:300])
+        if graph.fallback_reason is not None:
+            return Verdict("refused", problem)
+        return _verdict("accepts", problem, graph)
+
+    def _raised(self, graph: StageGraph, problem: str) -> Verdict:
+        for engines in (graph, on_spark(graph)):
+            try:
+                self._runner.run(engines)
+            except (QueryError, *SPARK_ERRORS):
+                return _verdict("raises" if engines is graph else "answers", problem, graph)
+        return _verdict("unneeded", problem, graph)
+
+    def _compared(self, graph: StageGraph, expected: pa.Table) -> Verdict:
+        late = ""
+        try:
+            found = self._runner.run(graph)
+        except QueryError as error:
+            late = str(error)[:200]
+            graph = on_spark(graph)
+            try:
+                found = self._runner.run(graph)
+            except SPARK_ERRORS as again:
+                return _verdict("late", f"whole query: {str(again)[:200]}", graph)
+        except SPARK_ERRORS as error:
+            return _verdict("late", f"whole query: {str(error)[:200]}", graph)
+        what = difference(graph, expected.cast(found.schema), found)
+        return _verdict("wrong" if what else "late" if late else "equal", what or late, graph)
+
+
+def _shown(fields: Sequence[Field]) -> str:
+    return ", ".join(f"{field.name} {field.dtype}" for field in fields)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).split("\n")[0][:200]
+
+
+def difference(graph: StageGraph, expected: pa.Table, found: pa.Table) -> str:
+    """How rows differ by more than the rounding of sums of floats and the sign of zeros."""
+    left, right = rows_of(expected), rows_of(found)
+    if left == right or (not graph.ordered and multiset(expected) == multiset(found)):
+        return ""
+    left, right = _rounded(expected), _rounded(found)
+    if graph.ordered:
+        if left == right:
+            return ""
+        pairs = zip(left, right, strict=False)
+        first = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
+        pair = f"Spark {left[first : first + 1]}, ours {right[first : first + 1]}"
+        return f"row {first} of {len(left)} and {len(right)}: {pair}"[:_SHOWN]
+    missing, extra = Counter(left) - Counter(right), Counter(right) - Counter(left)
+    if not missing and not extra:
+        return ""
+    return f"missing {list(missing.items())[:2]}, not Spark's {list(extra.items())[:2]}"[:_SHOWN]
+
+
+def _rounded(table: pa.Table) -> list[tuple[Any, ...]]:
+    columns = []
+    for column in table.columns:
+        array = column
+        if pa.types.is_timestamp(array.type):
+            array = array.cast(pa.int64())
+        elif pa.types.is_date(array.type):
+            array = array.cast(pa.int32())
+        columns.append([_round(value) for value in array.to_pylist()])
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
+
+
+def _round(value: Any) -> Any:
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        return 0.0 if abs(value) < _ZEROS else float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, list | tuple):
+        return tuple(_round(member) for member in value)
+    if isinstance(value, dict):
+        return tuple((name, _round(member)) for name, member in value.items())
+    return value
+
+
+def _verdict(outcome: Outcome, detail: str, graph: StageGraph) -> Verdict:
+    native = sum(stage.engine == "duckdb" for stage in graph.stages)
+    return Verdict(outcome, detail, len(graph.stages), native)
+
+
+def with_options(way: Way, **changes: Any) -> Way:
+    """The way with other options of the planner."""
+    return replace(way, options=replace(way.options, **changes))

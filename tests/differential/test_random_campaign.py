@@ -1,0 +1,50 @@
+"""A share of the campaign of random queries over all functions; `make random-queries` runs 10,000."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from benchmarks.random_queries import trial
+from benchmarks.random_queries.campaign import Campaign
+from benchmarks.random_queries.trial import BAD
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+COUNT = int(os.environ.get("STAGECOACH_RANDOM_QUERIES", "60"))
+
+
+@pytest.fixture(scope="module")
+def campaign(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    """A campaign over its own tables."""
+    return Campaign(spark, tmp_path_factory.mktemp("random"))
+
+
+@pytest.mark.timeout(1200)
+def test_random_queries_equal_spark(campaign: Campaign) -> None:
+    entries = [campaign.run(seed, shrinks=False) for seed in range(COUNT)]
+    wrong = [entry for entry in entries if entry["outcome"] in BAD]
+    assert not wrong, "\n".join(map(str, wrong))
+    compared = [entry for entry in entries if entry["outcome"] in ("equal", "late")]
+    assert len(compared) > COUNT / 2, "most queries must have an answer, or this proves little"
+
+
+def test_a_query_that_differs_is_shrunk(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_twos(*args: Any) -> str:
+        """A fault: rows with a 2 are lost."""
+        found: pa.Table = args[2]
+        return "2 is lost" if any(2 in row for row in found.to_pydict().values()) else ""
+
+    monkeypatch.setattr(trial, "difference", without_twos)
+    entry = next(e for seed in range(COUNT) if (e := campaign.run(seed))["outcome"] == "wrong")
+    assert (
+        len(entry["shrunk"].sql if hasattr(entry["shrunk"], "sql") else entry["shrunk"]["sql"]) < 60
+    )
