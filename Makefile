@@ -19,7 +19,7 @@ SLOW_ARGS := -n 3 --dist loadfile
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead faults stored-faults fuzz-lexers sql-support settings query-schema screenshots dist lock clean distclean
+.PHONY: help install demo ui test test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead faults stored-faults fuzz-lexers random-queries sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -94,6 +94,9 @@ stored-faults: install ## Damage 240 stored objects, read them and verify them (
 
 fuzz-lexers: install ## Compare our SQL tokens with Spark's on 200,000 random texts (FUZZ_ARGS="--texts N --seed S")
 	$(BIN)/python -m benchmarks.lexers $(FUZZ_ARGS)
+
+random-queries: install ## Run 10,000 random queries beside plain Spark (RANDOM_ARGS="--queries N --seed S --log FILE")
+	$(BIN)/python -m benchmarks.random_queries $(RANDOM_ARGS)
 
 bench-overhead: install ## What Dagster, Spark and storage cost for a stage that does nothing
 	$(BIN)/python -m benchmarks.overhead $(BENCH_ARGS)

@@ -14,6 +14,7 @@ from typing import Literal as OneOf
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 
+from benchmarks.random_queries.constants import has_raising_constant
 from stagecoach.infra.errors import QueryError
 from stagecoach.planner import StageGraph, plan_query
 from stagecoach.planner.errors import SqlError
@@ -52,7 +53,8 @@ Outcome = OneOf[
 
 - equal: its rows are Spark's. raises: it raises on both sides. refused: both refuse it.
 - whole: it runs whole on Spark. asked: Spark is asked, because the planner does not know it.
-- late: a stage falls back to Spark. unneeded: what raises is not part of the plan, on any engine.
+- late: a stage falls back to Spark.
+- unneeded: what raises is not in the plan, or is a constant that no row needs.
 - slow: it has too many rows. broken_spark: Spark has an internal error.
 - One of `BAD`. wrong: other rows or columns. answers: where Spark raises. accepts: where Spark
   refuses. broken: planning fails.
@@ -185,7 +187,10 @@ class Trial:
             try:
                 self._runner.run(engines)
             except (QueryError, *SPARK_ERRORS):
-                return _verdict("raises" if engines is graph else "answers", problem, graph)
+                if engines is graph:
+                    return _verdict("raises", problem, graph)
+                may_differ = has_raising_constant(self._spark, graph)
+                return _verdict("unneeded" if may_differ else "answers", problem, graph)
         return _verdict("unneeded", problem, graph)
 
     def _compared(self, graph: StageGraph, expected: pa.Table) -> Verdict:

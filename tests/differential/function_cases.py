@@ -67,6 +67,30 @@ REFUSED: dict[str, list[str]] = {
     "ceil": ["ceil(CAST(d52 AS DECIMAL(38,18)), -1)"],
 }  # fmt: skip
 
+NATIVE["eq"] = [
+    *NATIVE.get("eq", []),
+    "i % 100 + 1 = 5",
+    "(l % 10) * 3 = 4",
+    "5 = ti % 5 - 1",
+    "-(i % 100) = 5",
+    "i + 1 = 5",
+    "i * 3 = 4",
+    "5 = 32767S * si",
+    "-i = 5",
+    "1 - l = 4",
+    "-ti = 5",
+]
+NATIVE["lt"] = [
+    *NATIVE.get("lt", []),
+    "i % 100 + 1 < 5",
+    "-(l % 100) < 5",
+    "l + 1 < 5",
+    "-l < 5",
+    "ts - tu + INTERVAL 1 DAY < INTERVAL 2 DAYS",
+    "-(ts - tu) < INTERVAL 2 DAYS",
+]
+NATIVE["nullif"] = [*NATIVE.get("nullif", []), "nullif(-ti, 5)", "nullif(i * 3, 4)"]
+
 NATIVE |= {name: NATIVE.get(name, []) + cases for name, cases in NATIVE_SCALARS.items()}
 REFUSED |= {name: REFUSED.get(name, []) + cases for name, cases in REFUSED_SCALARS.items()}
 
