@@ -59,4 +59,7 @@ QUERIES = [
     "SELECT id, max(ai) OVER (PARTITION BY k ORDER BY id ROWS 2 PRECEDING) AS a, min(struct(s, j)) FILTER (WHERE j > 0) OVER (PARTITION BY b) AS c FROM np",
     "SELECT transform(v, x -> struct(x.g AS a, x.f AS f)) AS c, id FROM (SELECT CAST(NULL AS ARRAY<STRUCT<f: INT, g: STRING>>) AS v, id FROM np) AS t",
     "SELECT transform(v, x -> struct(x.g AS a, x.f AS f)) AS c, id FROM (SELECT filter(ast, y -> y.f > 0) AS v, id FROM np) AS t",
+    "SELECT id, (k, j) = (1, 2) AS a, (1, 2) <=> (k, j) AS b, (k, j) IN ((1, 2), (3, CAST(NULL AS INT))) AS c, (k, s) NOT IN ((1, 'a'), (j, s)) AS e FROM np",
+    "SELECT id, (k, j) < (2, 2) AS a, (k, j) BETWEEN (1, 0) AND (3, 1) AS b, st = (1, 'a', 0.0D) AS c, (k, d) IS DISTINCT FROM (1, CAST('NaN' AS DOUBLE)) AS e FROM np WHERE (k, b) <> (0, true)",
+    "SELECT a.id AS x, b.id AS y FROM np AS a JOIN n AS b ON (a.k, a.s) = (b.k, b.s) WHERE (a.j, b.j) IN ((1, 2), (2, 1), (0, 0))",
 ]

@@ -14,6 +14,7 @@ from stagecoach.planner.analysis.scalars.handlers import (
     refuse_unused,
 )
 from stagecoach.planner.analysis.scalars.intervals import add_or_subtract, times_or_divided
+from stagecoach.planner.analysis.scalars.rows import alike, compared
 from stagecoach.planner.analysis.scalars.subqueries import in_subquery, query_of
 from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
 from stagecoach.planner.functions import MACROS, make_call
@@ -123,6 +124,19 @@ def _binary(name: str) -> Callable[[exp.Binary, Names], Expression]:
     return build
 
 
+def _comparison(name: str) -> Callable[[exp.Binary, Names], Expression]:
+    def build(node: exp.Binary, names: Names) -> Expression:
+        refuse_unused(node, ("expression",))
+        left, right = build_scalar(node.this, names), build_scalar(node.expression, names)
+        return compared(name, left, right)
+
+    return build
+
+
+def _distinct(node: exp.NullSafeNEQ, names: Names) -> Expression:
+    return make_call("not", _comparison("eq_null_safe")(node, names))
+
+
 def _like(node: exp.Like | exp.ILike, names: Names) -> Expression:
     return _like_escaped(node, names, None)
 
@@ -185,11 +199,10 @@ def _in(node: exp.In, names: Names) -> Expression:
     if query is not None:
         args = tuple(build_scalar(o, names) for o in operands)
         return in_subquery(args, names.subquery(query_of(query)))
-    if node.args.get("unnest") or node.args.get("field") or len(operands) != 1:
-        raise UnsupportedSqlError("IN over rows")
-    value = build_scalar(operands[0], names)
+    refuse_unused(node, ("query", "expressions"))
+    value = build_scalar(arg, names)
     items = [build_scalar(item, names) for item in node.expressions]
-    return make_call("in", value, *items)
+    return make_call("in", *alike(value, *items))
 
 
 @handles(exp.Between)
@@ -198,7 +211,7 @@ def _between(node: exp.Between, names: Names) -> Expression:
         raise UnsupportedSqlError("BETWEEN SYMMETRIC")
     value = build_scalar(node.this, names)
     low, high = (build_scalar(node.args[key], names) for key in ("low", "high"))
-    return make_call("and", make_call("ge", value, low), make_call("le", value, high))
+    return make_call("and", compared("ge", value, low), compared("le", value, high))
 
 
 @handles(exp.Is)
@@ -251,14 +264,14 @@ HANDLERS.update(
         exp.Mod: _binary("mod"),
         exp.And: _connector("and"),
         exp.Or: _connector("or"),
-        exp.EQ: _binary("eq"),
-        exp.NEQ: _binary("ne"),
-        exp.LT: _binary("lt"),
-        exp.LTE: _binary("le"),
-        exp.GT: _binary("gt"),
-        exp.GTE: _binary("ge"),
-        exp.NullSafeEQ: _binary("eq_null_safe"),
-        exp.NullSafeNEQ: lambda node, names: make_call("not", _binary("eq_null_safe")(node, names)),
+        exp.EQ: _comparison("eq"),
+        exp.NEQ: _comparison("ne"),
+        exp.LT: _comparison("lt"),
+        exp.LTE: _comparison("le"),
+        exp.GT: _comparison("gt"),
+        exp.GTE: _comparison("ge"),
+        exp.NullSafeEQ: _comparison("eq_null_safe"),
+        exp.NullSafeNEQ: _distinct,
         exp.Like: _like,
         exp.ILike: _like,
         exp.RegexpLike: _binary("rlike"),
