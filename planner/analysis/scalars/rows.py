@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stagecoach.planner.functions import make_call
 from stagecoach.planner.plan.expressions import Call, Expression, Literal
-from stagecoach.planner.types import STRING
+from stagecoach.planner.types import STRING, DataType
 
 
 def compared(name: str, left: Expression, right: Expression) -> Expression:
@@ -17,22 +19,30 @@ def compared(name: str, left: Expression, right: Expression) -> Expression:
     return make_call(name, *alike(left, right))
 
 
-def alike(first: Expression, *others: Expression) -> tuple[Expression, ...]:
-    """The values; rows that are written out take the names of the first row that is not."""
-    values = (first, *others)
-    model = next((value for value in values if not _is_written(value)), first)
-    return tuple(_renamed(value, model) for value in values)
+def alike(*values: Expression) -> tuple[Expression, ...]:
+    """The values; the members of rows that are written out are named as in a row that is not."""
+    model = next((value for value in values if not _is_written(value)), None) or _numbered(
+        values[0]
+    )
+    return tuple(_renamed(value, model.dtype) for value in values)
 
 
 def _is_written(value: Expression) -> bool:
     return isinstance(value, Call) and value.function == "named_struct"
 
 
-def _renamed(value: Expression, model: Expression) -> Expression:
-    is_row = model.dtype.kind == "struct" and isinstance(value, Call) and _is_written(value)
-    members = value.children[1::2] if is_row else ()
-    fields = model.dtype.fields
-    if not members or [m.dtype for m in members] != [f.dtype for f in fields]:
+def _numbered(row: Expression) -> Expression:
+    """The row with other names, since `(a.x, b.x)` has the same one twice."""
+    return _named([f"col{n}" for n in range(1, len(row.dtype.fields) + 1)], row.children[1::2])
+
+
+def _renamed(value: Expression, model: DataType) -> Expression:
+    members = value.children[1::2] if _is_written(value) else ()
+    if not members or [m.dtype for m in members] != [f.dtype for f in model.fields]:
         return value
-    pairs = ((Literal(STRING, f.name), m) for f, m in zip(fields, members, strict=True))
+    return _named([f.name for f in model.fields], members)
+
+
+def _named(names: Sequence[str], members: Sequence[Expression]) -> Expression:
+    pairs = ((Literal(STRING, name), m) for name, m in zip(names, members, strict=True))
     return make_call("named_struct", *(part for pair in pairs for part in pair))
