@@ -31,12 +31,17 @@ _SAME_DOUBLE = (
 )
 
 
+# With any other beginning a text holds no value to Spark, which finds NULL in it.
+_FIRST = "^[ \\t\\r\\n]*([\\[{\"'+.0-9-]|true|false|null|NaN|Inf)"
+
+
 def _texts(args: Args) -> Args:
     return tuple(rule.literal_of(a, STRING) for a in args)
 
 
 def _guarded(body: str, *unclear: str) -> str:
-    """The body for a text that both engines read alike."""
+    """The body for a text that both engines read alike; NULL for one that is not like JSON."""
+    first = quoted(_FIRST)
     tests = [
         "NOT json_valid({0})",
         f"regexp_matches({{0}}, {quoted(_NO_NUMBER)})",
@@ -44,7 +49,7 @@ def _guarded(body: str, *unclear: str) -> str:
         *unclear,
     ]
     return (
-        "CASE WHEN {0} IS NULL THEN NULL "
+        f"CASE WHEN {{0}} IS NULL OR NOT regexp_matches({{0}}, {first}) THEN NULL "
         f"WHEN {' OR '.join(tests)} THEN {raises('JSON_IS_UNCLEAR')} ELSE {body} END"
     )
 
