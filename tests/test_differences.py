@@ -27,6 +27,7 @@ PROOFS = {
     "Sums of floats.": "tests/differential/test_differences.py::test_sums_of_floats_differ_in_their_last_digits_only",
     "Random values.": f"{HERE}::test_what_differs_in_each_run_is_sparks",
     "The error, if there are several.": "tests/differential/test_differences.py::test_one_of_several_errors_is_reported",
+    "Errors that no row of the result needs.": "tests/differential/test_differences.py::test_an_error_that_no_row_needs_is_not_raised",
     "The current time.": f"{HERE}::test_the_time_is_a_parameter_of_the_run",
     "The session.": "tests/differential/test_differences.py::test_functions_of_the_session_are_those_of_the_runs_spark",
     "ANSI mode.": f"{HERE}::test_no_query_changes_or_reads_settings",

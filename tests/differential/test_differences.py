@@ -65,6 +65,17 @@ def test_one_of_several_errors_is_reported(
         ours(runner, tables, sql, SINGLE)
 
 
+@pytest.mark.parametrize(
+    "sql", ["SELECT max(1 / 0) AS a FROM z", "SELECT v FROM x WHERE v > 1000 AND 1 / 0 > v"]
+)
+def test_an_error_that_no_row_needs_is_not_raised(
+    oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner, sql: str
+) -> None:
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        collect(oracle.sql(sql))
+    assert ours(runner, tables, sql, SINGLE).num_rows <= 1
+
+
 @pytest.mark.parametrize("call", ["current_user()", "current_database()", "current_catalog()", "version()"])  # fmt: skip
 def test_functions_of_the_session_are_those_of_the_runs_spark(
     spark: SparkSession, tables: EdgeTables, call: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from sqlglot import exp
 
 from stagecoach.planner.analysis.queries.context import BuildContext, Ctes
@@ -47,8 +45,7 @@ def _check_unused(context: BuildContext, node: exp.Query, ctes: Ctes) -> None:
             continue
         if not isinstance(cte.this, exp.Query):
             raise UnsupportedSqlError("a CTE that is not a query")
-        with suppress(UnsupportedSqlError):  # it need not be staged
-            context.query(cte.this, around, visible)
+        context.query(cte.this, around, visible)
 
 
 def _planned(
