@@ -37,6 +37,7 @@ PROOFS = {
     "Time travel.": "tests/differential/test_differences.py::test_time_travel_is_refused",
     "Texts too deep to check.": "tests/planner/analysis/test_error_places.py::test_an_error_is_placed_at_what_is_wrong",
     "Correlated subqueries.": "tests/differential/test_subqueries.py::test_what_spark_refuses_is_what_duckdb_says",
+    "Shifts behind arrays.": "tests/differential/test_differences.py::test_a_shift_may_follow_an_array",
     "Aliases in generators.": "tests/differential/test_differences.py::test_an_alias_in_a_generator_is_read",
     "Join hints.": f"{HERE}::test_join_hints_change_no_plan",
     "Range hints.": f"{HERE}::test_a_range_hint_divides_by_hash",

@@ -216,7 +216,7 @@ def _shown(fields: Sequence[Field]) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).split("\n")[0][:200]
+    return str(error).strip().split("\n")[0][:200]
 
 
 def difference(graph: StageGraph, expected: pa.Table, found: pa.Table) -> str:

@@ -76,6 +76,16 @@ def test_an_error_that_no_row_needs_is_not_raised(
     assert ours(runner, tables, sql, SINGLE).num_rows <= 1
 
 
+def test_a_shift_may_follow_an_array(
+    oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner
+) -> None:
+    with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR"):
+        oracle.sql("SELECT array(id) AS a, id >> 1 AS b FROM x")
+    found = ours(runner, tables, "SELECT array(id) AS a, id >> 1 AS b FROM x", SINGLE)
+    expected = collect(oracle.sql("SELECT id >> 1 AS b, array(id) AS a FROM x"))
+    assert sorted(found["c1"].to_pylist()) == sorted(expected["c0"].to_pylist())
+
+
 @pytest.mark.parametrize("call", ["current_user()", "current_database()", "current_catalog()", "version()"])  # fmt: skip
 def test_functions_of_the_session_are_those_of_the_runs_spark(
     spark: SparkSession, tables: EdgeTables, call: str
