@@ -23,7 +23,7 @@ from tests.differential.query_check import SINGLE
 _FAMILIES = ("literals", "bits_and_more", "times", "written")
 _LAMBDA = re.compile(r"(\w+)\s*->|\(([\w\s,]+)\)\s*->")
 _BATCH = 40
-# Spark's parser refuses `>>` behind the word ARRAY. The rest depends on which rows are met first, or
+# Spark refuses `>>` behind the word ARRAY. The rest depends on which rows are met first, or
 # differs in each run.
 _LEFT_OUT = re.compile(
     r">>|\b(first|last|any_value|first_value|last_value|uuid|rand\w*|shuffle|now|current_\w+|curdate"
