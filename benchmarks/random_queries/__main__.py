@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="do not shrink queries that differ")
     arguments = parser.parse_args()
     started = time.monotonic()
-    done = _logged(arguments.log)
+    done = logged(arguments.log)
     # Thousands of small queries: what compiles and schedules little is fastest.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     conf = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "3g"}
@@ -60,7 +60,8 @@ def main() -> int:
     return 1 if any(outcome in BAD for outcome in counts) else 0
 
 
-def _logged(path: Path) -> dict[int, str]:
+def logged(path: Path) -> dict[int, str]:
+    """The outcomes in a log, by seed."""
     if not path.exists():
         return {}
     entries = map(json.loads, path.read_text(encoding="utf-8").splitlines())

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.random_queries.grammar import Library, WideGrammar
-from benchmarks.random_queries.shrink import Shrinker
+from benchmarks.random_queries.shrink import Shrinker, Shrunk
 from benchmarks.random_queries.tables import all_rows, write_tables
 from benchmarks.random_queries.templates import (
     aggregate_templates,
@@ -54,3 +54,7 @@ class Campaign:
         if verdict.outcome in BAD and shrinks:
             entry["shrunk"] = vars(self._shrinker.shrink(sql, way, verdict))
         return entry
+
+    def shrunk(self, sql: str, way: Way) -> Shrunk:
+        """A small query that ends as this one does."""
+        return self._shrinker.shrink(sql, way, self._trial.run(sql, way))

@@ -7,6 +7,7 @@ input", 2002). Spark decides what is a query.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,8 +64,7 @@ class Shrinker:
         way = self._simplest_way(trial, sql, way, verdict)
         sql, verdict = self._smaller_text(trial, sql, way, verdict)
         rows, verdict = self._fewer_rows(sql, way, verdict)
-        used = {name: parts for name, parts in rows.items() if f" {name} " in f"{sql} "}
-        shown = repr({name: [r for part in parts for r in part] for name, parts in used.items()})
+        shown = repr({name: [r for part in parts for r in part] for name, parts in rows.items()})
         if len(shown) > _SHOWN:
             shown = f"{len(shown)} characters"
         return Shrunk(sql, shown, verdict.detail)
@@ -107,7 +107,11 @@ class Shrinker:
     def _fewer_rows(
         self, sql: str, way: Way, verdict: Verdict
     ) -> tuple[Mapping[str, Sequence[Rows]], Verdict]:
-        rows = {name: [list(part) for part in parts] for name, parts in self._rows.items()}
+        rows = {
+            name: [list(part) for part in parts]
+            for name, parts in self._rows.items()
+            if re.search(rf"\b{name}\b", sql)
+        }
         self._deadline = time.monotonic() + _SECONDS / 2
         for name in rows:
             size = max(map(len, rows[name]))
