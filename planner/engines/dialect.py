@@ -97,6 +97,13 @@ class Dialect(ABC):
         """A function of these parameters."""
         raise InternalPlanError(f"{type(self).__name__} writes no lambda of {', '.join(names)}")
 
+    binds = False
+    """Whether `bound` can be written."""
+
+    def bound(self, name: str, value: str, body: str) -> str:
+        """The body, in which a name stands for a value that is computed once."""
+        raise InternalPlanError(f"{type(self).__name__} does not bind {name} to {value} in {body}")
+
     @abstractmethod
     def aggregate(self, node: AggregateCall, scalar: Scalar) -> str:
         """An aggregate call, cast to its type."""

@@ -8,8 +8,10 @@ written order: the right side is hashed.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from string import Formatter
 
 from stagecoach.planner.engines.registry import planner_engine
 from stagecoach.planner.errors import InternalPlanError, ParameterError, UnsupportedSqlError
@@ -55,6 +57,7 @@ from stagecoach.planner.types import Field
 
 MAX_TEXT = 16 << 20
 """Characters of an expression's SQL."""
+_LONG = 1024  # characters of an argument that is not written twice
 Leaves = Mapping[PhysicalPlan, int]
 """The position of each leaf of a stage."""
 
@@ -156,6 +159,7 @@ class _Renderer:
         self.dialect = planner_engine(engine).dialect
         self._parameters = parameters
         self._aliases = itertools.count()
+        self._names = itertools.count()
         self._rows = RowWriter(self.dialect, self.scalar, lambda: f"t{next(self._aliases)}")
 
     # ------------------------------------------------------------ operators
@@ -320,4 +324,19 @@ class _Renderer:
                 args.append("")
             else:
                 args.append(self.scalar(arg))
-        return _bounded(template.format(*args, **parts))
+        return _bounded(self._filled(template, args, parts))
+
+    def _filled(self, template: str, args: list[str], parts: Mapping[str, str]) -> str:
+        """A template with its arguments; a long one that it names twice is computed once.
+
+        Otherwise the text would grow by a factor with each level, and with it an engine's planning.
+        """
+        uses = Counter(field for _, field, _, _ in Formatter().parse(template))
+        bound = {}
+        for number, text in enumerate(args):
+            if self.dialect.binds and uses[str(number)] > 1 and len(text) > _LONG:
+                bound[args[number]] = f"v{next(self._names)}_"
+        body = template.format(*(bound.get(text, text) for text in args), **parts)
+        for text, name in bound.items():
+            body = self.dialect.bound(name, text, body)
+        return body

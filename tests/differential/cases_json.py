@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 NATIVE: dict[str, list[str]] = {
-    "get_json_object": ["get_json_object(concat('x', js), '$.a')", "get_json_object(concat('t', odd), '$.a')", "get_json_object(concat('\\u00a0', js), '$.a')",
+    "get_json_object": ["get_json_object(concat('x', js), '$.a')", "get_json_object(concat('t', odd), '$.a')", "get_json_object(get_json_object(get_json_object(js, '$.a'), '$.a'), '$.a')", "get_json_object(get_json_object(get_json_object(get_json_object(odd, '$[1]'), '$.a'), '$.x'), '$.y')", "get_json_object(to_json(struct(CAST(id AS DOUBLE) AS a, get_json_object(js, '$.a') AS b)), '$.b')", "CASE WHEN id % 2 = 0 THEN get_json_object(get_json_object(js, '$.e'), '$.f') END",  "get_json_object(concat('\\u00a0', js), '$.a')",
         "get_json_object(js, '$.a')", "get_json_object(js, '$.b')", "get_json_object(js, '$.c')", "get_json_object(js, '$.d')", "get_json_object(js, '$.d[1]')", "get_json_object(js, '$.d[0][1]')",
         "get_json_object(js, '$.d[1].x')", "get_json_object(js, '$.e.f')", "get_json_object(js, '$.e')", "get_json_object(js, '$.a[1].b')", "get_json_object(js, '$.a.a.a')", "get_json_object(js, '$[0]')",
         "get_json_object(js, '$[1].a')", "get_json_object(js, '$[1][0]')", "get_json_object(odd, '$.a')", "get_json_object(odd, '$[0]')",

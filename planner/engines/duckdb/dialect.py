@@ -47,6 +47,12 @@ class DuckDbDialect(Dialect):
             raise InternalPlanError(f"function '{node.function}' has no DuckDB spelling")
         return spelling if isinstance(spelling, str) else spelling(node)
 
+    binds = True
+
+    def bound(self, name: str, value: str, body: str) -> str:
+        """A lambda over a list of one, because SQL has no LET."""
+        return f"list_transform([{value}], lambda {name}: {body})[1]"
+
     def lambda_function(self, names: Sequence[str], body: str) -> str:
         """A function of these parameters."""
         return f"lambda {', '.join(names)}: {body}"

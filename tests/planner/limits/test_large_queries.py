@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from stagecoach.planner.catalog import MappingCatalog
@@ -72,3 +74,15 @@ def test_what_is_too_deep_is_one_spark_stage_and_no_crash(terms: int) -> None:
     graph = plan_query("SELECT " + " + ".join(["id"] * terms) + " AS s FROM orders", SALES)
     assert graph.fallback_reason == "the query is nested too deeply to be staged"
     assert load_graph(dump_graph(graph)) == graph
+
+
+def test_the_text_of_nested_calls_grows_with_their_number() -> None:
+    """DuckDB's spelling of `get_json_object` names its argument twenty times."""
+    catalog = MappingCatalog([table("t", "s string")])
+    sizes = []
+    for levels in (2, 4, 6, 8):
+        call = "get_json_object(" * levels + "s" + ", '$.a')" * levels
+        (stage,) = plan_query(f"SELECT {call} AS v FROM t", catalog).stages
+        sizes.append(len(render_fragment(stage, "duckdb", {})))
+    steps = [after - before for before, after in itertools.pairwise(sizes)]
+    assert max(steps) < 1.1 * min(steps)
