@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -66,14 +66,24 @@ def check_parsed(spark: SparkSession, sql: str) -> None:
     _refuse(_guard(spark.sparkContext).checkParsed(plan, session))
 
 
-def check_analyzed(frame: DataFrame) -> None:
+def check_analyzed(frame: DataFrame, functions: Sequence[Any] = ()) -> None:
     """Check the analysed plan of a query of a classic session.
+
+    Args:
+        frame: The query.
+        functions: The Python functions that it may call, as Java objects: those of the project that
+            this program has registered.
 
     Raises:
         ForbiddenSqlError: It does more than read temporary views.
     """
     plan = frame._jdf.queryExecution().analyzed()
-    _refuse(_guard(frame.sparkSession.sparkContext).checkAnalyzed(plan))
+    context = frame.sparkSession.sparkContext
+    jvm: Any = context._jvm
+    known = jvm.java.util.ArrayList()
+    for function in functions:
+        known.add(function)
+    _refuse(_guard(context).checkAnalyzed(plan, known))
 
 
 def check_foreign(frame: DataFrame, sql: str) -> None:
