@@ -7,6 +7,7 @@ written into the text as JSON between two marks.
 from __future__ import annotations
 
 import json
+import os
 import traceback
 from dataclasses import dataclass
 from types import TracebackType
@@ -16,6 +17,7 @@ from stagecoach.infra.storage import secrets
 from stagecoach.planner.project_function import ProjectFunction
 
 _OPEN, _CLOSE = "<<stagecoach-function:", ":stagecoach-function>>"
+_FOLDER = os.path.dirname(__file__)
 _MAX_FRAMES = 20
 _MAX_TEXT = 6_000
 
@@ -83,6 +85,6 @@ def problem_in(text: str) -> FunctionProblem | None:
 def _after_ours(found: TracebackType | None) -> TracebackType | None:
     """The traceback below the frames of this package."""
     inner = found
-    while inner is not None and "infra/functions/" in inner.tb_frame.f_code.co_filename:
+    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_FOLDER):
         inner = inner.tb_next
     return inner or found

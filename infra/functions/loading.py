@@ -103,6 +103,8 @@ class _ProjectFinder(MetaPathFinder):
         if any(self._modules.get(name) != module for name, module in taken.items()):
             for name in taken:
                 sys.modules.pop(name, None)
+            # What has been loaded may import one of them only when it is called.
+            _loaded.clear()
         self._modules.update(taken)
 
     def find_spec(

@@ -182,7 +182,12 @@ class _Search:
             above = self.module(parent)
             if above is None or not above.folders:
                 return None
-            spec = PathFinder.find_spec(name, list(above.folders))
+            try:
+                spec = PathFinder.find_spec(name, list(above.folders))
+            except KeyError:  # a package without `__init__.py` asks its parent, which is not loaded
+                places = (Path(folder, name.rpartition(".")[2]) for folder in above.folders)
+                folders = tuple(str(place) for place in places if place.is_dir())
+                return ModuleSource(name, "", b"", folders)
         elif not name or name in sys.stdlib_module_names or name in _NOT_OF_PROJECTS:
             return None
         else:
