@@ -48,7 +48,7 @@ def query_frame(
     is_remote = is_connect(spark)
     called = register_functions(spark, functions) if functions.functions else []
     if not is_remote:
-        check_parsed(spark, text.text)
+        check_parsed(spark, text.text, [function.name for function in functions.functions])
     frame = _frame(spark, text.text, parameters)
     if not is_remote:
         check_analyzed(frame, called)

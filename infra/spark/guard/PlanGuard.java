@@ -63,10 +63,11 @@ public final class PlanGuard {
   }
 
   /**
-   * Says what a parsed plan does besides reading temporary views of a session; null if nothing.
+   * Says what a parsed plan does besides reading temporary views of a session and calling functions
+   * of a list by their names, in lower case; null if nothing.
    */
-  public String checkParsed(Object plan, SparkSession session) {
-    return new Walk(session, allowed, NOTHING).run(plan);
+  public String checkParsed(Object plan, SparkSession session, java.util.List names) {
+    return new Walk(session, allowed, NOTHING, names).run(plan);
   }
 
   /**
@@ -74,7 +75,7 @@ public final class PlanGuard {
    * of a list, which are compared by identity; null if nothing.
    */
   public String checkAnalyzed(Object plan, java.util.List functions) {
-    return new Walk(null, allowed, functions).run(plan);
+    return new Walk(null, allowed, functions, NOTHING).run(plan);
   }
 
   /**
@@ -93,7 +94,7 @@ public final class PlanGuard {
       public Object apply(Object session) {
         return new scala.runtime.AbstractFunction1() {
           public Object apply(Object plan) {
-            refuse(new Walk(null, allowedInDataFrames, NOTHING).run(plan));
+            refuse(new Walk(null, allowedInDataFrames, NOTHING, NOTHING).run(plan));
             return scala.runtime.BoxedUnit.UNIT;
           }
         };
@@ -114,7 +115,8 @@ public final class PlanGuard {
               throw error.getCause();
             }
             if (made instanceof TreeNode) {
-              refuse(checkParsed(made, session));
+              // Its client registers what a text may call; the text itself cannot.
+              refuse(checkParsed(made, session, null));
             }
             return made;
           }
@@ -131,15 +133,17 @@ public final class PlanGuard {
     private final SparkSession session;
     private final Set classes;
     private final java.util.List functions;
+    private final java.util.List names;
     private final ArrayDeque todo = new ArrayDeque();
     private final IdentityHashMap seen = new IdentityHashMap();
     private final Set commonTables = new HashSet();
     private final Set relations = new HashSet();
 
-    Walk(SparkSession session, Set classes, java.util.List functions) {
+    Walk(SparkSession session, Set classes, java.util.List functions, java.util.List names) {
       this.session = session;
       this.classes = classes;
       this.functions = functions;
+      this.names = names;
     }
 
     String run(Object root) {
@@ -238,7 +242,7 @@ public final class PlanGuard {
         String name = ((String) parts.last()).toLowerCase(Locale.ROOT);
         boolean builtin = FunctionRegistry$.MODULE$.builtin()
             .functionExists(new FunctionIdentifier(name));
-        boolean allowed = builtin || parts.size() == 1 && isRegistered(name);
+        boolean allowed = builtin || parts.size() == 1 && isDeclared(name);
         if (!allowed || forbiddenFunctions.contains(name)) {
           return "calls the function '" + parts.mkString(".") + "'";
         }
@@ -273,9 +277,13 @@ public final class PlanGuard {
     }
 
     /**
-     * Whether a program has registered a Python function of that name in the session; SQL cannot.
+     * Whether a function is one of the list, or, without a list, whether a program has registered a
+     * Python function of that name in the session.
      */
-    private boolean isRegistered(String name) {
+    private boolean isDeclared(String name) {
+      if (names != null) {
+        return names.contains(name);
+      }
       scala.Option found = session.sessionState().catalog().lookupBuiltinOrTempFunction(name);
       return found.isDefined() && "python_udf".equals(((ExpressionInfo) found.get()).getSource());
     }

@@ -54,8 +54,13 @@ _lock = threading.Lock()
 _guards: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 
 
-def check_parsed(spark: SparkSession, sql: str) -> None:
+def check_parsed(spark: SparkSession, sql: str, functions: Sequence[str] = ()) -> None:
     """Have a classic session parse a text, and check the plan.
+
+    Args:
+        spark: The session.
+        sql: The text.
+        functions: Names of functions that it may call besides those of Spark, in lower case.
 
     Raises:
         ForbiddenSqlError: It does more than read temporary views of the session.
@@ -63,7 +68,8 @@ def check_parsed(spark: SparkSession, sql: str) -> None:
     """
     session: Any = spark._jsparkSession
     plan = session.sessionState().sqlParser().parsePlan(sql)
-    _refuse(_guard(spark.sparkContext).checkParsed(plan, session))
+    names = _java_list(spark.sparkContext, functions)
+    _refuse(_guard(spark.sparkContext).checkParsed(plan, session, names))
 
 
 def check_analyzed(frame: DataFrame, functions: Sequence[Any] = ()) -> None:
@@ -79,11 +85,7 @@ def check_analyzed(frame: DataFrame, functions: Sequence[Any] = ()) -> None:
     """
     plan = frame._jdf.queryExecution().analyzed()
     context = frame.sparkSession.sparkContext
-    jvm: Any = context._jvm
-    known = jvm.java.util.ArrayList()
-    for function in functions:
-        known.add(function)
-    _refuse(_guard(context).checkAnalyzed(plan, known))
+    _refuse(_guard(context).checkAnalyzed(plan, _java_list(context, functions)))
 
 
 def check_foreign(frame: DataFrame, sql: str) -> None:
@@ -139,6 +141,14 @@ def _guard(context: SparkContext) -> Any:
         if context not in _guards:
             _guards[context] = new_guard(context._jvm)
         return _guards[context]
+
+
+def _java_list(context: SparkContext, items: Sequence[Any]) -> Any:
+    jvm: Any = context._jvm
+    found = jvm.java.util.ArrayList()
+    for item in items:
+        found.add(item)
+    return found
 
 
 def _above_views(plan: str) -> Iterator[str]:
