@@ -174,12 +174,6 @@ class StageEngine:
             return self._catalog
         return PublishedCatalog(self._catalog, self._store, planned, access=self._access)
 
-    def _code_path(self, graph: StageGraph) -> tuple[str, ...]:
-        """Where workers find the functions of the project that a query calls."""
-        for function in graph.functions:
-            self._catalog.function(function.name)  # looks for its source
-        return self._catalog.code_path if graph.functions else ()
-
     def _run_of(self, request: StageRequest) -> "_Run":
         """One for all stages of a run: snapshot and fingerprints are computed once."""
         key = (request.run_id, request.graph.plan_hash)
@@ -210,7 +204,7 @@ class StageEngine:
                 fresh=root.fresh,
                 recover=request.recover,
                 stages=request.stages,
-                code_path=self._code_path(request.graph),
+                code_path=self._catalog.code_path if request.graph.functions else (),
             )
             for root in roots
         )

@@ -172,7 +172,6 @@ class FileCatalog:
         """Forget what was read of the tables' files."""
         with self._lock:
             self._tables.clear()
-        self._functions.refresh()
 
 
 def load_catalog(path: str | Path, options: StorageOptions | None = None) -> FileCatalog:

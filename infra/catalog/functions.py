@@ -22,7 +22,14 @@ from dataclasses import replace
 from typing import Any
 
 from stagecoach.infra.functions.loading import SOURCE
-from stagecoach.infra.functions.sources import SourceError, find_code, is_installed
+from stagecoach.infra.functions.sources import (
+    SourceError,
+    Stamp,
+    file_stamp,
+    find_code,
+    is_installed,
+    root_of,
+)
 from stagecoach.planner.errors import CatalogError, SqlError
 from stagecoach.planner.functions.builtin import is_builtin
 from stagecoach.planner.project_function import KINDS, NULL_INPUTS, ProjectFunction
@@ -40,13 +47,15 @@ _KEYS = (
     "null_input",
     "version",
 )
+_Stamps = Mapping[str, Stamp | None]
 CheckKeys = Callable[[str, Mapping[Any, Any], Sequence[str]], None]
 
 
 class ProjectFunctions:
     """The functions of a catalog file, each with the version of its code.
 
-    Safe to use from several threads. What `get` returns stays the same until `refresh`.
+    Safe to use from several threads. A source that is changed is noticed the next time that `get`
+    is asked, so that no query is planned, and no result found again, with an older one.
 
     Args:
         declared: The functions as the file declares them.
@@ -58,8 +67,7 @@ class ProjectFunctions:
         self._declared = {function.name: function for function in declared}
         self._origin = origin
         self._folder = folder
-        self._known: dict[str, ProjectFunction] = {}
-        self._roots: dict[str, str] = {}
+        self._known: dict[str, tuple[ProjectFunction, _Stamps]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -77,30 +85,26 @@ class ProjectFunctions:
         if declared is None:
             return None
         with self._lock:
-            if declared.name not in self._known:
-                self._known[declared.name] = self._with_code(declared)
-            return self._known[declared.name]
+            function, stamps = self._known.get(declared.name, (declared, {}))
+            if not stamps or any(file_stamp(file) != stamp for file, stamp in stamps.items()):
+                function, stamps = self._known[declared.name] = self._with_code(declared)
+            return function
 
     def path(self) -> tuple[str, ...]:
-        """Return the folders in which workers look for the code: where it was found here."""
+        """Return the folders in which workers look for the code: where it is found here."""
         if not self._declared:
             return ()
-        with self._lock:
-            roots = sorted(root for root in self._roots.values() if not is_installed(root))
-            return tuple(dict.fromkeys([self._folder, *roots]))
+        modules = {function.module for function in self._declared.values()}
+        roots = {root_of(module, (self._folder,)) for module in modules}
+        found = sorted(root for root in roots if root and not is_installed(root))
+        return tuple(dict.fromkeys([self._folder, *found]))
 
-    def refresh(self) -> None:
-        """Forget the sources that were read."""
-        with self._lock:
-            self._known.clear()
-            self._roots.clear()
-
-    def _with_code(self, declared: ProjectFunction) -> ProjectFunction:
+    def _with_code(self, declared: ProjectFunction) -> tuple[ProjectFunction, _Stamps]:
         try:
             found = find_code(declared.module, (self._folder,))
         except SourceError as error:
             if declared.code:  # a version is declared, and workers may have what is not here
-                return declared
+                return declared, {}
             raise CatalogError(f"{_place(self._origin, declared.name)}: {error}") from error
         name = declared.attribute.partition(".")[0]
         if not declared.code and not found.defines(declared.module, name):
@@ -108,8 +112,8 @@ class ProjectFunctions:
                 f"{_place(self._origin, declared.name)}: module '{declared.module}' does not "
                 f"define '{declared.attribute}'"
             )
-        self._roots[declared.name] = found.root
-        return replace(declared, code=declared.code or SOURCE + found.digest)
+        stamps = {module.origin: module.stamp for module in found.modules if module.origin}
+        return replace(declared, code=declared.code or SOURCE + found.digest), stamps
 
 
 def read_functions(

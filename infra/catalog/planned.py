@@ -39,7 +39,7 @@ class TableCatalog(Protocol):
         ...
 
     def function(self, name: str) -> ProjectFunction | None:
-        """The project's function of that name; the same until `refresh`."""
+        """The project's function of that name, with the version of its code as it is now."""
         ...
 
     def function_names(self) -> Sequence[str]:

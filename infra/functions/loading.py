@@ -63,8 +63,8 @@ def _load(function: ProjectFunction, path: Sequence[str]) -> Callable[..., Any]:
         if function.code.startswith(SOURCE) and function.code != SOURCE + code.digest:
             raise _unusable(
                 function,
-                "its source is not the one that the query was planned with; start a new run, and "
-                "compile the query again if its plan is compiled",
+                "its source is not the one that the query was planned with; plan the query again "
+                "(reload the code location, or compile a compiled plan again)",
             )
         if not is_installed(code.root):  # else Python imports it, and others may have already
             _finder.take(code)

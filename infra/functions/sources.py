@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,10 @@ from pathlib import Path
 _INSTALLED = ("site-packages", "dist-packages")
 # Never taken for a module of the project, even where the project lies beside it.
 _NOT_OF_PROJECTS = frozenset(("stagecoach",))
+
+
+Stamp = tuple[int, int, int]
+"""What changes when a file is written: its size, and when its content and its inode changed."""
 
 
 class SourceError(Exception):
@@ -36,12 +41,14 @@ class ModuleSource:
         origin: The file; empty for a package without `__init__.py`.
         source: Its text.
         folders: Where its submodules are; empty unless it is a package.
+        stamp: The file as it was before it was read.
     """
 
     name: str
     origin: str
     source: bytes = field(repr=False)
     folders: tuple[str, ...] = ()
+    stamp: Stamp | None = field(default=None, compare=False)
 
     def imported_names(self) -> Iterator[str]:
         """Names that may be modules and that the module imports, anywhere in its text.
@@ -142,6 +149,21 @@ def find_code(module: str, path: Sequence[str] = ()) -> ModuleCode:
     return ModuleCode(search.root, tuple(found[name] for name in sorted(found)))
 
 
+def root_of(module: str, path: Sequence[str] = ()) -> str:
+    """Return the folder from which a module would be imported; empty if it is not there."""
+    importlib.invalidate_caches()
+    return _Search(module, path).root
+
+
+def file_stamp(file: str) -> Stamp | None:
+    """Return what tells the file from a later version of it; None where it is none of its own."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 class _Search:
     """Looks modules up where the project has them: in the folder that has the one asked for.
 
@@ -227,7 +249,8 @@ def _read(name: str, spec: ModuleSpec) -> ModuleSource | None:
     if get_data is None or not spec.origin.endswith(".py"):
         return None
     try:
-        return ModuleSource(name, spec.origin, get_data(spec.origin), folders)
+        stamp = file_stamp(spec.origin)
+        return ModuleSource(name, spec.origin, get_data(spec.origin), folders, stamp)
     except OSError as error:
         raise SourceError(f"module '{name}' cannot be read: {error}") from error
 

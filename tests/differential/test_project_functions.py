@@ -281,7 +281,6 @@ def test_changed_code_is_run_again_also_by_workers_that_have_loaded_it(
     sql = "SELECT step(i) AS v FROM u"
 
     def run() -> tuple[list[str], bool, StageGraph]:
-        catalog.refresh()
         graph = plan_query(sql, catalog)
         context = new_context(graph, settings, catalog, lambda: spark, code_path=catalog.code_path)
         table, results = run_stages(context)
