@@ -1,15 +1,15 @@
 """Values of functions that are called once for each row: Arrow to Python's own objects and back.
 
-Worker code. They are those of a Python UDF of Spark: numbers, `str`, `bytes`, `Decimal`, `date`,
-lists, dicts, and for structs records whose members are read by name, key or position. A TIMESTAMP
-is a `datetime` without a zone, the wall clock of the session's time zone.
+Worker code. They are those of a Python UDF of Spark that is optimised with Arrow: numbers, `str`,
+`bytes`, `Decimal`, `date`, lists, dicts, and for structs records whose members are read by name, key
+or position. A TIMESTAMP is a `datetime` without a zone, the wall clock of the session's time zone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -18,7 +18,6 @@ import pyarrow as pa
 from stagecoach.planner.types import DataType, to_arrow
 
 Convert = Callable[[Any], Any]
-_DIGITS = Context(prec=76)
 
 
 class Record(tuple[Any, ...]):
@@ -60,7 +59,11 @@ def from_python(values: Sequence[Any], dtype: DataType, zone: ZoneInfo) -> pa.Ar
     convert = _writer(dtype, zone)
     if convert is not None:
         values = [None if v is None else convert(v) for v in values]
-    return pa.array(values, to_arrow(dtype))
+    target = to_arrow(dtype)
+    try:
+        return pa.array(values, target)
+    except pa.ArrowInvalid:  # as Spark: values of another type that cast to this one
+        return pa.array(values).cast(target)
 
 
 def _reader(dtype: DataType, zone: ZoneInfo) -> Convert | None:
@@ -87,7 +90,11 @@ def _writer(dtype: DataType, zone: ZoneInfo) -> Convert | None:
         case "timestamp":
             return lambda value: _instant(value, zone)
         case "decimal":
-            return lambda value: _decimal(value, dtype.scale)
+            unit = Decimal(1).scaleb(-dtype.scale)
+            digits = Context(prec=dtype.precision, rounding=ROUND_HALF_EVEN)
+            return lambda value: _decimal(value, unit, digits)
+        case "string":
+            return _text
         case "array":
             inner = _writer(dtype.fields[0].dtype, zone)
             return lambda value: [_of(inner, v) for v in value]
@@ -123,8 +130,14 @@ def _instant(value: datetime, zone: ZoneInfo) -> datetime:
     return value.replace(tzinfo=zone) if value.tzinfo is None else value
 
 
-def _decimal(value: Any, scale: int) -> Any:
-    """A decimal of that many digits behind the point, half up, as Spark rounds it."""
-    if isinstance(value, Decimal) and value.is_finite():
-        return value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _DIGITS)
-    return value
+def _decimal(value: Any, unit: Decimal, digits: Context) -> Any:
+    """A decimal of as many digits as are declared; Spark rounds these half to even."""
+    if not isinstance(value, Decimal):
+        return value
+    return None if value.is_nan() else value.quantize(unit, context=digits)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -62,6 +62,22 @@ def kind_of(number):
     return type(number).__name__
 
 
+def clock(moment):
+    return None if moment is None else str(moment)
+
+
+def one(_):
+    return 1
+
+
+def text(_):
+    return "1.5"
+
+
+def truth(number):
+    return number == 1
+
+
 def inverse(number):
     return 100 // number
 
@@ -109,6 +125,11 @@ DECLARED = {
     "is_long": (is_long, "scalar", ["STRING"], "BOOLEAN"),
     "mirrored": (mirrored, "scalar", ["BINARY"], "BINARY"),
     "kind_of": (kind_of, "scalar", ["DOUBLE"], "STRING"),
+    "clock": (clock, "scalar", ["TIMESTAMP"], "STRING"),
+    "one_as_text": (one, "scalar", ["INT"], "STRING"),
+    "text_as_number": (text, "scalar", ["INT"], "DOUBLE"),
+    "truth": (truth, "scalar", ["INT"], "STRING"),
+    "odd_half": (half, "scalar", ["DECIMAL(10,2)"], "DECIMAL(12,2)"),
     "inverse": (inverse, "scalar", ["INT"], "INT"),
     "pandas_sum": (pandas_sum, "pandas", ["DOUBLE", "DOUBLE"], "DOUBLE"),
     "pandas_upper": (pandas_upper, "pandas", ["STRING"], "STRING"),

@@ -129,6 +129,7 @@ QUERIES = (
     "SELECT i, CASE WHEN i > 1 THEN shout(s, i) ELSE pandas_upper(s) END AS v FROM t",
     "SELECT kind_of(CAST(i AS DOUBLE)) AS k, shout('x', 2) AS c FROM t WHERE i IS NOT NULL",
     "SELECT i FROM t WHERE i IN (SELECT total(arr) FROM t)",
+    "SELECT i, one_as_text(i) AS o, text_as_number(i) AS n, truth(i) AS t, odd_half(c) AS h FROM t",
     "SELECT i FROM t WHERE i = 1 AND total(arr) > 100",
 )  # fmt: skip
 
@@ -253,6 +254,33 @@ def test_timestamps_are_wall_clocks_of_the_sessions_time_zone(
     assert found == [
         """{"l": "'2024-03-31 11:30:00.000006'", "p": "'2024-03-31 12:00:00'"}"""
     ] or found == ["""{"p": "'2024-03-31 12:00:00'", "l": "'2024-03-31 11:30:00.000006'"}"""]
+
+
+def test_arguments_are_cast_where_plain_spark_passes_what_there_is(
+    spark: SparkSession, plain: SparkSession, catalog: FileCatalog, settings: EngineSettings
+) -> None:
+    sql = "SELECT kind_of(i) AS v FROM t WHERE i = 1"
+    assert plain.sql(sql).collect()[0]["v"] == "int"
+    for engine in ("duckdb", "spark"):
+        graph = plan_query(sql, catalog, PlannerOptions(engine=engine))
+        assert _run(graph, catalog, settings, spark)[0] == ["""{"v": "'float'"}"""]
+
+
+def test_a_scalar_function_sees_the_clock_of_the_session_not_of_the_machine(
+    spark: SparkSession, plain: SparkSession, catalog: FileCatalog, settings: EngineSettings
+) -> None:
+    sql = "SELECT clock(ts) AS v FROM t WHERE i = 1"
+    graph = plan_query(sql, catalog, PlannerOptions(time_zone="Asia/Tokyo"))
+    ours = """{"v": "'2024-03-31 10:30:00.000005'"}"""
+    assert _run(graph, catalog, settings, spark)[0] == [ours]
+    plain.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        theirs = plain.sql(sql).collect()[0]["v"]
+    finally:
+        plain.conf.set("spark.sql.session.timeZone", "UTC")
+    # The machine's own, whatever it is.
+    moment = datetime.datetime(2024, 3, 31, 1, 30, 0, 5, UTC).astimezone()
+    assert theirs == str(moment.replace(tzinfo=None))
 
 
 @pytest.mark.parametrize("sql", [

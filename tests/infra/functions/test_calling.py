@@ -94,12 +94,12 @@ def test_hours_that_a_time_zone_has_twice_or_never_are_taken_as_pandas_series() 
     assert found.to_pylist() == [moments[0], moments[0], None]
 
 
-def test_decimals_are_rounded_half_up_to_the_declared_digits() -> None:
-    values = iter([Decimal("1.005"), Decimal("-1.005"), Decimal("1E-30"), 7, None])
+def test_decimals_are_rounded_half_to_even_to_the_declared_digits() -> None:
+    values = iter([Decimal("1.005"), Decimal("-1.015"), Decimal("1E-30"), 7, Decimal("NaN")])
     found = call(lambda _: next(values), ["INT"], "DECIMAL(10,2)", [1, 2, 3, 4, 5])
     assert found.to_pylist() == [
-        Decimal("1.01"),
-        Decimal("-1.01"),
+        Decimal("1.00"),
+        Decimal("-1.02"),
         Decimal("0.00"),
         Decimal(7),
         None,
@@ -120,9 +120,9 @@ def test_a_chunked_array_and_another_width_are_taken() -> None:
 
 @pytest.mark.parametrize(("code", "kind", "returns", "text"), [
     (lambda _: "x", "scalar", "INT", "gave a value that is not int"),
-    (lambda _: 1, "scalar", "STRING", "gave a value that is not string"),
+    (lambda _: b"\xff", "scalar", "INT", "gave a value that is not int"),
     (lambda _: 1 << 40, "scalar", "INT", "gave a value that is not int"),
-    (lambda _: Decimal("NaN"), "scalar", "DECIMAL(3,1)", "gave a value that is not decimal"),
+    (lambda _: Decimal("100"), "scalar", "DECIMAL(3,1)", "gave a value that is not decimal"),
     (lambda _: {"b": 1}, "scalar", "STRUCT<a: INT>", "the struct has no member 'b'"),
     (lambda _: (1, 2), "scalar", "STRUCT<a: INT>", "the struct has 1 members, not 2"),
     (lambda _: 5, "scalar", "MAP<INT, INT>", "gave a value that is not map"),
