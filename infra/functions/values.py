@@ -1,8 +1,9 @@
 """Values of functions that are called once for each row: Arrow to Python's own objects and back.
 
 Worker code. They are those of a Python UDF of Spark that is optimised with Arrow: numbers, `str`,
-`bytes`, `Decimal`, `date`, lists, dicts, and for structs records whose members are read by name, key
-or position. A TIMESTAMP is a `datetime` without a zone, the wall clock of the session's time zone.
+`bytes`, `Decimal`, `date`, lists, dicts, and for structs records whose members are read by name,
+key or position. A TIMESTAMP is a `datetime` without a zone, the wall clock of the session's time
+zone.
 """
 
 from __future__ import annotations
