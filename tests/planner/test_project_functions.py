@@ -49,7 +49,9 @@ def test_a_deterministic_function_is_an_ordinary_scalar_function() -> None:
     native = render_fragment(graph.stages[0], "duckdb", {})
     assert f"{SHOUT.unique_name}(CAST(c1 AS VARCHAR))" in native
     assert "`shout`(c1)" in render_fragment(graph.stages[0], "spark", {})
-    assert "shout(s)" in render_graph(graph)
+    text = render_graph(graph)
+    assert "function shout(string) string: m:f, scalar, deterministic\n" in text
+    assert "shout(s) AS" in text
 
 
 def test_names_are_not_case_sensitive_and_arguments_are_cast() -> None:
