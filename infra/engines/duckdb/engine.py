@@ -24,6 +24,7 @@ from stagecoach.infra.engines.duckdb.parquet_bounds import leaves_out_values, wi
 from stagecoach.infra.engines.duckdb.project_functions import ProjectFunctions
 from stagecoach.infra.engines.protocol import Fragment, Relation, Resources
 from stagecoach.infra.errors import QueryError
+from stagecoach.infra.functions.errors import FunctionRaisedError
 from stagecoach.infra.functions.function_set import NO_FUNCTIONS, FunctionSet
 from stagecoach.infra.host.process_folders import ProcessFolder
 from stagecoach.infra.reading.data_file import DataFile
@@ -174,7 +175,9 @@ def _translate_errors(input_errors: list[BaseException]) -> Iterator[None]:
     except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
         if input_errors:
             raise input_errors[0] from error
-        raise QueryError(f"{type(error).__name__}: {error}") from error
+        # What a function of the project raised is behind DuckDB's own words.
+        _, _, raised = str(error).partition(f"{FunctionRaisedError.__name__}: ")
+        raise QueryError(raised or f"{type(error).__name__}: {error}") from error
 
 
 def _conformed(
