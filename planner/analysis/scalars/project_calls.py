@@ -42,6 +42,11 @@ def project_call(function: ProjectFunction, node: exp.Anonymous, names: Names) -
     operands = node.expressions
     if any(isinstance(operand, exp.Star) for operand in operands):
         raise UnsupportedSqlError(f"{function.name}(*)")
+    if any(isinstance(operand, exp.Kwarg) for operand in operands):
+        raise FunctionCallError(
+            f"function '{function.name}' of the catalog takes its arguments by position: "
+            f"{function.signature}"
+        )
     args = tuple(build_scalar(operand, names) for operand in operands)
     if len(args) != len(function.arguments):
         count = len(function.arguments)

@@ -47,6 +47,7 @@ TABLES = MappingCatalog(
 MARK = "⟦"
 
 PROJECT_FUNCTIONS = {
+    "SELECT ⟦shout(s, times => 1) FROM t": "takes its arguments by position: shout(string, int)",
     "SELECT hour_of(⟦i) FROM t": "argument 1 of function 'hour_of' must be timestamp, found int",
     "SELECT i,\n  ⟦shout(s) FROM t": "function 'shout' of the catalog takes 2 arguments, not 1: shout(string, int)",
     "SELECT i\nFROM t WHERE shout(s, i,\n  1) = 'A' AND ⟦shoot(s)": "function 'shoot' does not exist; did you mean 'shout'",
