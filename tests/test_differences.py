@@ -37,6 +37,7 @@ PROOFS = {
     "Texts too deep to check.": "tests/planner/analysis/test_error_places.py::test_an_error_is_placed_at_what_is_wrong",
     "Correlated subqueries.": "tests/differential/test_subqueries.py::test_what_spark_refuses_is_what_duckdb_says",
     "Aliases in generators.": "tests/differential/test_differences.py::test_an_alias_in_a_generator_is_read",
+    "Outer joins on functions of your own.": "tests/differential/test_project_functions.py::test_duckdb_joins_outer_rows_by_a_function_of_both_sides",
     "Guarded calls.": "tests/differential/test_project_functions.py::test_duckdb_guards_a_call_by_case_where_spark_calls_it_for_all_rows",
     "Arguments.": "tests/differential/test_project_functions.py::test_arguments_are_cast_where_plain_spark_passes_what_there_is",
     "Wall clocks.": "tests/differential/test_project_functions.py::test_a_scalar_function_sees_the_clock_of_the_session_not_of_the_machine",

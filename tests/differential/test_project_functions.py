@@ -239,6 +239,20 @@ def test_duckdb_guards_a_call_by_case_where_spark_calls_it_for_all_rows(
     assert found.count('{"i": 5, "v": 33}') == 2
 
 
+def test_duckdb_joins_outer_rows_by_a_function_of_both_sides(
+    spark: SparkSession, plain: SparkSession, catalog: FileCatalog, settings: EngineSettings
+) -> None:
+    sql = "SELECT a.i, b.l FROM t a LEFT JOIN t b ON arrow_join(a.s, b.s) = 'five-five'"
+    with pytest.raises(Exception, match="PYTHON_UDF_IN_ON_CLAUSE"):
+        plain.sql(sql).collect()
+    found, _ = _run(plan_query(sql, catalog), catalog, settings, spark)
+    matched = plain.sql(sql.replace("LEFT JOIN", "JOIN"))
+    outer = plain.sql("SELECT i, CAST(NULL AS BIGINT) AS l FROM t WHERE s <> 'five' OR s IS NULL")
+    assert found == rows_of(_as_text(matched.union(outer).toArrow()))
+    with pytest.raises(QueryFailedError, match="PYTHON_UDF_IN_ON_CLAUSE"):
+        _run(plan_query(sql, catalog, PlannerOptions(engine="spark")), catalog, settings, spark)
+
+
 @pytest.mark.parametrize("engine", ["duckdb", "spark"])
 def test_timestamps_are_wall_clocks_of_the_sessions_time_zone(
     spark: SparkSession, catalog: FileCatalog, settings: EngineSettings, engine: str
