@@ -138,5 +138,24 @@ class QueryFailedError(StagecoachError):
         return self.text
 
 
+class FunctionError(StagecoachError):
+    """The code of a function of the project cannot be used where it is needed.
+
+    Args:
+        function: Name of the function.
+        python: Where its code is, as `module:attribute`.
+        problem: What is wrong.
+    """
+
+    def __init__(self, function: str, python: str, problem: str) -> None:
+        super().__init__(function, python, problem)
+        self.function = function
+        self.python = python
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"function '{self.function}' ({self.python}) cannot be used: {self.problem}"
+
+
 class StageCanceledError(StagecoachError):
     """Somebody interrupted the stage's Spark job."""

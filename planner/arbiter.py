@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import (
+    FunctionCallError,
     InvalidHintError,
     SqlError,
     UnknownColumnError,
@@ -39,6 +40,10 @@ _GIVEN_BY_SPARK = re.compile(
 )
 
 
+# About what only the catalog knows, and hints, of which Spark gets what the planner understands.
+_CERTAIN = (UnknownTableError, UnknownFunctionError, FunctionCallError, InvalidHintError)
+
+
 class Arbiter(Protocol):
     """Decides about queries that the planner cannot stage."""
 
@@ -53,12 +58,12 @@ class Arbiter(Protocol):
         """
 
 
-def unknown_function(query: ParsedQuery) -> UnknownFunctionError | None:
-    """The error of the first call of a function that Spark does not have, or None."""
+def unknown_function(query: ParsedQuery, catalog: Catalog) -> UnknownFunctionError | None:
+    """The error of the first call of a function that Spark and the catalog lack, or None."""
     for call in query.tree.find_all(exp.Anonymous):
-        if is_builtin(call.name) or call.find_ancestor(exp.Hint):
+        if is_builtin(call.name) or catalog.function(call.name) or call.find_ancestor(exp.Hint):
             continue
-        near = similar_names(call.name)
+        near = similar_names(call.name, catalog.function_names())
         hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
         error = UnknownFunctionError(
             f"function '{call.name}' does not exist{hint}", condition=_condition(call)
@@ -86,7 +91,7 @@ def is_certain(error: SqlError, query: ParsedQuery, catalog: Catalog) -> bool:
     is in the text only where a column is read. A hint is certain because Spark only gets the hints
     that the planner understands. Any other refusal may be the planner's fault.
     """
-    if isinstance(error, UnknownTableError | UnknownFunctionError | InvalidHintError):
+    if isinstance(error, _CERTAIN):
         return True
     if not isinstance(error, UnknownColumnError) or not _WORD.fullmatch(error.name):
         return False

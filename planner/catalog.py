@@ -1,4 +1,6 @@
-"""What the planner knows of tables: an interface that `infra` implements, without I/O here.
+"""What the planner knows of tables and of the project's functions, without I/O here.
+
+It is an interface that `infra` implements.
 
 A table has columns, statistics, perhaps a unique key, and a scan that may take over a part of the
 query. Statistics choose between plans; they never decide whether a plan is right. How the table is
@@ -11,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.types import Field
 
 StatValue = int | float | str
@@ -92,7 +95,7 @@ class TableInfo:
 
 
 class Catalog(Protocol):
-    """Where the planner looks tables up."""
+    """Where the planner looks tables up, and the functions of the project."""
 
     def table(self, name: str) -> TableInfo | None:
         """The table of that name (case does not matter), or None."""
@@ -102,12 +105,23 @@ class Catalog(Protocol):
         """All names, for messages."""
         ...
 
+    def function(self, name: str) -> ProjectFunction | None:
+        """The project's function of that name (case does not matter), or None."""
+        ...
+
+    def function_names(self) -> Sequence[str]:
+        """The names of all functions, for messages."""
+        ...
+
 
 class MappingCatalog:
     """A catalog held in memory: for tests, docs and compiled projects."""
 
-    def __init__(self, tables: Sequence[TableInfo]) -> None:
+    def __init__(
+        self, tables: Sequence[TableInfo], functions: Sequence[ProjectFunction] = ()
+    ) -> None:
         self._tables = {t.name.lower(): t for t in tables}
+        self._functions = {f.name: f for f in functions}
 
     def table(self, name: str) -> TableInfo | None:
         """The table of that name, or None."""
@@ -116,3 +130,11 @@ class MappingCatalog:
     def table_names(self) -> Sequence[str]:
         """All names, in the order given."""
         return [t.name for t in self._tables.values()]
+
+    def function(self, name: str) -> ProjectFunction | None:
+        """The function of that name, or None."""
+        return self._functions.get(name.lower())
+
+    def function_names(self) -> Sequence[str]:
+        """The names of all functions."""
+        return list(self._functions)

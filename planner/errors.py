@@ -108,6 +108,10 @@ class UnknownFunctionError(AnalysisError):
     condition = "UNRESOLVED_ROUTINE"
 
 
+class FunctionCallError(AnalysisError):
+    """A call of a function of the project does not fit its declaration."""
+
+
 class InvalidHintError(AnalysisError):
     """A hint of how rows are divided has arguments that Spark refuses."""
 

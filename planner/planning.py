@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from stagecoach.planner.analysis.queries import build_logical
 from stagecoach.planner.arbiter import Arbiter, is_certain, unknown_function
@@ -34,6 +35,7 @@ from stagecoach.planner.options import PlannerOptions, PlanPhase
 from stagecoach.planner.plan.logical import LogicalPlan, Scan
 from stagecoach.planner.plan.physical import OneRowExec, PhysicalPlan
 from stagecoach.planner.plan.stages import Branch, ParameterSpec, Stage, StageGraph, StageOutput
+from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.render.limits import TOO_DEEP as _TOO_DEEP
 from stagecoach.planner.render.limits import check_text
 from stagecoach.planner.staging.cut import SharedSource, cut_into_stages
@@ -43,9 +45,6 @@ from stagecoach.planner.syntax.places import located
 from stagecoach.planner.syntax.unparsed_query import UnparsedQuery
 from stagecoach.planner.tree import walk
 from stagecoach.planner.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Field, to_arrow
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 DEFAULT_OPTIONS = PlannerOptions()
 _SYNTAX_ERRORS = ("PARSE_", "INVALID_SQL_SYNTAX")
@@ -74,6 +73,7 @@ class _Planned:
         self.built = build_logical(
             query, request.catalog, {p.name: p.dtype for p in request.parameters}
         )
+        _refuse_changing(query, request.catalog)
         self.tables = {t.name: t for t in self.built.tables}
         first_id = first_free_id(self.built.plan, *(part.plan for part in self.built.shared))
         # Optimising adds the shared subplans to what the estimator knows, but no table of ours.
@@ -294,7 +294,7 @@ def _raise_if_final(
         if arbiter is None or not request.options.may_fall_back:
             raise error
         return
-    if isinstance(error, SqlError) and (missing := unknown_function(query)):
+    if isinstance(error, SqlError) and (missing := unknown_function(query, request.catalog)):
         raise missing from error
     if not request.options.may_fall_back:
         raise error
@@ -337,6 +337,7 @@ def _staged(query: ParsedQuery, request: _Request) -> PlanPhases:
         tables=tuple((t.name, t.columns) for t in planned.built.tables),
         time_zone=options.time_zone,
         ordered=planned.built.ordered,
+        functions=_functions_of(query, request.catalog),
     )
     return PlanPhases(graph, _plans(planned, "physical"), None, planned.size)
 
@@ -354,6 +355,7 @@ def _require_engine(stages: tuple[Stage, ...], name: str, query: exp.Expr) -> No
 def _whole_query(query: ParsedQuery | UnparsedQuery, request: _Request, reason: str) -> StageGraph:
     """One Spark stage that runs the text as it stands; its schema is Spark's to tell."""
     tables = _tables_of(query, request.catalog)
+    functions = _functions_of(query, request.catalog)
     stage = Stage(
         stage_id=0,
         title="the whole query on Spark → gather",
@@ -365,7 +367,8 @@ def _whole_query(query: ParsedQuery | UnparsedQuery, request: _Request, reason: 
         engine_reason=reason,
         sql=query.sql,
         sql_tables=tuple(t.name for t in tables),
-        deterministic=query.is_deterministic,
+        sql_functions=functions,
+        deterministic=query.is_deterministic and all(f.deterministic for f in functions),
     )
     return StageGraph(
         query=request.name,
@@ -377,7 +380,35 @@ def _whole_query(query: ParsedQuery | UnparsedQuery, request: _Request, reason: 
         time_zone=request.options.time_zone,
         ordered=query.is_ordered,
         fallback_reason=reason,
+        functions=functions,
     )
+
+
+def _functions_of(
+    query: ParsedQuery | UnparsedQuery, catalog: Catalog
+) -> tuple[ProjectFunction, ...]:
+    """The functions of the project that a query calls, sorted by name."""
+    found = (catalog.function(name) for name in sorted(query.function_names))
+    return tuple(function for function in found if function is not None)
+
+
+def _refuse_changing(query: ParsedQuery, catalog: Catalog) -> None:
+    """Leave a query to Spark that calls a function whose results may change.
+
+    Stages may be computed again, or read by several others, and rules copy and move expressions.
+
+    Raises:
+        UnsupportedSqlError: Naming the function, placed at its call.
+    """
+    for call in query.tree.find_all(exp.Anonymous):
+        function = catalog.function(call.name)
+        if function is not None and not function.deterministic:
+            line, column = position(call)
+            raise UnsupportedSqlError(
+                f"function '{function.name}' is not declared deterministic",
+                line=line,
+                column=column,
+            )
 
 
 def _tables_of(query: ParsedQuery | UnparsedQuery, catalog: Catalog) -> list[TableInfo]:

@@ -204,6 +204,7 @@ class StageEngine:
                 fresh=root.fresh,
                 recover=request.recover,
                 stages=request.stages,
+                code_path=self._catalog.code_path if request.graph.functions else (),
             )
             for root in roots
         )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from stagecoach.infra.catalog.planned import PlannedTable
 from stagecoach.planner.catalog import Catalog, TableInfo, TableStats
 from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.project_function import ProjectFunction
 
 _VALUE_BYTES = 8
 
@@ -54,3 +55,11 @@ class ProjectCatalog:
         """All names, the base tables first."""
         made = [*self._names, *(table.name for table in self._made.values())]
         return list(dict.fromkeys([*self._base.table_names(), *made]))
+
+    def function(self, name: str) -> ProjectFunction | None:
+        """The function of that name, or None."""
+        return self._base.function(name)
+
+    def function_names(self) -> Sequence[str]:
+        """The names of all functions."""
+        return self._base.function_names()

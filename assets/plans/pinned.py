@@ -3,8 +3,8 @@
 A run is launched for the assets that the web server knows, in a process that loads the code
 location again. Were the query planned anew there, over data that has grown meanwhile, its stages
 could be others, and the run would ask for assets that do not exist. So a plan is kept in the
-storage root, and used as long as the SQL, the options, the planner and the columns of the tables
-are the same and no table has grown or shrunk about tenfold:
+storage root, and used as long as the SQL, the options, the planner, the functions of the project
+and the columns of the tables are the same and no table has grown or shrunk about tenfold:
 
     plans/<query>/<key>.json
 
@@ -26,7 +26,7 @@ from dataclasses import replace
 from stagecoach.assets.plans.files import CompiledPlan, parse_plan
 from stagecoach.assets.plans.planned import PlanQuery
 from stagecoach.assets.plans.shown import ShownPlan
-from stagecoach.assets.project.dependencies import tables_read
+from stagecoach.assets.project.dependencies import functions_named, tables_read
 from stagecoach.assets.project.queries import Query, name_problem
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.storage import layout
@@ -105,11 +105,16 @@ class PinnedPlans:
 
     def key(self, query: Query, catalog: Catalog) -> str:
         """A hash of what the plan depends on, tables by columns and by magnitude only."""
-        parts = [
+        parts: list[object] = [
             query.sql,
             self._options.texts(),
             f"{FORMAT_VERSION} {PLANNER_VERSION}",
             *(_known(catalog.table(name)) for name in sorted(tables_read(query.sql))),
+            *(
+                function.to_dict()
+                for name in sorted(functions_named(query.sql))
+                if (function := catalog.function(name)) is not None
+            ),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 

@@ -6,8 +6,8 @@ are. So a plan that would differ because of them alone is reported, and stale on
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,7 @@ from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import GraphFormatError
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.stages import FORMAT_VERSION, PLANNER_VERSION, StageGraph
+from stagecoach.planner.project_function import ProjectFunction
 
 Status = Literal["fresh", "stale", "missing", "would change"]
 
@@ -125,11 +126,24 @@ def _stale_reasons(
             continue
         was = {f.name: str(f.dtype) for f in columns}
         yield from _column_changes(table, was, {f.name: str(f.dtype) for f in info.columns})
+    yield from _function_changes(graph.functions, now.functions)
     yield from _option_changes(plan.notes.get("options"), options)
     if graph.planner_version != PLANNER_VERSION:
         yield f"planner version {graph.planner_version} made it; this is version {PLANNER_VERSION}"
     if (version := _format_version(path)) != FORMAT_VERSION:
         yield f"it has format version {version}; this Stagecoach writes version {FORMAT_VERSION}"
+
+
+def _function_changes(
+    was: Sequence[ProjectFunction], now: Sequence[ProjectFunction]
+) -> Iterator[str]:
+    before, after = ({function.name: function for function in found} for found in (was, now))
+    for name, function in before.items():
+        if name not in after:
+            yield f"function '{name}' is no longer in the catalog"
+        elif function != after[name]:
+            is_code = replace(function, code="") == replace(after[name], code="")
+            yield f"the {'code' if is_code else 'declaration'} of function '{name}' has changed"
 
 
 def _column_changes(table: str, was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:

@@ -122,6 +122,15 @@ def tables_read(sql: str) -> tuple[str, ...]:
         return ()
 
 
+@lru_cache(maxsize=1024)
+def functions_named(sql: str) -> tuple[str, ...]:
+    """What a query may call, in lower case, each once; nothing for one that cannot be parsed."""
+    try:
+        return read_query(sql).function_names
+    except SqlError:
+        return ()
+
+
 def read_place(query: Query, table: str) -> tuple[int, int]:
     """Line and column where a query first names a table in FROM; its start if it does not."""
     try:

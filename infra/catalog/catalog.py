@@ -12,6 +12,9 @@ The file names each table, where it is and in which format:
         location: data/metrics         # a folder of its own
         primary_key: [device, time]
 
+      …
+    functions:                         # of the project; see `stagecoach.infra.catalog.functions`
+
 Loading looks at the YAML only; a table is opened, and read, when it is asked for. What a table's
 format makes of it is behind `stagecoach.infra.formats.protocol`.
 """
@@ -27,6 +30,7 @@ from typing import Any
 
 import yaml
 
+from stagecoach.infra.catalog.functions import ProjectFunctions, read_functions
 from stagecoach.infra.config.yaml_text import load_yaml
 from stagecoach.infra.formats import names
 from stagecoach.infra.formats.protocol import Access, Table, TableSource
@@ -36,6 +40,7 @@ from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry, canonical_location
 from stagecoach.planner.catalog import TableInfo
 from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.project_function import ProjectFunction
 
 _TABLE_KEYS = ("location", "kind")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -51,6 +56,7 @@ class FileCatalog:
         tables: The tables, in the order of the file.
         origin: The catalog file, for messages.
         options: How to reach storage.
+        functions: The functions of the project.
     """
 
     def __init__(
@@ -59,10 +65,12 @@ class FileCatalog:
         *,
         origin: str,
         options: StorageOptions | None = None,
+        functions: ProjectFunctions | None = None,
     ) -> None:
         self._sources = {table.name.lower(): table for table in tables}
         self._origin = origin
         self._access = Access(options or StorageOptions())
+        self._functions = functions or ProjectFunctions((), origin, "")
         self._tables: dict[str, TableInfo] = {}
         self._lock = threading.Lock()
 
@@ -92,6 +100,23 @@ class FileCatalog:
     def table_names(self) -> Sequence[str]:
         """Return all names, in the order of the file."""
         return [source.name for source in self._sources.values()]
+
+    def function(self, name: str) -> ProjectFunction | None:
+        """Return the project's function of that name (case does not matter), or None.
+
+        Raises:
+            CatalogError: Its source cannot be found.
+        """
+        return self._functions.get(name)
+
+    def function_names(self) -> Sequence[str]:
+        """Return the names of all functions, in the order of the file."""
+        return self._functions.names
+
+    @property
+    def code_path(self) -> tuple[str, ...]:
+        """Folders in which workers look for the functions before Python's own path."""
+        return self._functions.path()
 
     def source(self, name: str) -> TableSource:
         """Return where the table is.
@@ -163,7 +188,7 @@ def load_catalog(path: str | Path, options: StorageOptions | None = None) -> Fil
     body = _read_yaml(path)
     if not isinstance(body, dict):
         raise CatalogError(f"catalog {path}: expected a mapping with the key 'tables'")
-    _check_keys(f"catalog {path}", body, ("tables",))
+    _check_keys(f"catalog {path}", body, ("tables", "functions"))
     tables = body.get("tables")
     if tables is None and "tables" not in body:
         raise CatalogError(f"catalog {path}: the key 'tables' is missing")
@@ -178,7 +203,9 @@ def load_catalog(path: str | Path, options: StorageOptions | None = None) -> Fil
                 f"catalog {path}: tables {other!r} and {source.name!r} have the same name "
                 "(case does not matter); rename one"
             )
-    return FileCatalog(sources, origin=str(path), options=options)
+    folder = str(path.absolute().parent)
+    functions = read_functions(str(path), folder, body.get("functions"), _check_keys)
+    return FileCatalog(sources, origin=str(path), options=options, functions=functions)
 
 
 def _read_yaml(path: Path) -> object:

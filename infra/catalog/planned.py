@@ -21,6 +21,7 @@ from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.catalog import TableInfo, TableStats
 from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.types import Field
 
 _GUESSED_ROW_BYTES = 64
@@ -35,6 +36,19 @@ class TableCatalog(Protocol):
 
     def table_names(self) -> Sequence[str]:
         """All names."""
+        ...
+
+    def function(self, name: str) -> ProjectFunction | None:
+        """The project's function of that name, with the version of its code as it is now."""
+        ...
+
+    def function_names(self) -> Sequence[str]:
+        """The names of all functions."""
+        ...
+
+    @property
+    def code_path(self) -> tuple[str, ...]:
+        """Folders in which workers look for the functions before Python's own path."""
         ...
 
     def source(self, name: str) -> TableSource:
@@ -136,6 +150,19 @@ class PublishedCatalog:
     def table_names(self) -> Sequence[str]:
         """Return all names, the base tables first."""
         return [*self._base.table_names(), *(table.name for table in self._planned.values())]
+
+    def function(self, name: str) -> ProjectFunction | None:
+        """Return the project's function of that name, or None."""
+        return self._base.function(name)
+
+    def function_names(self) -> Sequence[str]:
+        """Return the names of all functions."""
+        return self._base.function_names()
+
+    @property
+    def code_path(self) -> tuple[str, ...]:
+        """Folders in which workers look for the functions."""
+        return self._base.code_path
 
     def source(self, name: str) -> TableSource:
         """Return where the table is.

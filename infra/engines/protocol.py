@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from stagecoach.infra.functions.function_set import NO_FUNCTIONS, FunctionSet
 from stagecoach.infra.reading.inputs import LeafColumn
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Resources:
         spill_dir: Local folder for spilled data, made if it is missing.
         max_spill_bytes: Most that may be spilled; 0 for the engine's own limit.
         directories: Local folders of the input files; it opens no file elsewhere.
+        functions: Functions of the project that fragments call.
     """
 
     time_zone: str
@@ -69,6 +71,7 @@ class Resources:
     spill_dir: str
     max_spill_bytes: int = 0
     directories: tuple[str, ...] = ()
+    functions: FunctionSet = NO_FUNCTIONS
 
 
 class TaskEngine(Protocol):

@@ -246,4 +246,5 @@ def task_resources(settings: TaskSettings) -> Resources:
         spill_dir=settings.spill_dir,
         max_spill_bytes=settings.max_spill_bytes,
         directories=settings.directories,
+        functions=settings.functions,
     )

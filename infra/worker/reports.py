@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stagecoach.infra.errors import (
+    FunctionError,
     InputLostError,
     QueryError,
     ShuffleReadError,
@@ -141,6 +142,7 @@ class TaskReport:
 # In order: a class before those that it descends from.
 _KINDS: dict[str, type[StagecoachError]] = {
     "query": QueryError,
+    "function": FunctionError,
     "damaged": DamagedFileError,
     "input_lost": InputLostError,
     "manifest_lost": ManifestError,
@@ -153,6 +155,6 @@ _KINDS: dict[str, type[StagecoachError]] = {
 def _arguments(error: BaseException) -> tuple[Any, ...]:
     if isinstance(error, ManifestError):
         return (error.stage, error.uri, error.problem)
-    if isinstance(error, ShuffleReadError | InputLostError | DamagedFileError):
+    if isinstance(error, ShuffleReadError | InputLostError | DamagedFileError | FunctionError):
         return error.args
     return (str(error),)

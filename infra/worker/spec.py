@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stagecoach.infra.engines.registry import DEFAULT_ENGINE
+from stagecoach.infra.functions.function_set import NO_FUNCTIONS, FunctionSet
 from stagecoach.infra.integrity.local import FileChecks
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.format_input import (
@@ -107,6 +108,7 @@ class TaskSettings:
         verify_files: Whether table files are compared with their checksums.
         verify_pages: Whether the pages of other Parquet files are.
         verify_seconds: How long a check of a local file counts.
+        functions: Functions of the project that the stage calls.
     """
 
     store: Mapping[str, Any] = field(repr=False)
@@ -123,6 +125,7 @@ class TaskSettings:
     verify_files: bool = True
     verify_pages: bool = True
     verify_seconds: float = 600.0
+    functions: FunctionSet = NO_FUNCTIONS
 
     @property
     def checks(self) -> FileChecks:
@@ -190,7 +193,11 @@ class TaskSpec:
             "inputs": [_input_to_dict(i) for i in self.inputs],
             "types": [str(t) for t in self.types],
             "output": self.output.to_dict(),
-            "settings": {**vars(self.settings), "directories": list(self.settings.directories)},
+            "settings": {
+                **vars(self.settings),
+                "directories": list(self.settings.directories),
+                "functions": self.settings.functions.to_dict(),
+            },
             "trial": None if self.trial is None else self.trial.to_dict(),
             "order": None if self.order is None else self.order.to_list(),
             "bloom": None if self.bloom is None else self.bloom.to_dict(),
@@ -202,6 +209,7 @@ class TaskSpec:
         """The spec that `to_dict` described."""
         settings = dict(values["settings"])
         settings["directories"] = tuple(settings["directories"])
+        settings["functions"] = FunctionSet.from_dict(settings["functions"])
         return cls(
             query=values["query"],
             stage_id=values["stage_id"],

@@ -22,6 +22,7 @@ from stagecoach.planner.plan.expressions import (
     contains,
 )
 from stagecoach.planner.plan.logical import LogicalPlan
+from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.types import DataType
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Scope:
         time_windows: Numbers of the columns, here and in nested queries, that are time windows.
         sources: By number of a column that shows another one as it is: the number of that one.
         shared_names: Lower-case names that several select items have, so that none has it.
+        find_function: Gives the functions of the project by name.
         expand_star: Expands `*` in a scope.
     """
 
@@ -88,6 +90,7 @@ class Scope:
     time_windows: Container[int] = ()
     sources: Mapping[int, int] = field(default_factory=dict)
     shared_names: frozenset[str] = frozenset()
+    find_function: Callable[[str], ProjectFunction | None] = field(kw_only=True)
     expand_star: Callable[[exp.Expr, Scope], list[tuple[str, Expression]]] = field(kw_only=True)
 
     def column(self, node: exp.Column) -> Expression:
@@ -212,6 +215,10 @@ class Scope:
                 )
             raise AnalysisError(f"parameter ':{name}' has no value; given are: {known}")
         return Parameter(dtype, name)
+
+    def function(self, name: str) -> ProjectFunction | None:
+        """The function of the project of that name."""
+        return self.find_function(name)
 
     def window(self, node: exp.Window) -> Expression:
         """The value of a window function.

@@ -18,6 +18,7 @@ from stagecoach.planner.plan.expressions import (
     Expression,
     Literal,
     Parameter,
+    ProjectCall,
     WindowCall,
 )
 from stagecoach.planner.plan.operators import JoinKind
@@ -92,6 +93,11 @@ class Dialect(ABC):
     @abstractmethod
     def function(self, node: Call) -> str:
         """The template of a call; see `stagecoach.planner.functions.function`."""
+
+    def project_function(self, node: ProjectCall, scalar: Scalar) -> str:
+        """A call of a function of the project, by the name under which the engine knows it."""
+        del scalar
+        raise InternalPlanError(f"{type(self).__name__} calls no '{node.function.name}'")
 
     def lambda_function(self, names: Sequence[str], body: str) -> str:
         """A function of these parameters."""

@@ -145,6 +145,11 @@ def _text(graph: StageGraph, details: bool) -> str:
         lines.append(f"not staged: {graph.fallback_reason}")
     if graph.result:
         lines.append(f"result: {_fields(graph.result)}{', ordered' if graph.ordered else ''}")
+    lines += [
+        f"function {f.signature} {f.returns}: {f.python}, {f.kind}"
+        f"{', deterministic' if f.deterministic else ''}"
+        for f in graph.functions
+    ]
     drawn: set[int] = set()
     stack = [(graph.head.stage_id, 0)]
     while stack:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import difflib
 import functools
+from collections.abc import Sequence
 from importlib import resources
 
 # Spark's grammar has these; its list of functions does not.
@@ -51,9 +52,9 @@ def is_builtin(name: str) -> bool:
     return name.lower() in _names()
 
 
-def similar_names(name: str) -> list[str]:
-    """The functions that somebody may have meant, the likeliest first."""
-    return difflib.get_close_matches(name.lower(), sorted(_names()), n=3)
+def similar_names(name: str, others: Sequence[str] = ()) -> list[str]:
+    """The functions, and others, that somebody may have meant, the likeliest first."""
+    return difflib.get_close_matches(name.lower(), sorted({*_names(), *others}), n=3)
 
 
 @functools.cache

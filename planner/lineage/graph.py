@@ -104,7 +104,8 @@ def _of_text(graph: StageGraph, stage: Stage) -> Lineage:
     from stagecoach.planner.analysis.queries import build_logical
     from stagecoach.planner.syntax.parse import parse_query
 
-    catalog = MappingCatalog([TableInfo(name, columns) for name, columns in graph.tables])
+    tables = [TableInfo(name, columns) for name, columns in graph.tables]
+    catalog = MappingCatalog(tables, graph.functions)
     types = {parameter.name: parameter.dtype for parameter in graph.parameters}
 
     def traced() -> Lineage:

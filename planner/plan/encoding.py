@@ -14,6 +14,11 @@ from stagecoach.planner.types import DataType
 # Asked for at every node of a plan.
 _FIELD_NAMES: dict[tuple[type[Any], bool], tuple[str, ...]] = {}
 
+_SPARSE: dict[type[Any], dict[str, object]] = {}
+
+SPARSE = "sparse"
+"""Key of a field's metadata; see `sparse_fields`."""
+
 Json = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 
@@ -39,9 +44,24 @@ def encode(value: object, *, names: bool = True) -> Json:
 
 def _encode_fields(value: Any, names: bool) -> dict[str, Any]:
     data: dict[str, Any] = {"node": type(value).__name__}
+    sparse = sparse_fields(type(value))
     for name in _field_names(type(value), names):
-        data[name] = encode(getattr(value, name), names=names)
+        found = getattr(value, name)
+        if name not in sparse or found != sparse[name]:
+            data[name] = encode(found, names=names)
     return data
+
+
+def sparse_fields(cls: type[Any]) -> dict[str, object]:
+    """The fields that are left out where they have their default, each with the default.
+
+    They came later than the format: plans that do not need them are written as before.
+    """
+    known = _SPARSE.get(cls)
+    if known is None:
+        fields = (f for f in dataclasses.fields(cls) if f.metadata.get(SPARSE))
+        known = _SPARSE[cls] = {f.name: f.default for f in fields}
+    return known
 
 
 def _field_names(cls: type[Any], names: bool) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from stagecoach.planner.plan.expressions import (
     Lambda,
     Literal,
     Parameter,
+    ProjectCall,
     SortKey,
     WindowCall,
     WindowFrame,
@@ -106,6 +107,8 @@ class ExpressionText:
                 return f":{node.name}", _ATOM
             case Call():
                 return _call(node, operands)
+            case ProjectCall():
+                return f"{node.function.name}({', '.join(text for text, _ in operands)})", _ATOM
             case Cast():
                 if node.safe:
                     return f"TRY_CAST({operands[0][0]} AS {node.dtype})", _ATOM

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Literal as OneOf
 
 from stagecoach.planner.plan.value import Value
+from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.tree import same, transform_up, walk
 from stagecoach.planner.types import BOOLEAN, DataType
 
@@ -110,6 +111,27 @@ class Call(Expression):
     """An operator or function of the registry, by its canonical name."""
 
     function: str
+    args: tuple[Expression, ...]
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The arguments."""
+        return self.args
+
+    def with_children(self, new: tuple[Expression, ...]) -> Expression:
+        """A call of the same function on other arguments."""
+        return self if same(self.args, new) else replace(self, args=new)
+
+
+@dataclass(frozen=True)
+class ProjectCall(Expression):
+    """A call of a function of the project, whose arguments have the declared types.
+
+    It is not a `Call`: no rule knows anything of it, so none evaluates or moves it unless that is
+    right for every expression.
+    """
+
+    function: ProjectFunction
     args: tuple[Expression, ...]
 
     @property

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from stagecoach.planner import types
+from stagecoach.planner import project_function, types
 from stagecoach.planner.errors import GraphFormatError, InternalPlanError, SqlError
 from stagecoach.planner.limits.deep_stack import on_deep_stack, run_deep
 from stagecoach.planner.plan import expressions, physical, stages
-from stagecoach.planner.plan.encoding import Json, encode
+from stagecoach.planner.plan.encoding import Json, encode, sparse_fields
 
 _CLASSES: tuple[type[Any], ...] = (
     types.DataType,
@@ -31,6 +31,8 @@ _CLASSES: tuple[type[Any], ...] = (
     expressions.Literal,
     expressions.Parameter,
     expressions.Call,
+    project_function.ProjectFunction,
+    expressions.ProjectCall,
     expressions.Cast,
     expressions.Lambda,
     expressions.AggregateCall,
@@ -129,7 +131,7 @@ def _check_fields(cls: type[Any], given: Mapping[str, Json], version: int) -> No
             f"stage graph holds a {cls.__name__} with the unknown field '{unknown[0]}'; "
             "a newer Stagecoach may have written it: compile the query again"
         )
-    missing = sorted(fields - given.keys())
+    missing = sorted(fields - given.keys() - sparse_fields(cls).keys())
     if missing and version == stages.FORMAT_VERSION:
         raise GraphFormatError(
             f"stage graph holds a damaged {cls.__name__}: it has no field '{missing[0]}'"

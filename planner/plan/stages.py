@@ -22,9 +22,10 @@ from typing import Literal as OneOf
 
 from stagecoach.planner.errors import InternalPlanError
 from stagecoach.planner.limits.deep_stack import run_deep
-from stagecoach.planner.plan.encoding import Json, encode
-from stagecoach.planner.plan.expressions import Parameter
+from stagecoach.planner.plan.encoding import SPARSE, Json, encode
+from stagecoach.planner.plan.expressions import Parameter, ProjectCall
 from stagecoach.planner.plan.physical import ExchangeKind, PhysicalPlan, ScanExec, StageInputExec
+from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.tree import walk
 from stagecoach.planner.types import DataType, Field
 
@@ -89,6 +90,7 @@ class Stage:
         operator_rows: The same guess for each operator of the fragment, parents first, left to
             right (as `tree.walk` goes); empty where there is none.
         operator_bytes: Likewise.
+        sql_functions: Functions of the project that the text of the whole query calls.
     """
 
     stage_id: int
@@ -106,6 +108,7 @@ class Stage:
     estimated_bytes: int = 0
     operator_rows: tuple[int, ...] = ()
     operator_bytes: tuple[int, ...] = ()
+    sql_functions: tuple[ProjectFunction, ...] = field(default=(), metadata={SPARSE: True})
 
     @cached_property
     def leaves(self) -> tuple[ScanExec | StageInputExec, ...]:
@@ -133,6 +136,15 @@ class Stage:
             for expr in node.expressions:
                 found |= {e.name for e in walk(expr) if isinstance(e, Parameter)}
         return tuple(sorted(found))
+
+    @cached_property
+    def functions(self) -> tuple[ProjectFunction, ...]:
+        """Functions of the project that the stage calls, each once, sorted by name."""
+        found = set(self.sql_functions)
+        for node in walk(self.fragment):
+            for expr in node.expressions:
+                found |= {e.function for e in walk(expr) if isinstance(e, ProjectCall)}
+        return tuple(sorted(found, key=lambda function: function.name))
 
     @cached_property
     def plan_hash(self) -> str:
@@ -204,6 +216,7 @@ class StageGraph:
         tables: Base tables with the schema that the plan was made for.
         time_zone: Session time zone.
         ordered: Whether the result has an order that the SQL asks for.
+        functions: Functions of the project that the SQL calls.
         fallback_reason: Why the query is one Spark stage; None where it was staged.
         planner_version: Version of the planner that made the graph.
     """
@@ -218,6 +231,7 @@ class StageGraph:
     ordered: bool = False
     fallback_reason: str | None = None
     planner_version: int = PLANNER_VERSION
+    functions: tuple[ProjectFunction, ...] = field(default=(), metadata={SPARSE: True})
 
     def __post_init__(self) -> None:
         for position, stage in enumerate(self.stages):
@@ -262,6 +276,7 @@ def _canonical(stage: Stage) -> Json:
         "sql": stage.sql,
         "deterministic": stage.deterministic,
         "planner": PLANNER_VERSION,
+        **({"functions": encode(stage.sql_functions)} if stage.sql_functions else {}),
     }
 
 

@@ -26,6 +26,7 @@ from stagecoach.planner.plan.expressions import (
     Lambda,
     Literal,
     Parameter,
+    ProjectCall,
     SortKey,
 )
 from stagecoach.planner.plan.physical import (
@@ -299,6 +300,8 @@ class _Renderer:
                 return _bounded(cast)
             case Call():
                 return self._call(node)
+            case ProjectCall():
+                return _bounded(self.dialect.project_function(node, self.scalar))
             case Lambda():
                 names = [_c(p) for p in node.parameters]
                 return self.dialect.lambda_function(names, self.scalar(node.body))

@@ -87,6 +87,12 @@ class ParsedQuery:
                 found.setdefault(marker.name, position(marker))
         return found
 
+    @cached_property
+    def function_names(self) -> tuple[str, ...]:
+        """Names of the functions that are called, each once, in lower case."""
+        calls = self.tree.find_all(exp.Anonymous)
+        return tuple(dict.fromkeys(call.name.lower() for call in calls))
+
     @property
     def is_deterministic(self) -> bool:
         """Whether the query's own text gives the same rows for the same data in every run."""

@@ -65,6 +65,12 @@ class UnparsedQuery:
         return found
 
     @cached_property
+    def function_names(self) -> tuple[str, ...]:
+        """What can be the name of a function, each once, in lower case; it may be anything else."""
+        named = (t for t in self._tokens if t.kind in ("word", "name"))
+        return tuple(dict.fromkeys(token_name(self.sql, token).lower() for token in named))
+
+    @cached_property
     def is_deterministic(self) -> bool:
         """Whether the query's own text gives the same rows for the same data in every run."""
         words = {self._text(t).lower() for t in self._tokens if t.kind in ("word", "name")}

@@ -72,3 +72,17 @@ def duckdb_type(dtype: DataType) -> str:
     if dtype.kind not in _DUCKDB_TYPES:
         raise UnsupportedSqlError(f"DuckDB has no type for '{dtype}'")
     return _DUCKDB_TYPES[dtype.kind]
+
+
+def ddl_type(dtype: DataType) -> str:
+    """Spark's spelling of the type of a column in DDL, with the names of members quoted."""
+    match dtype.kind:
+        case "array":
+            return f"array<{ddl_type(dtype.fields[0].dtype)}>"
+        case "map":
+            key, value = (ddl_type(field.dtype) for field in dtype.fields)
+            return f"map<{key},{value}>"
+        case "struct":
+            members = (f"{spark_name(f.name)}:{ddl_type(f.dtype)}" for f in dtype.fields)
+            return f"struct<{','.join(members)}>"
+    return str(dtype)

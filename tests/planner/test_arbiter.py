@@ -65,7 +65,10 @@ def test_a_name_that_may_be_somewhere_is_not_certain(sql: str, name: str) -> Non
 
 
 def test_no_hint_is_taken_for_a_function() -> None:
-    assert unknown_function(parse_query("SELECT /*+ BROADCAST(u), nohint(t) */ i FROM t")) is None
+    assert (
+        unknown_function(parse_query("SELECT /*+ BROADCAST(u), nohint(t) */ i FROM t"), TABLES)
+        is None
+    )
 
 
 @dataclass

@@ -16,12 +16,18 @@ import pyspark
 import pytest
 from pyspark.errors import PySparkException
 
+from stagecoach.infra.engines.spark.project_functions import register_functions
+from stagecoach.infra.engines.spark.query import query_frame
+from stagecoach.infra.functions.function_set import FunctionSet
 from stagecoach.infra.spark.connect_conf import TOKEN_VARIABLE, free_port
 from stagecoach.infra.spark.connect_server import await_server
 from stagecoach.infra.spark.guard.plan_guard import allowed_classes, check_analyzed, check_parsed
 from stagecoach.infra.spark.java import ensure_java
 from stagecoach.infra.spark.session import isolated_session
 from stagecoach.planner.errors import ForbiddenSqlError
+from stagecoach.planner.project_function import ProjectFunction
+from stagecoach.planner.syntax.text import SparkText
+from stagecoach.planner.types import STRING
 from tests.acceptance.processes import environment
 from tests.security.bypasses import BYPASSES
 
@@ -103,6 +109,46 @@ def test_a_function_of_a_user_is_refused(session: SparkSession) -> None:
         check_analyzed(session.sql("SELECT IDENTIFIER('mine')(n_name) FROM nation"))
 
 
+SHOUT = FunctionSet(
+    (ProjectFunction("shout", "udf_none:shout", (STRING,), STRING, deterministic=True),)
+)
+
+
+def test_a_query_calls_functions_of_the_project_and_no_others(session: SparkSession) -> None:
+    text = "SELECT SHOUT(n_name) AS v FROM nation WHERE shout(n_comment) = 'X'"
+    query_frame(session, SparkText(text), {}, SHOUT)  # analysed, not run
+    for sql in (text, "SELECT IDENTIFIER('shout')(n_name) FROM nation"):
+        with pytest.raises((ForbiddenSqlError, PySparkException), match=r"shout|PythonUDF"):
+            query_frame(session, SparkText(sql), {})  # that they are registered does not suffice
+
+
+def test_a_function_is_known_by_what_it_runs_not_by_its_name(session: SparkSession) -> None:
+    called = register_functions(session, SHOUT)
+    session.udf.register("shout", lambda x: x)  # somebody else's of that name
+    text = "SELECT shout(n_name) FROM nation"
+    check_parsed(session, text, ["shout"])
+    with pytest.raises(ForbiddenSqlError, match="PythonUDF"):
+        check_analyzed(session.sql(text), called)
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT * FROM shout('a')",
+    "SELECT * FROM nation, LATERAL shout(n_name)",
+    "SELECT * FROM nation LATERAL VIEW shout(n_name) q AS v",
+    "SELECT session.shout(n_name) FROM nation",
+    "SELECT system.session.shout(n_name) FROM nation",
+    "CREATE TEMPORARY FUNCTION shout AS 'java.lang.String'",
+    "CREATE OR REPLACE TEMPORARY FUNCTION shout(a STRING) RETURNS STRING RETURN reflect('a', 'b')",
+    "DROP TEMPORARY FUNCTION shout",
+    "CREATE FUNCTION f(a INT) RETURNS INT LANGUAGE PYTHON AS 'return a'",
+    "SELECT transform(array(n_name), x -> shout(x)) FROM nation",
+    "SELECT shout(reflect('java.lang.System', 'exit', 1)) FROM nation",
+])  # fmt: skip
+def test_a_function_opens_no_other_way(session: SparkSession, sql: str) -> None:
+    with pytest.raises((ForbiddenSqlError, PySparkException)):
+        query_frame(session, SparkText(sql), {}, SHOUT)
+
+
 def test_a_table_of_spark_that_only_analysis_finds_is_refused(
     session: SparkSession, tmp_path: Path
 ) -> None:
@@ -182,6 +228,7 @@ def test_a_server_of_ours_refuses_by_itself(tmp_path: Path) -> None:
         in (answers["script: transform"])
     )
     assert "CallMethodViaReflection" in answers["reflection: named by a text"]
+    check_functions(answers)
 
 
 @contextmanager
@@ -225,3 +272,11 @@ def test_a_server_of_others_is_asked_for_its_analysis(tmp_path: Path) -> None:
     for case in HARMLESS:
         assert answers[case] == "answered", (case, answers[case])
     assert answers["substitution"] == "${env:HOME}"
+    check_functions(answers)
+
+
+def check_functions(answers: dict[str, str]) -> None:
+    assert answers["function"] == "A,B"
+    assert answers["function that is missing"].startswith(
+        "function 'none' (udf_none:f) cannot be used: on "
+    )

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -20,8 +21,11 @@ import pyarrow as pa
 from stagecoach.infra.engines.duckdb.decimal_functions import DecimalFunctions
 from stagecoach.infra.engines.duckdb.java_functions import register_java_functions
 from stagecoach.infra.engines.duckdb.parquet_bounds import leaves_out_values, without_bounds
+from stagecoach.infra.engines.duckdb.project_functions import ProjectFunctions
 from stagecoach.infra.engines.protocol import Fragment, Relation, Resources
 from stagecoach.infra.errors import QueryError
+from stagecoach.infra.functions.errors import FunctionRaisedError
+from stagecoach.infra.functions.function_set import NO_FUNCTIONS, FunctionSet
 from stagecoach.infra.host.process_folders import ProcessFolder
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.format_input import SqlInput
@@ -70,7 +74,8 @@ class DuckDbEngine:
         input_errors: list[BaseException] = []
         sql, schema = fragment.sql, fragment.schema
         with _translate_errors(input_errors):
-            cursor = _database(resources, os.getpid()).cursor(sql)
+            database = _database(replace(resources, functions=NO_FUNCTIONS), os.getpid())
+            cursor = database.cursor(sql, resources.functions)
         try:
             with _translate_errors(input_errors):
                 relations = fragment.relations
@@ -108,13 +113,17 @@ def duckdb_type(dtype: DataType) -> str:
 class _Database:
     """A database and the functions that its queries have needed so far."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, time_zone: str) -> None:
         self._connection = connection
         self.decimals = DecimalFunctions(connection)
+        self._of_projects = ProjectFunctions(connection, time_zone)
 
-    def cursor(self, sql: str = "") -> duckdb.DuckDBPyConnection:
-        """A cursor that knows all functions of the SQL."""
+    def cursor(
+        self, sql: str = "", functions: FunctionSet = NO_FUNCTIONS
+    ) -> duckdb.DuckDBPyConnection:
+        """A cursor that knows all functions of the SQL, and those of the project."""
         self.decimals.declare(sql)
+        self._of_projects.declare(functions)
         return self._connection.cursor()
 
 
@@ -147,7 +156,7 @@ def _database(resources: Resources, pid: int) -> _Database:
     for name, value in options.items():
         # GLOBAL: a cursor is a session of its own, and would have the process's time zone.
         connection.execute(f"SET GLOBAL {name} = {value}")
-    return _Database(connection)
+    return _Database(connection, resources.time_zone)
 
 
 @functools.cache
@@ -166,7 +175,9 @@ def _translate_errors(input_errors: list[BaseException]) -> Iterator[None]:
     except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
         if input_errors:
             raise input_errors[0] from error
-        raise QueryError(f"{type(error).__name__}: {error}") from error
+        # What a function of the project raised is behind DuckDB's own words.
+        _, _, raised = str(error).partition(f"{FunctionRaisedError.__name__}: ")
+        raise QueryError(raised or f"{type(error).__name__}: {error}") from error
 
 
 def _conformed(

@@ -65,7 +65,7 @@ class SparkArbiter:
         text = spark_text(graph.sql)
         with isolated_session(self.session(), graph.time_zone) as session:
             try:
-                analyze(session, graph.query, text, graph.tables, values)
+                analyze(session, graph.query, text, graph.tables, values, graph.functions)
             except QueryFailedError as error:
                 line, column = place_in(error.text) or (None, None)
                 message = clean_message(error.text)

@@ -16,10 +16,13 @@ from stagecoach.infra.engines.spark.carried import carried_frame
 from stagecoach.infra.engines.spark.errors import SPARK_ERRORS, explain_error
 from stagecoach.infra.engines.spark.query import query_frame
 from stagecoach.infra.errors import QueryError
+from stagecoach.infra.functions.function_set import NO_FUNCTIONS, FunctionSet
 from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput
 from stagecoach.planner.plan.expressions import Literal
+from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.syntax.text import SparkText
 from stagecoach.planner.text.quoting import spark_name
+from stagecoach.planner.text.type_names import ddl_type
 from stagecoach.planner.types import Field
 
 if TYPE_CHECKING:
@@ -51,12 +54,14 @@ class SparkEngine:
     Args:
         session: A session of the caller's own: its temporary views are replaced.
         parameters: Values of the parameter markers in the SQL.
+        functions: Functions of the project that the SQL calls.
         verify_pages: Whether Spark compares pages of Parquet files with their checksums.
     """
 
     session: SparkSession
     parameters: Mapping[str, Literal]
     verify_pages: bool = True
+    functions: FunctionSet = NO_FUNCTIONS
 
     def run(self, fragment: Fragment) -> DataFrame:
         """The rows of a fragment; each partition is a stream of record batches on an executor.
@@ -70,7 +75,8 @@ class SparkEngine:
         """
         for name, relation in fragment.relations.items():
             self._frame(relation).createOrReplaceTempView(spark_name(name))
-        frame = query_frame(self.session, SparkText(fragment.sql), self.parameters)
+        text = SparkText(fragment.sql)
+        frame = query_frame(self.session, text, self.parameters, self.functions)
         names = fragment.schema.names
         if len(frame.columns) != len(names):
             raise QueryError(f"Spark gives {len(frame.columns)} columns, the plan has {len(names)}")
@@ -107,6 +113,7 @@ def analyze(
     text: SparkText,
     tables: Sequence[tuple[str, tuple[Field, ...]]],
     parameters: Mapping[str, Literal],
+    functions: Sequence[ProjectFunction] = (),
 ) -> list[tuple[str, str]]:
     """Names and types (as Spark prints them) of a query's columns, by Spark's own analysis.
 
@@ -116,6 +123,7 @@ def analyze(
         text: The query.
         tables: Tables and their columns; no data is read.
         parameters: Values of the parameter markers.
+        functions: Functions of the project that it calls; their code is not looked at.
 
     Raises:
         ForbiddenSqlError: The query does more than read the tables.
@@ -125,7 +133,7 @@ def analyze(
     try:
         for name, fields in tables:
             _empty_frame(spark, fields).createOrReplaceTempView(spark_name(name))
-        schema = query_frame(spark, text, parameters).schema
+        schema = query_frame(spark, text, parameters, FunctionSet(tuple(functions))).schema
     except SPARK_ERRORS as error:
         raise explain_error(error, query, query) from error
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
@@ -151,21 +159,7 @@ def _empty_frame(spark: SparkSession, fields: tuple[Field, ...]) -> DataFrame:
 
 
 def _ddl(fields: tuple[Field, ...]) -> str:
-    return ", ".join(f"{spark_name(f.name)} {ddl_type(f)}" for f in fields)
-
-
-def ddl_type(field: Field) -> str:
-    """Spark's spelling of a field's type, member names quoted."""
-    dtype = field.dtype
-    match dtype.kind:
-        case "array":
-            return f"array<{ddl_type(dtype.fields[0])}>"
-        case "map":
-            return f"map<{ddl_type(dtype.fields[0])},{ddl_type(dtype.fields[1])}>"
-        case "struct":
-            members = (f"{spark_name(f.name)}:{ddl_type(f)}" for f in dtype.fields)
-            return f"struct<{','.join(members)}>"
-    return str(dtype)
+    return ", ".join(f"{spark_name(f.name)} {ddl_type(f.dtype)}" for f in fields)
 
 
 def _escape_glob(path: str) -> str:

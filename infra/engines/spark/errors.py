@@ -7,7 +7,8 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 
-from stagecoach.infra.errors import QueryFailedError, TaskFailedError
+from stagecoach.infra.errors import FunctionError, QueryFailedError, TaskFailedError
+from stagecoach.infra.functions.errors import problem_in
 from stagecoach.infra.spark.guard.plan_guard import REFUSAL, refused
 from stagecoach.planner.errors import TOO_MANY_ROWS, StagecoachError
 
@@ -27,6 +28,11 @@ def explain_error(
 ) -> StagecoachError:
     """The error of ours that stands for one of Spark's, chosen by its condition and SQLSTATE."""
     condition, state, text = _describe(error)
+    if (found := problem_in(text)) is not None:
+        if found.unusable is not None:
+            return FunctionError(*found.unusable)
+        first, _, trace = found.text.partition("\n")
+        return QueryFailedError(query, condition, f"{first}, in {stage}\n{trace}".strip())
     if condition == "USER_RAISED_EXCEPTION" and TOO_MANY_ROWS in text:  # by SQL of the planner
         condition, text = "SCALAR_SUBQUERY_TOO_MANY_ROWS", TOO_MANY_ROWS
     if REFUSAL in text:  # by a server of ours

@@ -13,6 +13,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from stagecoach.infra.engines.spark.project_functions import register_functions
+from stagecoach.infra.functions.function_set import NO_FUNCTIONS, FunctionSet
 from stagecoach.infra.spark.guard.plan_guard import check_analyzed, check_foreign, check_parsed
 from stagecoach.infra.spark.safe_conf import is_guarded, substitutes_variables
 from stagecoach.infra.spark.session import is_connect
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
 
 
 def query_frame(
-    spark: SparkSession, text: SparkText, parameters: Mapping[str, Literal]
+    spark: SparkSession,
+    text: SparkText,
+    parameters: Mapping[str, Literal],
+    functions: FunctionSet = NO_FUNCTIONS,
 ) -> DataFrame:
     """The rows of a query, of which nothing has run yet.
 
@@ -33,6 +38,7 @@ def query_frame(
         spark: A session of the caller's own, with the views that the query reads.
         text: The query.
         parameters: Values of its parameter markers, by name; digits for `?` by position.
+        functions: Functions of the project that it may call.
 
     Raises:
         ForbiddenSqlError: The query does more than read views, or Spark would replace `${…}` in it.
@@ -40,11 +46,12 @@ def query_frame(
     """
     _refuse_variables(spark, text, parameters)
     is_remote = is_connect(spark)
+    called = register_functions(spark, functions) if functions.functions else []
     if not is_remote:
-        check_parsed(spark, text.text)
+        check_parsed(spark, text.text, [function.name for function in functions.functions])
     frame = _frame(spark, text.text, parameters)
     if not is_remote:
-        check_analyzed(frame)
+        check_analyzed(frame, called)
     elif not is_guarded(spark):
         if not text.is_parsed:
             raise ForbiddenSqlError(

@@ -14,6 +14,7 @@ from stagecoach.infra.formats.protocol import ScanPlan
 from stagecoach.infra.formats.registry import table_format
 from stagecoach.infra.formats.requests import scan_request
 from stagecoach.infra.formats.snapshot import Snapshot
+from stagecoach.infra.functions.function_set import NO_FUNCTIONS, FunctionSet
 from stagecoach.infra.runtime.adaptive.decision import Decision
 from stagecoach.infra.runtime.adaptive.estimator import InputSizes, LeafSlice, TaskAssignment
 from stagecoach.infra.runtime.adaptive.passing import TrialRule, with_trials
@@ -149,6 +150,7 @@ def build_specs(
     fingerprint: str,
     parallelism: int,
     row_sql: str | None = None,
+    functions: FunctionSet = NO_FUNCTIONS,
 ) -> StageTasks:
     """The tasks of a stage.
 
@@ -161,6 +163,7 @@ def build_specs(
         parallelism: Task slots.
         row_sql: The form of the fragment that gives each row of its partial aggregate as a state
             of its own; None where there is none.
+        functions: Functions of the project that the fragment calls.
 
     Raises:
         CatalogError: A table is no longer what the plan was made for.
@@ -179,7 +182,7 @@ def build_specs(
         blocks=indexes.blocks,
         is_local=store.is_local,
     )
-    of_tasks = task_settings(settings, store, reads.snapshot, graph.time_zone)
+    of_tasks = task_settings(settings, store, reads.snapshot, graph.time_zone, functions)
     of_tasks = replace(of_tasks, num_readers=min(len(divided.tasks), parallelism))
     specs = _task_specs(reads, divided.tasks, sql=sql, fingerprint=fingerprint, settings=of_tasks)
     if settings.decides("passing"):
@@ -279,7 +282,11 @@ def output_partitioning(stage: Stage) -> OutputPartitioning:
 
 
 def task_settings(
-    settings: EngineSettings, store: ObjectStore, snapshot: Snapshot, time_zone: str
+    settings: EngineSettings,
+    store: ObjectStore,
+    snapshot: Snapshot,
+    time_zone: str,
+    functions: FunctionSet = NO_FUNCTIONS,
 ) -> TaskSettings:
     """What tasks need of the engine settings.
 
@@ -300,4 +307,5 @@ def task_settings(
         verify_files=settings.verify_files,
         verify_pages=settings.verify_pages,
         verify_seconds=settings.verify_seconds,
+        functions=functions,
     )

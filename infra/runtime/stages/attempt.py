@@ -23,6 +23,7 @@ from stagecoach.infra.errors import (
     StageCanceledError,
     TaskFailedError,
 )
+from stagecoach.infra.functions.function_set import FunctionSet
 from stagecoach.infra.pruning.fixed_times import with_fixed_times
 from stagecoach.infra.reading.format_input import FormatInput
 from stagecoach.infra.reading.input_files import check_file
@@ -51,7 +52,7 @@ from stagecoach.infra.spark.session import isolated_session, task_slots
 from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.infra.worker.inputs import scan_input
 from stagecoach.infra.worker.reports import TaskReport
-from stagecoach.infra.worker.spec import InputSpec, TaskSettings, TaskSpec
+from stagecoach.infra.worker.spec import InputSpec, TaskSpec
 from stagecoach.infra.worker.task import output_schema
 from stagecoach.planner.engines.registry import SPARK
 from stagecoach.planner.engines.spark.dialect import marker_values
@@ -184,6 +185,7 @@ def run_in_tasks(attempt: Attempt) -> Output:
         fingerprint=attempt.fingerprint,
         parallelism=slots,
         row_sql=row_sql,
+        functions=attempt.run.code_of(stage.functions),
     )
     specs = planned.specs
     _log_decisions(attempt, planned.decisions)
@@ -235,7 +237,8 @@ def run_spark(attempt: Attempt) -> Output:
     types = tuple(f.dtype for f in stage.schema)
     tables = {f"in_{position}": _table_of(leaf) for position, leaf in enumerate(stage.leaves)}
     values = marker_values(attempt.run.values)
-    output = _run_sql(attempt, SparkText(sql), views, types, values, tables)
+    functions = run.code_of(stage.functions)
+    output = _run_sql(attempt, SparkText(sql), views, types, values, tables, functions)
     return replace(output, choices={**output.choices, **adaptive_choices(decisions)})
 
 
@@ -254,7 +257,8 @@ def run_query(attempt: Attempt, columns: Sequence[Field]) -> Output:
     types = tuple(field.dtype for field in columns)
     tables = {name: name for name in views}
     text = spark_text(attempt.run.graph.sql)
-    return _run_sql(attempt, text, views, types, attempt.run.values, tables)
+    functions = attempt.run.code_of(attempt.run.graph.functions)
+    return _run_sql(attempt, text, views, types, attempt.run.values, tables, functions)
 
 
 def _run_sql(
@@ -264,6 +268,7 @@ def _run_sql(
     types: tuple[DataType, ...],
     parameters: Mapping[str, Literal],
     tables: Mapping[str, str],
+    functions: FunctionSet,
 ) -> Output:
     step = bloom_step(attempt.stage)
     spec = TaskSpec(
@@ -275,7 +280,13 @@ def _run_sql(
         inputs=(),
         types=types,
         output=output_partitioning(attempt.stage),
-        settings=_task_settings(attempt),
+        settings=task_settings(
+            attempt.run.settings,
+            attempt.run.store,
+            attempt.run.snapshot,
+            attempt.run.graph.time_zone,
+            functions,
+        ),
         bloom=None if step is None or step.kind == "probe" else step,
     )
     try:
@@ -404,9 +415,3 @@ def _renumbered(reports: Sequence[TaskReport]) -> Iterator[TaskReport]:
     for index, report in enumerate(reports):
         file = None if report.file is None else replace(report.file, task_index=index)
         yield replace(report, task_index=index, file=file)
-
-
-def _task_settings(attempt: Attempt) -> TaskSettings:
-    return task_settings(
-        attempt.run.settings, attempt.run.store, attempt.run.snapshot, attempt.run.graph.time_zone
-    )

@@ -183,7 +183,10 @@ def run_sql(
     failure_key = new_failure_key(spec.fingerprint)
     relations = {name: _relation(spec, leaf, failure_key) for name, leaf in views.items()}
     fragment = Fragment(text.text, relations, output_schema(spec.fragment_types))
-    engine = SparkEngine(spark, parameters, verify_pages=spec.settings.verify_pages)
+    settings = spec.settings
+    engine = SparkEngine(
+        spark, parameters, verify_pages=settings.verify_pages, functions=settings.functions
+    )
     try:
         write = _write_function({**spec.to_dict(), "inputs": []})
         written = engine.run(fragment).mapInArrow(write, REPORT_SCHEMA)

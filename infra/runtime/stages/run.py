@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.formats.snapshot import Snapshot, SnapshotSource, load_or_take
+from stagecoach.infra.functions.function_set import FunctionSet
 from stagecoach.infra.runtime.planning.fingerprint import stage_fingerprints
 from stagecoach.infra.runtime.planning.plan_tasks import check_tables
 from stagecoach.infra.runtime.records.parameters import bind_parameters
@@ -23,6 +24,7 @@ from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.worker.reports import TaskReport
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.types import Field
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Run:
         fresh: Whether nothing that other runs have computed may be reused.
         stages: Those that the run consists of; empty for all of the query. The snapshot of a run
             of a part has only the tables that this part needs: others may have no data yet.
+        code_path: Folders in which workers look for the project's functions before Python's path.
         recover: Whether lost outputs of upstream stages are computed again; None as the settings
             say.
     """
@@ -62,6 +65,7 @@ class Run:
     fresh: bool = False
     stages: tuple[int, ...] = ()
     recover: bool | None = None
+    code_path: tuple[str, ...] = ()
 
     @property
     def recovers(self) -> bool:
@@ -76,6 +80,10 @@ class Run:
     def session(self) -> Callable[[], SparkSession]:
         """What gives the Spark session."""
         return self.spark or (lambda: get_session(self.settings))
+
+    def code_of(self, functions: tuple[ProjectFunction, ...]) -> FunctionSet:
+        """These functions of the project, with where their code is."""
+        return FunctionSet(functions, self.code_path if functions else ())
 
     @cached_property
     def values(self) -> Mapping[str, Literal]:

@@ -103,7 +103,7 @@ def check_schema(
             log.warning("%s is damaged (%s) and is made again", store.uri(address), error)
         with isolated_session(spark(), graph.time_zone) as session:
             text = spark_text(graph.sql)
-            columns = analyze(session, graph.query, text, graph.tables, parameters)
+            columns = analyze(session, graph.query, text, graph.tables, parameters, graph.functions)
         # What the answer is of, for gc.
         found = {"columns": columns, "plan": graph.plan_hash, "query": graph.query}
         store.write_bytes(address, checked_json.dump(found))
@@ -150,5 +150,6 @@ def _key(graph: StageGraph, parameters: Mapping[str, Literal]) -> str:
             "tables": [[n, [[f.name, str(f.dtype)] for f in fs]] for n, fs in graph.tables],
             "parameters": {name: str(v.dtype) for name, v in sorted(parameters.items())},
             "spark": package_version("pyspark"),
+            **({"functions": [f.to_dict() for f in graph.functions]} if graph.functions else {}),
         }
     )

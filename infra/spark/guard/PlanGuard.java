@@ -16,6 +16,8 @@ import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
+import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
@@ -35,6 +37,8 @@ import org.apache.spark.sql.types.ObjectType;
 public final class PlanGuard {
   /** How the message of a refusal begins; clients of a server look for it. */
   public static final String REFUSAL = "Stagecoach refuses the query: its plan ";
+
+  private static final java.util.List NOTHING = new java.util.ArrayList();
 
   private static final String[] OWN_CODE = {
     "org.apache.spark.sql.catalyst.", "org.apache.spark.unsafe."
@@ -59,17 +63,19 @@ public final class PlanGuard {
   }
 
   /**
-   * Says what a parsed plan does besides reading temporary views of a session; null if nothing.
+   * Says what a parsed plan does besides reading temporary views of a session and calling functions
+   * of a list by their names, in lower case; null if nothing.
    */
-  public String checkParsed(Object plan, SparkSession session) {
-    return new Walk(session, allowed).run(plan);
+  public String checkParsed(Object plan, SparkSession session, java.util.List names) {
+    return new Walk(session, allowed, NOTHING, names).run(plan);
   }
 
   /**
-   * Says what an analysed plan does besides reading temporary views; null if nothing.
+   * Says what an analysed plan does besides reading temporary views and calling the Python functions
+   * of a list, which are compared by identity; null if nothing.
    */
-  public String checkAnalyzed(Object plan) {
-    return new Walk(null, allowed).run(plan);
+  public String checkAnalyzed(Object plan, java.util.List functions) {
+    return new Walk(null, allowed, functions, NOTHING).run(plan);
   }
 
   /**
@@ -88,7 +94,7 @@ public final class PlanGuard {
       public Object apply(Object session) {
         return new scala.runtime.AbstractFunction1() {
           public Object apply(Object plan) {
-            refuse(new Walk(null, allowedInDataFrames).run(plan));
+            refuse(new Walk(null, allowedInDataFrames, NOTHING, NOTHING).run(plan));
             return scala.runtime.BoxedUnit.UNIT;
           }
         };
@@ -109,7 +115,8 @@ public final class PlanGuard {
               throw error.getCause();
             }
             if (made instanceof TreeNode) {
-              refuse(checkParsed(made, session));
+              // Its client registers what a text may call; the text itself cannot.
+              refuse(checkParsed(made, session, null));
             }
             return made;
           }
@@ -125,14 +132,18 @@ public final class PlanGuard {
   private final class Walk {
     private final SparkSession session;
     private final Set classes;
+    private final java.util.List functions;
+    private final java.util.List names;
     private final ArrayDeque todo = new ArrayDeque();
     private final IdentityHashMap seen = new IdentityHashMap();
     private final Set commonTables = new HashSet();
     private final Set relations = new HashSet();
 
-    Walk(SparkSession session, Set classes) {
+    Walk(SparkSession session, Set classes, java.util.List functions, java.util.List names) {
       this.session = session;
       this.classes = classes;
+      this.functions = functions;
+      this.names = names;
     }
 
     String run(Object root) {
@@ -186,7 +197,7 @@ public final class PlanGuard {
 
     private String visitNode(TreeNode node) {
       String name = node.getClass().getName();
-      if (!classes.contains(name)) {
+      if (!classes.contains(name) && !isOurs(node)) {
         return "has a " + node.getClass().getSimpleName();
       }
       if (node instanceof View) {
@@ -231,7 +242,8 @@ public final class PlanGuard {
         String name = ((String) parts.last()).toLowerCase(Locale.ROOT);
         boolean builtin = FunctionRegistry$.MODULE$.builtin()
             .functionExists(new FunctionIdentifier(name));
-        if (!builtin || forbiddenFunctions.contains(name)) {
+        boolean allowed = builtin || parts.size() == 1 && isDeclared(name);
+        if (!allowed || forbiddenFunctions.contains(name)) {
           return "calls the function '" + parts.mkString(".") + "'";
         }
       } else if (node instanceof StaticInvoke) {
@@ -250,6 +262,30 @@ public final class PlanGuard {
         }
       }
       return "calls a method of " + called.getName();
+    }
+
+    /** Whether the node calls one of the Python functions that the caller has registered. */
+    private boolean isOurs(TreeNode node) {
+      if (node instanceof PythonUDF) {
+        for (int i = 0; i < functions.size(); i++) {
+          if (functions.get(i) == ((PythonUDF) node).func()) {
+            return true;
+          }
+        }
+      }
+      return false;
+    }
+
+    /**
+     * Whether a function is one of the list, or, without a list, whether a program has registered a
+     * Python function of that name in the session.
+     */
+    private boolean isDeclared(String name) {
+      if (names != null) {
+        return names.contains(name);
+      }
+      scala.Option found = session.sessionState().catalog().lookupBuiltinOrTempFunction(name);
+      return found.isDefined() && "python_udf".equals(((ExpressionInfo) found.get()).getSource());
     }
 
     private boolean isView(String name) {

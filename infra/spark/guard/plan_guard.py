@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -54,8 +54,13 @@ _lock = threading.Lock()
 _guards: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 
 
-def check_parsed(spark: SparkSession, sql: str) -> None:
+def check_parsed(spark: SparkSession, sql: str, functions: Sequence[str] = ()) -> None:
     """Have a classic session parse a text, and check the plan.
+
+    Args:
+        spark: The session.
+        sql: The text.
+        functions: Names of functions that it may call besides those of Spark, in lower case.
 
     Raises:
         ForbiddenSqlError: It does more than read temporary views of the session.
@@ -63,17 +68,24 @@ def check_parsed(spark: SparkSession, sql: str) -> None:
     """
     session: Any = spark._jsparkSession
     plan = session.sessionState().sqlParser().parsePlan(sql)
-    _refuse(_guard(spark.sparkContext).checkParsed(plan, session))
+    names = _java_list(spark.sparkContext, functions)
+    _refuse(_guard(spark.sparkContext).checkParsed(plan, session, names))
 
 
-def check_analyzed(frame: DataFrame) -> None:
+def check_analyzed(frame: DataFrame, functions: Sequence[Any] = ()) -> None:
     """Check the analysed plan of a query of a classic session.
+
+    Args:
+        frame: The query.
+        functions: The Python functions that it may call, as Java objects: those of the project that
+            this program has registered.
 
     Raises:
         ForbiddenSqlError: It does more than read temporary views.
     """
     plan = frame._jdf.queryExecution().analyzed()
-    _refuse(_guard(frame.sparkSession.sparkContext).checkAnalyzed(plan))
+    context = frame.sparkSession.sparkContext
+    _refuse(_guard(context).checkAnalyzed(plan, _java_list(context, functions)))
 
 
 def check_foreign(frame: DataFrame, sql: str) -> None:
@@ -129,6 +141,14 @@ def _guard(context: SparkContext) -> Any:
         if context not in _guards:
             _guards[context] = new_guard(context._jvm)
         return _guards[context]
+
+
+def _java_list(context: SparkContext, items: Sequence[Any]) -> Any:
+    jvm: Any = context._jvm
+    found = jvm.java.util.ArrayList()
+    for item in items:
+        found.add(item)
+    return found
 
 
 def _above_views(plan: str) -> Iterator[str]:

@@ -81,6 +81,7 @@ class BuildContext:
             parent=outer,
             time_windows=self.time_windows,
             sources=self.sources,
+            find_function=self.catalog.function,
             expand_star=star_items,
         )
 

@@ -14,6 +14,7 @@ from stagecoach.planner.analysis.scalars.handlers import (
     handles,
     refuse_unused,
 )
+from stagecoach.planner.analysis.scalars.project_calls import project_call
 from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError, check_count
 from stagecoach.planner.functions import MACROS, make_call
 from stagecoach.planner.functions.registry import ALIAS_ARITIES, ALIASES
@@ -30,6 +31,8 @@ _CASTS = frozenset(
 @handles(exp.Anonymous)
 def _call(node: exp.Anonymous, names: Names) -> Expression:
     name = node.name.lower()
+    if (declared := names.function(name)) is not None:
+        return project_call(declared, node, names)
     builder = CALL_BUILDERS.get(name)
     if builder is not None:
         return builder(node, names)

@@ -14,6 +14,7 @@ from sqlglot import exp
 from stagecoach.planner.errors import SqlError, UnsupportedSqlError
 from stagecoach.planner.plan.expressions import Expression, Parameter
 from stagecoach.planner.plan.logical import LogicalPlan
+from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.syntax.parse import StagecoachSpark, position
 
 
@@ -38,6 +39,10 @@ class Names(Protocol):
 
     def parameter(self, name: str) -> Parameter:
         """The declared parameter of that name."""
+        ...
+
+    def function(self, name: str) -> ProjectFunction | None:
+        """The function of the project of that name; None if there is none."""
         ...
 
     def window(self, node: exp.Window) -> Expression:

@@ -14,17 +14,15 @@ from sqlglot import exp
 
 from stagecoach.planner.analysis.names import column_name
 from stagecoach.planner.analysis.scalars.handlers import Names, build_scalar, builds, handles
+from stagecoach.planner.analysis.scalars.project_calls import refuse_in_lambda
 from stagecoach.planner.errors import AnalysisError, UnknownColumnError, UnsupportedSqlError
 from stagecoach.planner.functions import REGISTRY, make_call
 from stagecoach.planner.functions.macros.members import get_field, get_item
 from stagecoach.planner.plan.expressions import (
-    AggregateCall,
     Column,
     Expression,
     Lambda,
     Literal,
-    WindowCall,
-    contains,
 )
 from stagecoach.planner.plan.logical import LogicalPlan
 from stagecoach.planner.types import STRING, DataType
@@ -217,8 +215,7 @@ def _without_parameters(
     depth = getattr(names, "lambda_depth", 0)
     count = len(types) - 1 if indexed else len(types)
     columns = (Column(-(depth + 1 + n), f"_{n}", dtype) for n, dtype in enumerate(types[:count]))
-    if contains(value, AggregateCall) or contains(value, WindowCall):
-        raise UnsupportedSqlError("an aggregate in a lambda")
+    refuse_in_lambda(value)
     return Lambda(value.dtype, tuple(columns), value)
 
 
@@ -241,8 +238,7 @@ def _lambda(
         index = columns[-1]
         values[index.name.lower()] = make_call("element_index", index.ref)
     body = build_scalar(node.this, LambdaNames(names, values, depth + len(columns)))
-    if contains(body, AggregateCall) or contains(body, WindowCall):
-        raise UnsupportedSqlError("an aggregate in a lambda")
+    refuse_in_lambda(body)
     return Lambda(body.dtype, columns, body)
 
 

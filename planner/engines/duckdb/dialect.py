@@ -12,7 +12,13 @@ from stagecoach.planner.errors import InternalPlanError
 from stagecoach.planner.functions import REGISTRY
 from stagecoach.planner.functions.casts import cast_template
 from stagecoach.planner.functions.spell_collections import normalized, order_key
-from stagecoach.planner.plan.expressions import AggregateCall, Call, Literal, WindowCall
+from stagecoach.planner.plan.expressions import (
+    AggregateCall,
+    Call,
+    Literal,
+    ProjectCall,
+    WindowCall,
+)
 from stagecoach.planner.plan.operators import JoinKind
 from stagecoach.planner.plan.physical import GenerateExec
 from stagecoach.planner.text.quoting import duckdb_text
@@ -52,6 +58,12 @@ class DuckDbDialect(Dialect):
     def bound(self, name: str, value: str, body: str) -> str:
         """A lambda over a list of one, because SQL has no LET."""
         return f"list_transform([{value}], lambda {name}: {body})[1]"
+
+    def project_function(self, node: ProjectCall, scalar: Scalar) -> str:
+        """A call by a name of its own: a database is used by several queries, and projects."""
+        pairs = zip(node.args, node.function.arguments, strict=True)
+        args = (f"CAST({scalar(arg)} AS {duckdb_type(dtype)})" for arg, dtype in pairs)
+        return f"{node.function.unique_name}({', '.join(args)})"
 
     def lambda_function(self, names: Sequence[str], body: str) -> str:
         """A function of these parameters."""

@@ -24,6 +24,7 @@ from stagecoach.planner.plan.expressions import (
     Expression,
     Literal,
     Parameter,
+    ProjectCall,
     WindowCall,
 )
 from stagecoach.planner.plan.physical import AggregateExec, HashJoinExec, PhysicalPlan, ScanExec
@@ -81,6 +82,10 @@ def _expression(node: Expression) -> str | None:
             why = f": {function.reason}" if function.reason else " is not proven on DuckDB"
             return function.refuse(node) or f"function '{node.function}'{why}"
         return function.refuse(node)
+    if isinstance(node, ProjectCall):
+        # Rows are computed by the same code on both engines (`infra.functions`).
+        types = (*node.function.arguments, node.dtype)
+        return next((reason for t in types if (reason := duplicate_names(t))), None)
     if isinstance(node, AggregateCall):
         aggregate = AGGREGATES[node.function]
         if aggregate.template(node) is not None:

@@ -13,12 +13,13 @@ from stagecoach.planner.plan.expressions import (
     Call,
     Literal,
     Parameter,
+    ProjectCall,
     WindowCall,
 )
 from stagecoach.planner.plan.given_parameters import RUN_BOUND_PREFIX
 from stagecoach.planner.plan.operators import JoinKind
 from stagecoach.planner.plan.physical import GenerateExec
-from stagecoach.planner.text.quoting import spark_text
+from stagecoach.planner.text.quoting import spark_name, spark_text
 from stagecoach.planner.text.type_names import interval_text, spark_type
 from stagecoach.planner.types import DataType
 from stagecoach.planner.windows.registry import WINDOW_FUNCTIONS
@@ -68,6 +69,10 @@ class SparkDialect(Dialect):
         """The template of a call."""
         spelling = REGISTRY[node.function].spark
         return spelling if isinstance(spelling, str) else spelling(node)
+
+    def project_function(self, node: ProjectCall, scalar: Scalar) -> str:
+        """A call by the declared name, which a session knows."""
+        return f"{spark_name(node.function.name)}({', '.join(map(scalar, node.args))})"
 
     def lambda_function(self, names: Sequence[str], body: str) -> str:
         """A function of these parameters."""

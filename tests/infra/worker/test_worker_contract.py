@@ -37,6 +37,7 @@ OURS = (
     "stagecoach.infra.engines.registry",
     "stagecoach.infra.errors",
     "stagecoach.infra.formats",
+    "stagecoach.infra.functions",
     "stagecoach.infra.host",
     "stagecoach.infra.integrity",
     "stagecoach.infra.pruning",

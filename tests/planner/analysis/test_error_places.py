@@ -25,7 +25,8 @@ from stagecoach.planner.errors import (
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.stages import ParameterSpec
 from stagecoach.planner.planning import plan_query
-from stagecoach.planner.types import INT
+from stagecoach.planner.project_function import ProjectFunction
+from stagecoach.planner.types import INT, STRING, TIMESTAMP
 from tests.planner.catalogs import table
 
 TABLES = MappingCatalog(
@@ -37,10 +38,22 @@ TABLES = MappingCatalog(
             "am array<map<string,int>>",
         ),
         table("u", "i int; s string; x int; y string; dt date; m map<string,int>"),
-    ]
+    ],
+    [
+        ProjectFunction("shout", "m:f", (STRING, INT), STRING, deterministic=True),
+        ProjectFunction("hour_of", "m:g", (TIMESTAMP,), INT, deterministic=True),
+    ],
 )
 MARK = "⟦"
 
+PROJECT_FUNCTIONS = {
+    "SELECT ⟦shout(s, times => 1) FROM t": "takes its arguments by position: shout(string, int)",
+    "SELECT hour_of(⟦i) FROM t": "argument 1 of function 'hour_of' must be timestamp, found int",
+    "SELECT i,\n  ⟦shout(s) FROM t": "function 'shout' of the catalog takes 2 arguments, not 1: shout(string, int)",
+    "SELECT i\nFROM t WHERE shout(s, i,\n  1) = 'A' AND ⟦shoot(s)": "function 'shoot' does not exist; did you mean 'shout'",
+    "SELECT shout(s,\n  ⟦dt) FROM t": "argument 2 of function 'shout' must be int, found date; write a CAST",
+    "SELECT shout(⟦arr,\n  1) FROM t": "argument 1 of function 'shout' must be string, found array<int>",
+}
 NAMES = {
     "SELECT\n  i,\n  ⟦nope\nFROM t": "column 'nope' not found",
     "SELECT i\nFROM t\nWHERE l > 1\n  AND ⟦nope = 1": "column 'nope' not found",
@@ -432,7 +445,16 @@ REFUSED = [
     for kind, cases in (
         (
             AnalysisError,
-            NAMES | GROUPS | TYPES | CLAUSES | WINDOWS | PIPES | SPARK_REFUSES | MORE | HINTS,
+            NAMES
+            | PROJECT_FUNCTIONS
+            | GROUPS
+            | TYPES
+            | CLAUSES
+            | WINDOWS
+            | PIPES
+            | SPARK_REFUSES
+            | MORE
+            | HINTS,
         ),
         (ParseError, SYNTAX),
         (ForbiddenSqlError, FORBIDDEN),
@@ -468,7 +490,13 @@ UNREACHED = {
     "syntax error: {error}": "Spark's lexical rules find what has no end first",
     "the text cannot be read as a query": "tests/security/test_select_only.py has one",
 }
-_REFUSALS = ("AnalysisError", "ParseError", "UnknownColumnError", "UnknownTableError")
+_REFUSALS = (
+    "AnalysisError",
+    "FunctionCallError",
+    "ParseError",
+    "UnknownColumnError",
+    "UnknownTableError",
+)
 HIT: set[tuple[str, int]] = set()
 RAN: set[str] = set()
 

@@ -105,6 +105,27 @@ def test_changed_columns_are_stale(project: Path) -> None:
     assert "stale" in found["plans/young.json"]
 
 
+def test_changed_functions_are_stale(project: Path) -> None:
+    catalog, code = project / "catalog.yaml", project / "compiled_code.py"
+    declared = "python: 'compiled_code:f', arguments: [INT], returns: INT, deterministic: true"
+    catalog.write_text(f"tables: {{pets: {{location: pets}}}}\nfunctions: {{f: {{{declared}}}}}\n")
+    code.write_text("def f(x): return x\n")
+    (project / "queries" / "young.sql").write_text("SELECT f(id) AS id FROM pets")
+    assert run("queries").exit_code == 0
+    assert check()[0] == 0
+    code.write_text("def f(x): return -x\n")
+    code_, found = check()
+    assert code_ == 1
+    assert found["plans/young.json"] == "stale | the code of function 'f' has changed"
+    assert found["plans/kinds.json"] == "fresh"
+    catalog.write_text(catalog.read_text().replace("returns: INT", "returns: INT, kind: pandas"))
+    assert check()[1]["plans/young.json"] == "stale | the declaration of function 'f' has changed"
+    catalog.write_text("tables: {pets: {location: pets}}\n")
+    result = run("queries", "--check")
+    assert result.exit_code != 0
+    assert "function 'f' does not exist" in result.output
+
+
 def test_other_options_are_stale(project: Path) -> None:
     code, found = check("--set", "planner.num_partitions=3")
     assert (code, found["plans/kinds.json"]) == (1, "stale | planner.num_partitions was 0 and is 3")
