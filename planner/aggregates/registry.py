@@ -16,6 +16,7 @@ from stagecoach.planner.plan.expressions import (
     AggregateCall,
     Expression,
 )
+from stagecoach.planner.types import MAX_PRECISION, DataType
 
 _TABLES = (basic, bitmaps, collecting, sketches, statistics, spark_only)
 
@@ -69,12 +70,20 @@ def make_aggregate(
     check_count(f"aggregate '{name}'", function.arity, len(args))
     coerced = function.coerce(args)
     distinct = distinct and name not in _OF_SETS
-    if name in ("try_sum", "try_avg") and not function.result(coerced).is_decimal:
-        # Neither a sum of doubles nor an average of whole numbers overflows.
-        name = "avg" if name == "try_avg" else "sum" if coerced[0].dtype.is_floating else name
+    if name == "try_avg" and _never_overflows(coerced[0].dtype):
+        name = "avg"
+    if name == "try_sum" and coerced[0].dtype.is_floating:
+        name = "sum"
     return AggregateCall(function.result(coerced), name, coerced, distinct, where)
 
 
 def splits(node: AggregateCall) -> bool:
     """Whether the aggregate can be computed per task first and merged afterwards."""
     return not node.distinct and AGGREGATES[node.function].states(node) is not None
+
+
+def _never_overflows(dtype: DataType) -> bool:
+    """Whether averages are always in range: of decimals, if ten digits are left for their sum."""
+    if dtype.is_decimal:
+        return dtype.precision <= MAX_PRECISION - 10
+    return not dtype.is_interval

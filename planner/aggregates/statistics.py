@@ -13,7 +13,7 @@ from stagecoach.planner.aggregates.function import AggregateFunction, Args
 from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
 from stagecoach.planner.functions.constant_arguments import require_accuracy, require_shares
 from stagecoach.planner.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, cast
-from stagecoach.planner.types import BIGINT, DOUBLE, NULL, STRING, DataType, array_of
+from stagecoach.planner.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, DataType, array_of
 
 
 def _fixed(dtype: DataType) -> Callable[[Args], DataType]:
@@ -210,8 +210,10 @@ _ORDERED = "{name}({1}) WITHIN GROUP (ORDER BY {0} {direction}){filter}"
 
 def _mode(node: AggregateCall) -> str | None:
     """The most frequent value; of several the first in the order that was asked for."""
-    if not node.args[0].dtype.is_atomic or node.args[0].dtype.is_floating or len(node.args) > 1:
+    if not node.args[0].dtype.is_atomic or node.args[0].dtype.is_floating:
         return None
+    if len(node.args) > 1 and node.args[1] != Literal(BOOLEAN, True):
+        return None  # of several values that are the most frequent Spark gives any
     sign, sort = ("", "list_reverse_sort") if _descending(node) else ("-", "list_sort")
     counts = "map_entries(histogram({0}){filter})"
     pairs = f"list_transform({counts}, lambda e: {{{{'c': {sign}CAST(e.value AS BIGINT), 'k': e.key}}}})"
