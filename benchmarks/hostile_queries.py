@@ -69,6 +69,10 @@ HOSTILE = {
     "terms of AND": Hostile(
         "list", 20_000, lambda n: f"SELECT a FROM t WHERE {_each(n, 'a <> {i}', ' AND ')}"
     ),
+    # Each > once had the whole text searched for a < that it may close as a type.
+    "comparisons": Hostile(
+        "list", 20_000, lambda n: f"SELECT a FROM t WHERE {_each(n, 'a > {i}', ' OR ')}"
+    ),
     "branches of CASE": Hostile(
         "list", 5_000, lambda n: f"SELECT CASE {_each(n, 'WHEN a = {i} THEN {i}', ' ')} END FROM t"
     ),

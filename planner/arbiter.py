@@ -47,11 +47,14 @@ _CERTAIN = (UnknownTableError, UnknownFunctionError, FunctionCallError, InvalidH
 class Arbiter(Protocol):
     """Decides about queries that the planner cannot stage."""
 
-    def check(self, graph: StageGraph) -> None:
+    def check(self, graph: StageGraph) -> tuple[Field, ...] | None:
         """Return if Spark accepts the query.
 
         Args:
             graph: The query as one Spark stage, with its text, tables and parameters.
+
+        Returns:
+            The columns of its result; None if they are not known yet.
 
         Raises:
             SqlError: Spark refuses it; the message names Spark's error condition.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sqlglot import exp
@@ -270,7 +270,7 @@ def _on_spark(
     graph = run_deep(lambda: _whole_query(query, request, reason))
     if arbiter is not None:
         try:
-            arbiter.check(graph)
+            columns = arbiter.check(graph)
         except SqlError as error:
             told = error
             if isinstance(refused, ParseError) and not error.condition.startswith(_SYNTAX_ERRORS):
@@ -280,6 +280,8 @@ def _on_spark(
             if told.line is None and isinstance(refused, SqlError) and refused.line is not None:
                 told = told.at(refused.line, refused.column)
             raise told from refused
+        if columns:  # queries that read this one's table are planned with them
+            graph = replace(graph, result=columns)
     return PlanPhases(graph, {}, reason, lambda _, __: None)
 
 
@@ -353,7 +355,7 @@ def _require_engine(stages: tuple[Stage, ...], name: str, query: exp.Expr) -> No
 
 
 def _whole_query(query: ParsedQuery | UnparsedQuery, request: _Request, reason: str) -> StageGraph:
-    """One Spark stage that runs the text as it stands; its schema is Spark's to tell."""
+    """One Spark stage that runs the text as it stands; its columns are Spark's to tell."""
     tables = _tables_of(query, request.catalog)
     functions = _functions_of(query, request.catalog)
     stage = Stage(

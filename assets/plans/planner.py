@@ -23,7 +23,7 @@ class DecidedByRun:
     """
 
     def check(self, graph: StageGraph) -> None:
-        """Accept the query, with a warning."""
+        """Accept the query, with a warning; its columns are not known."""
         logger.warning(
             "query '%s' runs as one Spark stage, and Spark may refuse it when it runs: %s; "
             "`stagecoach check` asks Spark now",

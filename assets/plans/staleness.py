@@ -96,6 +96,10 @@ def plan_change(old: StageGraph, new: StageGraph) -> str:
 
 def _text_changes(plan: CompiledPlan, now: CompiledPlan) -> Iterator[str]:
     """Why the texts of a plan that is fresh are to be written again."""
+    if plan.graph.result and not now.graph.result:
+        return  # Spark told its columns then, and was not asked now
+    if now.graph.result != plan.graph.result:
+        yield "the columns of its result are known now"
     if now.shown is None:
         return
     if plan.shown is None:

@@ -180,5 +180,5 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
     AggregateFunction("bool_or", (1, 1), _fixed(BOOLEAN), "bool_or", states=_itself("bool_or"), coerce=_require_boolean, row=_row_value, proof="aggregates"),
     _bits("bit_and"), _bits("bit_or"), _bits("bit_xor"),
     AggregateFunction("try_sum", (1, 1), _sum_type, template=_try_sum, coerce=_summed, proof="aggregates"),
-    AggregateFunction("try_avg", (1, 1), _avg_type, coerce=_summed, reason="an overflow of decimals gives NULL"),
+    AggregateFunction("try_avg", (1, 1), _avg_type, coerce=_summed, reason="an average that may overflow is NULL", proof="aggregates"),
 )  # fmt: skip

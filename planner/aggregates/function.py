@@ -40,7 +40,7 @@ class AggregateFunction:
         duckdb: DuckDB's name of the function, or None where it is not proven; the result is pinned
             to the result type (DuckDB sums integers in 128 bits).
         refuse: Why these arguments must not run on DuckDB, or None.
-        states: The partial states of a call; None for an aggregate that needs all rows at once.
+        states: The partial states of a call; None for a call that needs all rows at once.
         finish: The result from the merged states.
         coerce: Implicit casts of the arguments.
         template: A DuckDB template for calls that need more than a name, or None for those that
@@ -61,7 +61,7 @@ class AggregateFunction:
     result: Callable[[Args], DataType]
     duckdb: str | None = None
     refuse: Callable[[AggregateCall], str | None] = lambda _: None
-    states: Callable[[AggregateCall], tuple[State, ...]] | None = None
+    states: Callable[[AggregateCall], tuple[State, ...] | None] = lambda _: None
     finish: Callable[[AggregateCall, tuple[Column, ...]], Expression] = lambda _, s: s[0].ref
     coerce: Callable[[Args], Args] = lambda args: args
     template: Callable[[AggregateCall], str | None] = lambda _: None
@@ -75,7 +75,6 @@ class AggregateFunction:
         """Spark's template for a call; None where it is written `name(DISTINCT args)`."""
         return self.spark(node) if callable(self.spark) else self.spark
 
-    @property
-    def in_one_step(self) -> bool:
-        """Whether a plan may compute it from its rows; else it is always finished from states."""
-        return self.states is None or self.duckdb is not None
+    def in_one_step(self, node: AggregateCall) -> bool:
+        """Whether a plan may compute a call from its rows; else it is finished from states."""
+        return self.duckdb is not None or self.states(node) is None

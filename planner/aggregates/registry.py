@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from stagecoach.planner.aggregates import basic, bitmaps, collecting, spark_only, statistics
+from stagecoach.planner.aggregates import (
+    basic,
+    bitmaps,
+    collecting,
+    sketches,
+    spark_only,
+    statistics,
+)
 from stagecoach.planner.aggregates.function import AggregateFunction, Args
 from stagecoach.planner.errors import UnsupportedSqlError, check_count
 from stagecoach.planner.plan.expressions import (
     AggregateCall,
     Expression,
 )
+from stagecoach.planner.types import MAX_PRECISION, DataType
 
-_TABLES = (basic, bitmaps, collecting, statistics, spark_only)
+_TABLES = (basic, bitmaps, collecting, sketches, statistics, spark_only)
 
 AGGREGATES: dict[str, AggregateFunction] = {
     function.name: function for table in _TABLES for function in table.AGGREGATES
@@ -31,6 +39,14 @@ AGGREGATE_ALIASES: dict[str, str] = {
     "string_agg": "listagg",
     "percentile_approx": "approx_percentile",
 }
+
+# Equal rows change nothing.
+_OF_SETS = frozenset(
+    (
+        "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "collect_set",
+        "approx_count_distinct",
+    )
+)  # fmt: skip
 
 
 def is_aggregate(name: str) -> bool:
@@ -53,14 +69,21 @@ def make_aggregate(
         raise UnsupportedSqlError(f"aggregate '{name}' is not known to the planner")
     check_count(f"aggregate '{name}'", function.arity, len(args))
     coerced = function.coerce(args)
-    if name in ("min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "collect_set"):
-        distinct = False  # equal rows change nothing
-    if name in ("try_sum", "try_avg") and not function.result(coerced).is_decimal:
-        # Neither a sum of doubles nor an average of whole numbers overflows.
-        name = "avg" if name == "try_avg" else "sum" if coerced[0].dtype.is_floating else name
+    distinct = distinct and name not in _OF_SETS
+    if name == "try_avg" and _never_overflows(coerced[0].dtype):
+        name = "avg"
+    if name == "try_sum" and coerced[0].dtype.is_floating:
+        name = "sum"
     return AggregateCall(function.result(coerced), name, coerced, distinct, where)
 
 
 def splits(node: AggregateCall) -> bool:
     """Whether the aggregate can be computed per task first and merged afterwards."""
-    return AGGREGATES[node.function].states is not None and not node.distinct
+    return not node.distinct and AGGREGATES[node.function].states(node) is not None
+
+
+def _never_overflows(dtype: DataType) -> bool:
+    """Whether averages are always in range: of decimals, if ten digits are left for their sum."""
+    if dtype.is_decimal:
+        return dtype.precision <= MAX_PRECISION - 10
+    return not dtype.is_interval

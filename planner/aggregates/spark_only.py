@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stagecoach.planner.aggregates.function import AggregateFunction, Args
-from stagecoach.planner.functions.signatures import signature
+from stagecoach.planner.functions.signatures import each, signature
 from stagecoach.planner.types import (
     BIGINT,
     BINARY,
@@ -32,21 +32,20 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
         "approx_top_k_combine(struct, [int])",
         "hll_sketch_agg(int | bigint | string | binary, [int]) -> binary",
         "hll_union_agg(binary, [boolean]) -> binary",
-        "kll_merge_agg_bigint(binary, [int]) -> binary",
-        "kll_merge_agg_double(binary, [int]) -> binary",
-        "kll_merge_agg_float(binary, [int]) -> binary",
+        *each(("bigint", "double", "float"), "kll_merge_agg_{type}(binary, [int]) -> binary"),
         "kll_sketch_agg_bigint(whole, [int]) -> binary",
         "kll_sketch_agg_double(float | double, [int]) -> binary",
         "kll_sketch_agg_float(float, [int]) -> binary",
         "theta_intersection_agg(binary) -> binary",
         "theta_sketch_agg(any, [int]) -> binary",
         "theta_union_agg(binary, [int]) -> binary",
-        "tuple_intersection_agg_double(binary, [string]) -> binary",
-        "tuple_intersection_agg_integer(binary, [string]) -> binary",
         "tuple_sketch_agg_double(any, number, [int], [string]) -> binary",
         "tuple_sketch_agg_integer(any, int, [int], [string]) -> binary",
-        "tuple_union_agg_double(binary, [int], [string]) -> binary",
-        "tuple_union_agg_integer(binary, [int], [string]) -> binary",
+        *each(
+            ("double", "integer"),
+            "tuple_intersection_agg_{type}(binary, [string]) -> binary",
+            "tuple_union_agg_{type}(binary, [int], [string]) -> binary",
+        ),
     ),
     "its sketch is Spark's own": ("count_min_sketch(any, share, share, int) -> binary",),
     "its bins depend on the order in which Spark merges them": ("histogram_numeric(any, int)",),

@@ -13,7 +13,7 @@ from stagecoach.planner.aggregates.function import AggregateFunction, Args
 from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
 from stagecoach.planner.functions.constant_arguments import require_accuracy, require_shares
 from stagecoach.planner.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, cast
-from stagecoach.planner.types import BIGINT, DOUBLE, NULL, STRING, DataType, array_of
+from stagecoach.planner.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, DataType, array_of
 
 
 def _fixed(dtype: DataType) -> Callable[[Args], DataType]:
@@ -126,24 +126,6 @@ def _deterministic(args: Args) -> Args:
     return args
 
 
-# Spark's sketch needs 9 bits of precision or more.
-_MAX_DEVIATION = 0.39
-
-
-def _estimated(args: Args) -> Args:
-    for deviation in args[1:]:
-        share = None
-        if isinstance(deviation, Literal) and (
-            deviation.dtype.is_floating or deviation.dtype.is_decimal
-        ):
-            share = deviation.value
-        if share is None or not 0 < float(share) <= _MAX_DEVIATION:
-            raise AnalysisError(
-                f"the deviation of approx_count_distinct must be a constant such as 0.05, up to {_MAX_DEVIATION}"
-            )
-    return args
-
-
 def _approximated(args: Args) -> Args:
     value = args[0].dtype
     if value in (STRING, NULL):
@@ -228,20 +210,14 @@ _ORDERED = "{name}({1}) WITHIN GROUP (ORDER BY {0} {direction}){filter}"
 
 def _mode(node: AggregateCall) -> str | None:
     """The most frequent value; of several the first in the order that was asked for."""
-    if not node.args[0].dtype.is_atomic or node.args[0].dtype.is_floating or len(node.args) > 1:
+    if not node.args[0].dtype.is_atomic or node.args[0].dtype.is_floating:
         return None
+    if len(node.args) > 1 and node.args[1] != Literal(BOOLEAN, True):
+        return None  # of several values that are the most frequent Spark gives any
     sign, sort = ("", "list_reverse_sort") if _descending(node) else ("-", "list_sort")
     counts = "map_entries(histogram({0}){filter})"
     pairs = f"list_transform({counts}, lambda e: {{{{'c': {sign}CAST(e.value AS BIGINT), 'k': e.key}}}})"
     return f"({sort}({pairs}))[1].k"
-
-
-def _estimate_of_spark(node: AggregateCall) -> str | None:
-    """With its deviation as a literal: Spark takes no cast of one."""
-    if len(node.args) == 1:
-        return None
-    deviations = (float(d.value) for d in node.args[1:] if isinstance(d, Literal) and d.value)
-    return f"{{name}}({{distinct}}{', '.join(['{0}', *(f'{d!r}D' for d in deviations)])}){{filter}}"
 
 
 def _mode_of_spark(node: AggregateCall) -> str:
@@ -277,5 +253,4 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
     AggregateFunction("percentile_disc", (2, 2), _percentile_type, template=_percentile_disc, spark=_ORDERED, coerce=_shared, proof="aggregates"),
     AggregateFunction("mode", (1, 2), lambda a: a[0].dtype, coerce=_deterministic, template=_mode, spark=_mode_of_spark, proof="aggregates"),
     AggregateFunction("approx_percentile", (2, 3), lambda a: array_of(a[0].dtype) if a[1].dtype.kind == "array" else a[0].dtype, coerce=_approximated, reason="its sketch differs from DuckDB's"),
-    AggregateFunction("approx_count_distinct", (1, 2), _fixed(BIGINT), coerce=_estimated, spark=_estimate_of_spark, reason="its sketch differs from DuckDB's"),
 )  # fmt: skip

@@ -80,8 +80,10 @@ def function_name(name: str, args: list[str]) -> str:
     if name in ("ltrim", "rtrim") and len(args) == 2:
         side = "LEADING" if name == "ltrim" else "TRAILING"
         return f"TRIM({side} {args[0]} FROM {args[1]})"
-    if name == "to_json":
+    if name in ("to_json", "approx_count_distinct"):
         args = args[:1]  # without its options
+    if name == "mode" and len(args) == 2 and args[1] == "true":
+        return f"mode() WITHIN GROUP (ORDER BY {args[0]} DESC)"
     if name == "like" and len(args) == 2:
         return f"{args[0]} LIKE {args[1]}"
     if name == "log" and len(args) == 1:

@@ -68,10 +68,10 @@ class AggregateDistributor:
         states: list[tuple[Column, AggregateCall]] = []
         merges: list[tuple[Column, AggregateCall]] = []
         for column, call in plan.aggregates:
-            states_of = AGGREGATES[call.function].states
-            if states_of is None:
+            found = AGGREGATES[call.function].states(call)
+            if found is None:
                 raise InternalPlanError(f"{call.function} has no partial form")
-            (state,) = states_of(call)
+            (state,) = found
             partial = self._exchanges.context.column(column.name, call.dtype)
             states.append((partial, state.partial))
             merges.append((column, AggregateCall(call.dtype, state.merge, (partial.ref,))))

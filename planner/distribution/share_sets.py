@@ -75,8 +75,7 @@ def share_sets(partial: AggregateExec, new_column: NewColumn) -> AggregateExec |
     again = _again(expand, finest, below, {r.id for r in refs})
     merges = []
     for (column, call), state in zip(partial.aggregates, states, strict=True):
-        states_of = AGGREGATES[call.function].states
-        found = states_of(call) if states_of is not None else ()
+        found = AGGREGATES[call.function].states(call) or ()
         if len(found) != 1:
             return None
         merges.append((column, AggregateCall(call.dtype, found[0].merge, (state.ref,))))

@@ -71,7 +71,6 @@ ALIASES: dict[str, str] = {
     "regexp": "rlike",
     "regexp_like": "rlike",
     "getbit": "bit_get",
-    "to_varchar": "to_char",
     "equal_null": "eq_null_safe",
     "cardinality": "size",
     "current_schema": "current_database",

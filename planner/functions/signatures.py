@@ -9,7 +9,7 @@ arguments itself, because it runs the call as it is written.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from stagecoach.planner.errors import UnsupportedSqlError
@@ -91,3 +91,16 @@ def constant_text(args: Args, position: int, what: str) -> str:
     if args[position].dtype != STRING or not isinstance(value, str):
         raise UnsupportedSqlError(f"{what} is not a literal")
     return value
+
+
+def each(names: Mapping[str, str] | Iterable[str], *texts: str) -> Iterator[str]:
+    """Signatures of functions whose names end in a type.
+
+    Args:
+        names: What replaces `{type}`; a mapping also says what replaces `{total}`.
+        texts: The signatures.
+    """
+    totals = names if isinstance(names, Mapping) else {}
+    for name in names:
+        for text in texts:
+            yield text.replace("{type}", name).replace("{total}", totals.get(name, ""))

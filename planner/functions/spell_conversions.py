@@ -90,13 +90,14 @@ def _height(dtype: DataType) -> int:
 
 def refuse_hash(node: Call) -> str | None:
     """Every type but maps, which Spark refuses, and calendar intervals."""
-    wrong = next((a.dtype for a in node.args if not _is_hashed(a.dtype)), None)
+    wrong = next((a.dtype for a in node.args if not is_hashed(a.dtype)), None)
     return None if wrong is None else f"{node.function} of {wrong} is not proven"
 
 
-def _is_hashed(dtype: DataType) -> bool:
+def is_hashed(dtype: DataType) -> bool:
+    """Whether values of a type are hashed on DuckDB."""
     if dtype.kind in ("array", "struct"):
-        return all(_is_hashed(field.dtype) for field in dtype.fields)
+        return all(is_hashed(field.dtype) for field in dtype.fields)
     return dtype == NULL or dtype.is_decimal or dtype.is_interval or dtype.kind in _HASHED
 
 

@@ -1,4 +1,4 @@
-"""Spell TO_NUMBER and TRY_TO_NUMBER for DuckDB, for formats of digits and a point.
+"""Spell TO_CHAR, TO_NUMBER and TRY_TO_NUMBER for DuckDB; the latter for digits and a point.
 
 Source: Spark's `ToNumberParser`. A text with blanks or digits of other scripts is left to Spark.
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from stagecoach.planner.functions.spell_strings import text_of
 from stagecoach.planner.functions.templates import quoted
 from stagecoach.planner.plan.expressions import Call
+from stagecoach.planner.text.number_formats import number_format
 
 _DIGITS = re.compile(r"([09]+)(?:[.dD]([09]*))?")
 
@@ -50,3 +51,10 @@ def to_number(*, safe: bool) -> Callable[[Call], str]:
 def refuse_to_number(node: Call) -> str | None:
     """Only digits and a point."""
     return None if _parts(node) else f"{node.function} by this format is not proven"
+
+
+def refuse_to_char(node: Call) -> str | None:
+    """Formats of digits with at most one sign."""
+    text = text_of(node.args[1])
+    known = text is not None and number_format(text) is not None
+    return None if known else "to_char by this format is not proven"

@@ -113,7 +113,9 @@ def _of_text(graph: StageGraph, stage: Stage) -> Lineage:
         return trace(built.plan, built.shared)
 
     try:
-        return run_deep(traced)
+        found = run_deep(traced)
+        if len(found.columns) == len(graph.result) or not graph.result:
+            return found
     except (SqlError, RecursionError):
         pass  # nothing lost: a query is one Spark stage because something in it is beyond us
     everything = frozenset(

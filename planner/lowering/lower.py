@@ -136,12 +136,13 @@ class Lowering:
         results: list[tuple[Column, Expression]] = []
         for column, node in plan.aggregates:
             function = AGGREGATES[node.function]
-            if function.states is None or function.in_one_step:
+            states = None if function.in_one_step(node) else function.states(node)
+            if states is None:
                 parts.setdefault(node, column)
                 results.append((column, parts[node].ref))
                 continue
             columns = []
-            for state in function.states(node):
+            for state in states:
                 call = state.partial
                 if node.distinct:
                     call = AggregateCall(call.dtype, call.function, call.args, True, call.where)

@@ -118,9 +118,8 @@ def _lower_calls(
             continue
         function = AGGREGATES[call.function]
         node = AggregateCall(call.dtype, call.function, call.args, where=call.where)
-        states = function.states(node) if function.states is not None else ()
         columns = []
-        for state in states:
+        for state in function.states(node) or ():
             part = _over(state.partial, call)
             if part not in parts:
                 parts[part] = context.column(part.function, part.dtype)

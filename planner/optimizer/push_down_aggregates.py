@@ -233,12 +233,12 @@ def _ignores_padding(node: AggregateCall) -> bool:
 def _merge(
     node: AggregateCall, known: dict[AggregateCall, Column], padded: bool, context: RuleContext
 ) -> _Merge:
-    states_of = AGGREGATES[node.function].states
-    assert states_of is not None  # `splits` looked
+    states = AGGREGATES[node.function].states(node)
+    assert states is not None  # `splits` looked
     merging: list[AggregateCall] = []
     arguments: list[Expression] = []
     counts = set()
-    for position, state in enumerate(states_of(node)):
+    for position, state in enumerate(states):
         partial = state.partial
         if partial not in known:
             known[partial] = context.column(partial.function, partial.dtype)

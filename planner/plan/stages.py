@@ -211,7 +211,8 @@ class StageGraph:
         query: Name of the query.
         sql: Its text.
         stages: Leaves first; the last one is the head.
-        result: Names (as Spark gives them, duplicates included) and types of the result's columns.
+        result: Names (as Spark gives them, duplicates included) and types of the result's columns;
+            empty for a query that is one Spark stage and that no Spark has analysed yet.
         parameters: What must be bound before a run.
         tables: Base tables with the schema that the plan was made for.
         time_zone: Session time zone.
@@ -252,7 +253,9 @@ class StageGraph:
                 hashes[leaf.stage_id] for leaf in stage.leaves if isinstance(leaf, StageInputExec)
             ]
             hashes.append(_sha([stage.plan_hash, *upstream]))
-        return _sha([hashes[-1], self.time_zone, *(f"{f.name}:{f.dtype}" for f in self.result)])
+        # The text of a whole query says what its columns are, whether they are known or not.
+        result = self.result if self.head.sql is None else ()
+        return _sha([hashes[-1], self.time_zone, *(f"{f.name}:{f.dtype}" for f in result)])
 
     def consumers(self, stage_id: int) -> tuple[int, ...]:
         """Numbers of the stages that read that stage."""

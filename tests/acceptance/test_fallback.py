@@ -142,7 +142,7 @@ FORMS: dict[str, tuple[str, tuple[int, ...]]] = {
     ),
     "json": (
         "SELECT get_json_object(concat('{\"a\": \"', r_name, '\"}'), '$.a') AS a, "
-        "from_json('{\"b\": 1}', 'b INT').b FROM region ORDER BY a",
+        "from_json('{\"b\": 1}', 'b DECIMAL(3,1)').b FROM region ORDER BY a",
         (0,),
     ),
     "correlated under an inequality": (

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from stagecoach.planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
 from stagecoach.planner.types import Field, from_arrow
+from tests.decimal_values import exact
 
 UTC = dt.UTC
 BITS = {"ti": 8, "si": 16, "i": 32, "j": 32, "l": 64, "m": 64}
@@ -65,11 +66,6 @@ class EdgeTables:
                 for name, schema in self.schemas.items()
             ]
         )
-
-
-def _exact(unscaled: int, scale: int) -> Decimal:
-    # Not by arithmetic, which would round to 28 digits.
-    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
 
 def _no_stats(schema: pa.Schema) -> dict[str, ColumnStats]:
@@ -136,7 +132,7 @@ def _edge_row(rng: random.Random, number: int) -> dict[str, Any]:
         top = 10**precision - 1
         wide = rng.randint(-top, top) // 10 ** rng.randint(0, precision)
         unscaled = pick([0, 1, -1, 5, 15, 25, 10**scale, top, -top, wide, wide, wide])
-        row[name] = None if unscaled is None else _exact(unscaled, scale)
+        row[name] = None if unscaled is None else exact(unscaled, scale)
     for name in ("d", "d2"):
         row[name] = pick([*DOUBLES, rng.uniform(-100, 100), rng.gauss(0, 1e9), float(rng.randint(-9, 9))] * 2)  # fmt: skip
     for name in ("f", "f2"):
@@ -191,10 +187,10 @@ def _measures(rng: random.Random) -> dict[str, Any]:
         "si": maybe(rng.choice([-32768, 32767, rng.randint(-9, 9)])),
         "i": maybe(rng.choice([2**31 - 1, -(2**31), rng.randint(-9, 9)])),
         "l": maybe(rng.choice([2**53 + 1, -(2**53), rng.randint(-9, 9)])),
-        "d52": maybe(_exact(rng.randint(-99999, 99999), 2)),
-        "d152": maybe(_exact(rng.randint(-(10**15) + 1, 10**15 - 1), 2)),
+        "d52": maybe(exact(rng.randint(-99999, 99999), 2)),
+        "d152": maybe(exact(rng.randint(-(10**15) + 1, 10**15 - 1), 2)),
         "d200": maybe(Decimal(rng.randint(-(10**20) + 1, 10**20 - 1))),
-        "d384": maybe(_exact(rng.randint(-(10**30), 10**30), 4)),
+        "d384": maybe(exact(rng.randint(-(10**30), 10**30), 4)),
         "f": maybe(rng.choice([0.0, -0.0, 0.1, rng.uniform(-100, 100)])),
         "d": maybe(rng.choice([0.0, -0.0, 0.1, rng.uniform(-100, 100)])),
         "s": maybe(rng.choice([*STRINGS, "a", "b"])),
@@ -232,7 +228,7 @@ def join_rows(seed: int, count: int) -> list[dict[str, Any]]:
             "kt": maybe(rng.choice([dt.date(1970, 1, 1), dt.date(2024, 2, 29)])),
             "kb": maybe(rng.choice([True, False])),
             "v": maybe(rng.randint(-5, 5)),
-            "w": maybe(_exact(rng.randint(-999, 999), 2)),
+            "w": maybe(exact(rng.randint(-999, 999), 2)),
             "s": maybe(rng.choice(["", "a", "B", "ß", "z", "ab"])),
         }
         for number in range(count)

@@ -94,7 +94,15 @@ NATIVE["nullif"] = [*NATIVE.get("nullif", []), "nullif(-ti, 5)", "nullif(i * 3, 
 NATIVE |= {name: NATIVE.get(name, []) + cases for name, cases in NATIVE_SCALARS.items()}
 REFUSED |= {name: REFUSED.get(name, []) + cases for name, cases in REFUSED_SCALARS.items()}
 
-INTERNAL = {"average", "average_interval", "single_value", "multiply_narrow", "window_bound"}
+INTERNAL = {
+    "average",
+    "hll_code",
+    "hll_estimate",
+    "average_interval",
+    "single_value",
+    "multiply_narrow",
+    "window_bound",
+}
 """Entries that no SQL names; the other tests of this folder prove them."""
 
 TYPED = ["ti", "si", "i", "l", "d40", "d52", "d152", "d104", "d384", "d200", "f", "d", "2", "1.5", "0.05", "3L", "1.5D", "2.50BD"]  # fmt: skip

@@ -217,11 +217,11 @@ ON_SPARK: list[str] = [
     "SELECT id FROM e WHERE length(hmac('k', CAST(ts AS STRING))) > 0",
     "SELECT hmac('k', s) AS h, count(*) FROM x GROUP BY hmac('k', s)",
     "SELECT x.id, y.id FROM x JOIN y ON hmac('k', x.s) = hmac('k', y.s)",
-    "SELECT k, approx_count_distinct(v) AS n FROM x GROUP BY k",
+    "SELECT k, approx_count_distinct(v, 0.2) AS n FROM x GROUP BY k",
     "SELECT k, approx_percentile(v, 0.5) AS p FROM x GROUP BY k",
     "SELECT id FROM x WHERE hmac('k', ks) IN (SELECT hmac('k', ks) FROM y)",
-    "SELECT x.id, y.n FROM x LEFT JOIN (SELECT k, approx_count_distinct(ks) AS n FROM y GROUP BY k) y ON x.k = y.k",
-    "SELECT id, to_char(k, '9999999999') AS r FROM x ORDER BY r DESC, id LIMIT 5",
+    "SELECT x.id, y.n FROM x LEFT JOIN (SELECT k, approx_count_distinct(ks, 0.2) AS n FROM y GROUP BY k) y ON x.k = y.k",
+    "SELECT id, to_char(k, '9999999999.') AS r FROM x ORDER BY r DESC, id LIMIT 5",
 ]
 """Staged, with at least one stage on Spark."""
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stagecoach.planner import plan_query
+from tests.decimal_values import exact, unscaled_values
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.query_check import ALL_OPTIONS, SINGLE, ask_spark, differences
@@ -28,22 +29,9 @@ ROWS = 240
 OPERATIONS = ("try_add", "try_subtract", "try_multiply", "try_divide", "try_mod")
 
 
-def _exact(unscaled: int, scale: int) -> Decimal:
-    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
-
-
 def _values(chosen: random.Random, precision: int, scale: int) -> list[Decimal | None]:
-    """Bounds, then values of all sizes, of which many end in a tie or nearly so."""
-    top = 10**precision - 1
-    found: list[int | None] = [0, 1, -1, top, -top, None, 5, -5]
-    while len(found) < ROWS:
-        size = 10 ** chosen.randint(0, precision)
-        near = chosen.choice(
-            [size // 2, size // 2 - 1, size - 1, size // 4, chosen.randrange(size)]
-        )
-        found.append(chosen.choice([1, -1]) * min(near, top))
-    chosen.shuffle(found)
-    return [None if v is None else _exact(v, scale) for v in found]
+    values = [exact(v, scale) for v in unscaled_values(chosen, precision, ROWS)]
+    return [None if n % 41 == 7 else v for n, v in enumerate(values)]
 
 
 def _name(precision: int, scale: int) -> str:

@@ -15,10 +15,13 @@ from stagecoach.planner.errors import (
     UnknownTableError,
     UnsupportedSqlError,
 )
+from stagecoach.planner.lineage import graph_lineage
 from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.serde import dump_graph, load_graph
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.planning import plan_phases, plan_query
 from stagecoach.planner.syntax.parse import parse_query
+from stagecoach.planner.types import INT, STRING, Field
 from tests.planner.analysis.test_error_places import TABLES
 
 CERTAIN = {
@@ -76,12 +79,14 @@ class Asked:
     """An arbiter that remembers what it was asked, and refuses with `error` if there is one."""
 
     error: SqlError | None = None
+    columns: tuple[Field, ...] | None = None
     graphs: list[StageGraph] = field(default_factory=list)
 
-    def check(self, graph: StageGraph) -> None:
+    def check(self, graph: StageGraph) -> tuple[Field, ...] | None:
         self.graphs.append(graph)
         if self.error is not None:
             raise self.error
+        return self.columns
 
 
 WRONG_TYPE = "SELECT i,\n  1 + bit_length(arr) AS v\nFROM t"
@@ -97,6 +102,17 @@ def test_what_the_planner_only_thinks_wrong_is_asked_and_runs_on_spark() -> None
     assert phases.reason == graph.fallback_reason
     with pytest.raises(AnalysisError, match=str(phases.reason)[:20]):
         plan_query(WRONG_TYPE, TABLES)
+
+
+def test_a_query_that_runs_whole_has_the_columns_that_spark_tells() -> None:
+    columns = (Field("i", INT), Field("v", STRING))
+    graph = plan_query(WRONG_TYPE, TABLES, arbiter=Asked(columns=columns))
+    unknown = plan_query(WRONG_TYPE, TABLES, arbiter=Asked())
+    assert (graph.result, unknown.result) == (columns, ())
+    assert load_graph(dump_graph(graph)) == graph
+    # What it computes is the same.
+    assert graph.plan_hash == unknown.plan_hash
+    assert [c.name for c in graph_lineage(graph).result.columns] == ["i", "v"]
 
 
 def test_sparks_refusal_is_told_at_the_planners_place_if_spark_names_none() -> None:

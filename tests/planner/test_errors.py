@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stagecoach.planner.aggregates import AGGREGATES
 from stagecoach.planner.catalog import MappingCatalog, TableInfo
 from stagecoach.planner.errors import (
     AnalysisError,
@@ -15,6 +16,8 @@ from stagecoach.planner.errors import (
     StagecoachError,
     UnsupportedSqlError,
 )
+from stagecoach.planner.functions import REGISTRY
+from stagecoach.planner.functions.builtin import is_builtin
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.stages import ParameterSpec
 from stagecoach.planner.planning import plan_query
@@ -208,3 +211,11 @@ def test_options_are_checked_however_they_are_made() -> None:
 def test_a_missing_table_name_is_told_in_words() -> None:
     with pytest.raises(ParseError, match="Expected table name but got the end of the text"):
         parse_query("SELECT id FROM")
+
+
+def test_steps_of_the_planner_are_not_functions() -> None:
+    own = [n for n in {**REGISTRY, **AGGREGATES} if not is_builtin(n) and n != "case"]
+    assert {"add", "multiply_narrow", "hll_codes"} <= set(own)
+    for name in own:
+        with pytest.raises(SqlError, match=f"function '{name}' does not exist"):
+            plan_query(f"SELECT {name}(id, id) FROM orders", SALES)

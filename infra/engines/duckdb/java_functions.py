@@ -15,7 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from duckdb.func import ARROW, SPECIAL
 
-from stagecoach.infra.engines.duckdb import java_angles, java_bytes, java_math
+from stagecoach.infra.engines.duckdb import (
+    hyperloglog,
+    java_angles,
+    java_bytes,
+    java_formats,
+    java_math,
+)
 from stagecoach.infra.engines.duckdb.java_hashes import COLUMN_HASHES
 from stagecoach.infra.engines.duckdb.java_math import Doubles
 
@@ -73,6 +79,15 @@ def register_java_functions(connection: duckdb.DuckDBPyConnection) -> None:
     )
     connection.create_function(
         "java_bitmap_of", java_bytes.bitmap_of, ["BIGINT[]"], "BLOB", type=ARROW
+    )
+    connection.create_function(
+        "java_hll_code", hyperloglog.codes, ["BIGINT", "INTEGER"], "INTEGER", type=ARROW
+    )
+    connection.create_function(
+        "java_hll_estimate", hyperloglog.estimates, ["INTEGER[]", "INTEGER"], "BIGINT", type=ARROW
+    )
+    connection.create_function(
+        "java_to_char", java_formats.number_texts, ["VARCHAR", "VARCHAR"], "VARCHAR", type=ARROW
     )
     for name, (fold, kind, seed) in COLUMN_HASHES.items():
         connection.create_function(

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from stagecoach.infra.engines.spark.message import clean_message, place_in
 from stagecoach.infra.errors import QueryFailedError, TaskFailedError
-from stagecoach.planner.errors import AnalysisError
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.literal_text import parse_literal
 from stagecoach.planner.syntax.parse import spark_text
+from stagecoach.planner.types import Field, parse_result_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,8 +46,10 @@ class SparkArbiter:
     session: Callable[[], SparkSession]
     values: Mapping[str, Literal] = field(default_factory=dict)
 
-    def check(self, graph: StageGraph) -> None:
-        """Return if Spark's analysis of the text over empty tables accepts it.
+    def check(self, graph: StageGraph) -> tuple[Field, ...] | None:
+        """Return the columns of the result if Spark's analysis over empty tables accepts the text.
+
+        None if one of them has a type that no file can hold.
 
         Raises:
             AnalysisError: Spark refuses it; the message is Spark's, with its error condition. Or
@@ -65,7 +68,7 @@ class SparkArbiter:
         text = spark_text(graph.sql)
         with isolated_session(self.session(), graph.time_zone) as session:
             try:
-                analyze(session, graph.query, text, graph.tables, values, graph.functions)
+                columns = analyze(session, graph.query, text, graph.tables, values, graph.functions)
             except QueryFailedError as error:
                 line, column = place_in(error.text) or (None, None)
                 message = clean_message(error.text)
@@ -78,6 +81,10 @@ class SparkArbiter:
                 if not isinstance(error.__cause__, unforeseen):
                     raise
                 raise AnalysisError(f"Spark cannot analyse the query: {error.problem}") from error
+        try:
+            return tuple(Field(name, parse_result_type(kind)) for name, kind in columns)
+        except UnsupportedSqlError:
+            return None  # the run says so, unless nobody reads the column
 
     def _value(self, spec: ParameterSpec, time_zone: str) -> Literal:
         if spec.name in self.values:

@@ -17,6 +17,7 @@ from stagecoach.planner.analysis.scalars.handlers import (
 from stagecoach.planner.analysis.scalars.project_calls import project_call
 from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError, check_count
 from stagecoach.planner.functions import MACROS, make_call
+from stagecoach.planner.functions.builtin import is_builtin
 from stagecoach.planner.functions.registry import ALIAS_ARITIES, ALIASES
 from stagecoach.planner.plan.coercion import as_boolean, require_castable, require_orderable
 from stagecoach.planner.plan.expressions import AggregateCall, Expression, Literal, cast, contains
@@ -36,6 +37,9 @@ def _call(node: exp.Anonymous, names: Names) -> Expression:
     builder = CALL_BUILDERS.get(name)
     if builder is not None:
         return builder(node, names)
+    if not is_builtin(name):
+        # The registries also hold operators and steps of the planner's own, such as 'add'.
+        raise UnsupportedSqlError(f"function '{name}' is not known to the planner")
     aggregate = AGGREGATE_ALIASES.get(name, name)
     if aggregate in AGGREGATES or aggregate == "count_if":
         return _aggregate(aggregate, node, names)

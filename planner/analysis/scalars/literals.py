@@ -124,6 +124,7 @@ def _cast(node: exp.Cast, names: Names) -> Expression:
 
 
 _SIZED = ("char", "character", "varchar")
+_UNSIZED = ("string", "timestamp", "timestamp_ltz", "timestamp_ntz")
 
 
 def _check_type(to: exp.Expr) -> None:
@@ -131,11 +132,15 @@ def _check_type(to: exp.Expr) -> None:
 
     Raises:
         AnalysisError: Naming it.
+        UnsupportedSqlError: For a length or precision, but for microseconds, which is the default.
     """
     for part in to.find_all(exp.DataType):
         word = str(part.meta.get("written", "string"))
         if word.isidentifier() and word.lower() not in SPARK_TYPES | SUFFIXES:
             raise AnalysisError(f"Spark has no type '{word}'", condition="UNSUPPORTED_DATATYPE")
+        sizes = [size.name for size in part.find_all(exp.DataTypeParam) if size.parent is part]
+        if word.lower() in _UNSIZED and sizes and (word.lower() == "string" or sizes != ["6"]):
+            raise UnsupportedSqlError(f"the type {word}({', '.join(sizes)})")
         if word.lower() in _SIZED and not part.expressions:
             raise AnalysisError(
                 f"the type {word} needs a length, such as {word}(10)",

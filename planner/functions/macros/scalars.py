@@ -9,7 +9,7 @@ from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
 from stagecoach.planner.functions.registry import make_call
 from stagecoach.planner.plan.coercion import require_castable
 from stagecoach.planner.plan.expressions import Expression, Literal, cast
-from stagecoach.planner.types import DOUBLE, INT, NULL, STRING, decimal
+from stagecoach.planner.types import BINARY, DOUBLE, INT, NULL, STRING, decimal
 
 Args = tuple[Expression, ...]
 
@@ -79,6 +79,22 @@ def _decimal(args: Args) -> Expression:
     return cast(args[0], decimal(10, 0))
 
 
+def _to_char(args: Args) -> Expression:
+    """TO_CHAR, which writes dates and binaries by functions of their own."""
+    _count("to_char", args, 2)
+    if args[0].dtype.is_datetime:
+        return make_call("date_format", *args)
+    if args[0].dtype != BINARY:
+        return make_call("to_char", *args)
+    layout = args[1].value if isinstance(args[1], Literal) else None
+    match str(layout).strip().lower():
+        case "hex":
+            return make_call("hex", args[0])
+        case "base64":
+            return make_call("base64", args[0])
+    raise UnsupportedSqlError("to_char of a binary by this format")
+
+
 def _collation(args: Args) -> Expression:
     _count("collation", args, 1)
     if args[0].dtype not in (STRING, NULL):
@@ -104,5 +120,7 @@ MACROS: dict[str, Callable[[Args], Expression]] = {
     "nullifzero": _null_if_zero,
     "decimal": _decimal,
     "collation": _collation,
+    "to_char": _to_char,
+    "to_varchar": _to_char,
     "if": _if,
 }

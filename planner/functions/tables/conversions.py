@@ -8,7 +8,7 @@ from stagecoach.planner.functions import spell_conversions as spell
 from stagecoach.planner.functions.constant_arguments import require_constant
 from stagecoach.planner.functions.function import Args, Function, listed
 from stagecoach.planner.functions.nested_rules import has_kind
-from stagecoach.planner.functions.spell_formats import refuse_to_number, to_number
+from stagecoach.planner.functions.spell_formats import refuse_to_char, refuse_to_number, to_number
 from stagecoach.planner.functions.spell_strings import text_of
 from stagecoach.planner.plan.coercion import as_binary, as_string, cast_literal
 from stagecoach.planner.types import BIGINT, BINARY, INT, STRING, DataType, decimal, decimal_for
@@ -64,8 +64,6 @@ def _hashed(args: Args) -> Args:
 
 def _formatted(args: Args) -> Args:
     layout = text_of(require_constant(as_string(args[1]), "the format of to_char"))
-    if args[0].dtype.is_datetime or args[0].dtype == BINARY:
-        raise UnsupportedSqlError(f"to_char of {args[0].dtype}")
     if not args[0].dtype.is_decimal and not args[0].dtype.is_integral:
         raise UnsupportedSqlError(f"to_char of {args[0].dtype}")
     if layout is not None and not any(digit in layout for digit in "09"):
@@ -91,7 +89,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("try_to_binary", (1, 2), _perhaps_encoded, _BYTES, listed("try_to_binary({*})"), spell.try_to_binary, spell.refuse_try_to_binary, "conversions"),
     Function("to_number", (2, 2), rule.strings, _by_format, "to_number({0}, {1})", to_number(safe=False), refuse_to_number, "conversions"),
     Function("try_to_number", (2, 2), rule.strings, _by_format, "try_to_number({0}, {1})", to_number(safe=True), refuse_to_number, "conversions"),
-    Function("to_char", (2, 2), _formatted, _TEXT, "to_char({0}, {1})"),
+    Function("to_char", (2, 2), _formatted, _TEXT, "to_char({0}, {1})", "java_to_char(CAST({0} AS VARCHAR), {1})", refuse_to_char, "conversions"),
     Function("aes_decrypt", (2, 5), _ciphered, _BYTES, listed("aes_decrypt({*})")),
     Function("try_aes_decrypt", (2, 5), _ciphered, _BYTES, listed("try_aes_decrypt({*})")),
     Function("aes_encrypt", (2, 6), _enciphered, _BYTES, listed("aes_encrypt({*})")),

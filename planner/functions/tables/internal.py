@@ -5,11 +5,14 @@ from __future__ import annotations
 from stagecoach.planner.errors import TOO_MANY_ROWS
 from stagecoach.planner.functions import duckdb as duck
 from stagecoach.planner.functions import rules as rule
+from stagecoach.planner.functions import spell_sketches
 from stagecoach.planner.functions.function import Function
-from stagecoach.planner.types import DOUBLE
+from stagecoach.planner.types import BIGINT, DOUBLE, INT
 
 FUNCTIONS: tuple[Function, ...] = (
     Function("average", (2, 2), rule.unchanged, rule.fixed(DOUBLE), duck.spark_average, duck.average, proof="aggregates"),
+    Function("hll_code", (2, 2), rule.unchanged, rule.fixed(INT), spell_sketches.code_of_spark, "java_hll_code({0}, {1})", proof="sketches"),
+    Function("hll_estimate", (2, 2), rule.unchanged, rule.fixed(BIGINT), spell_sketches.estimate_of_spark, "java_hll_estimate({0}, {1})", proof="sketches"),
     Function("multiply_narrow", (2, 2), rule.unchanged, rule.first_type, "CAST({0} * {1} AS {type})", "CAST({0} * {1} AS {type})", proof="arithmetic"),
     Function("single_value", (2, 2), rule.unchanged, rule.first_type, f"CASE WHEN {{1}} > 1 THEN CAST(raise_error('{TOO_MANY_ROWS}') AS {{type}}) ELSE {{0}} END", "CASE WHEN {1} > 1 THEN CAST(error('SCALAR_SUBQUERY_TOO_MANY_ROWS') AS {type}) ELSE {0} END", proof="subqueries"),
 )  # fmt: skip

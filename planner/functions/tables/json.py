@@ -16,6 +16,7 @@ from stagecoach.planner.functions.function import Args, Function, listed
 from stagecoach.planner.functions.json_texts import refuse_to_json, to_json
 from stagecoach.planner.functions.rules import fixed
 from stagecoach.planner.functions.spell_collections import raises
+from stagecoach.planner.functions.spell_from_json import from_json, refuse_from_json
 from stagecoach.planner.functions.templates import quoted
 from stagecoach.planner.plan.expressions import Call, Literal
 from stagecoach.planner.types import INT, NULL, STRING, DataType, array_of, parse_type
@@ -102,6 +103,11 @@ _KEYS = _guarded(
 )
 
 
+def _from_json(node: Call) -> str:
+    kind = "ARRAY" if node.dtype.kind == "array" else "OBJECT"
+    return _guarded(from_json(node), f"json_type({{0}}) <> '{kind}'")
+
+
 def _schema(args: Args) -> Args:
     if len(args) > 1 and not (isinstance(args[1], Literal) and args[1].dtype == STRING):
         raise UnsupportedSqlError("a schema that is not a literal")
@@ -152,7 +158,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("get_json_object", (2, 2), _texts, fixed(STRING), "get_json_object({0}, {1})", _get_json_object, _refuse_path, "json"),
     Function("json_array_length", (1, 1), _texts, fixed(INT), "json_array_length({0})", _LENGTH, proof="json"),
     Function("json_object_keys", (1, 1), _texts, fixed(array_of(STRING)), "json_object_keys({0})", _KEYS, proof="json"),
-    Function("from_json", (2, 3), _schema, schema_type, listed("from_json({*})")),
+    Function("from_json", (2, 3), _schema, schema_type, listed("from_json({*})"), _from_json, refuse_from_json, "json"),
     Function("to_json", (1, 2), _written, fixed(STRING), listed("to_json({*})"), to_json, refuse_to_json, "json"),
     Function("schema_of_json", (1, 2), _sampled, fixed(STRING), listed("schema_of_json({*})")),
 )  # fmt: skip

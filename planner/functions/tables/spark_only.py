@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from stagecoach.planner.errors import UnsupportedSqlError
 from stagecoach.planner.functions.function import Args, Function, listed
-from stagecoach.planner.functions.signatures import constant_text, signature
+from stagecoach.planner.functions.signatures import constant_text, each, signature
 from stagecoach.planner.functions.tables.json import schema_type
 from stagecoach.planner.plan.coercion import cast_literal
 from stagecoach.planner.plan.expressions import Call, Literal
@@ -23,41 +23,37 @@ _PLACE = "DuckDB has no GEOGRAPHY and GEOMETRY of Spark's format"
 _SESSION = "only Spark's session knows it"
 _CIPHER = "DuckDB has no such cipher"
 
+_KLL_TYPES = ("bigint", "double", "float")
+
 # By reason; a result type that depends on the arguments is in `_RESULTS`.
 _SIGNATURES: dict[str, tuple[str, ...]] = {
     _SKETCH: (
         "approx_top_k_estimate(struct, [int])",
         "hll_sketch_estimate(binary) -> bigint",
         "hll_union(binary, binary, [boolean]) -> binary",
-        *(
-            text.replace("{type}", name)
-            for name in ("bigint", "double", "float")
-            for text in (
-                "kll_sketch_get_n_{type}(binary) -> bigint",
-                "kll_sketch_get_quantile_{type}(binary, share | nested)",
-                "kll_sketch_get_rank_{type}(binary, number | nested)",
-                "kll_sketch_merge_{type}(binary, binary) -> binary",
-                "kll_sketch_to_string_{type}(binary) -> string",
-            )
+        *each(
+            _KLL_TYPES,
+            "kll_sketch_get_n_{type}(binary) -> bigint",
+            "kll_sketch_get_quantile_{type}(binary, share | nested)",
+            "kll_sketch_get_rank_{type}(binary, number | nested)",
+            "kll_sketch_merge_{type}(binary, binary) -> binary",
+            "kll_sketch_to_string_{type}(binary) -> string",
         ),
         "theta_difference(binary, binary) -> binary",
         "theta_intersection(binary, binary) -> binary",
         "theta_sketch_estimate(binary) -> bigint",
         "theta_union(binary, binary, [int]) -> binary",
-        *(
-            text.replace("{type}", name).replace("{total}", total)
-            for name, total in (("double", "double"), ("integer", "bigint"))
-            for text in (
-                "tuple_difference_{type}(binary, binary) -> binary",
-                "tuple_difference_theta_{type}(binary, binary) -> binary",
-                "tuple_intersection_{type}(binary, binary, [string]) -> binary",
-                "tuple_intersection_theta_{type}(binary, binary, [string]) -> binary",
-                "tuple_sketch_estimate_{type}(binary) -> double",
-                "tuple_sketch_summary_{type}(binary, [string]) -> {total}",
-                "tuple_sketch_theta_{type}(binary) -> double",
-                "tuple_union_{type}(binary, binary, [int], [string]) -> binary",
-                "tuple_union_theta_{type}(binary, binary, [int], [string]) -> binary",
-            )
+        *each(
+            {"double": "double", "integer": "bigint"},
+            "tuple_difference_{type}(binary, binary) -> binary",
+            "tuple_difference_theta_{type}(binary, binary) -> binary",
+            "tuple_intersection_{type}(binary, binary, [string]) -> binary",
+            "tuple_intersection_theta_{type}(binary, binary, [string]) -> binary",
+            "tuple_sketch_estimate_{type}(binary) -> double",
+            "tuple_sketch_summary_{type}(binary, [string]) -> {total}",
+            "tuple_sketch_theta_{type}(binary) -> double",
+            "tuple_union_{type}(binary, binary, [int], [string]) -> binary",
+            "tuple_union_theta_{type}(binary, binary, [int], [string]) -> binary",
         ),
     ),
     _VARIANT: (
@@ -165,8 +161,8 @@ _RESULTS: dict[str, Callable[[Args], DataType]] = {
     "time_bucket": lambda args: args[1].dtype,
     "try_variant_get": _named,
     "variant_get": _named,
-    **{f"kll_sketch_get_quantile_{t}": _per_item(t) for t in ("bigint", "double", "float")},
-    **{f"kll_sketch_get_rank_{t}": _per_item("double") for t in ("bigint", "double", "float")},
+    **{f"kll_sketch_get_quantile_{t}": _per_item(t) for t in _KLL_TYPES},
+    **{f"kll_sketch_get_rank_{t}": _per_item("double") for t in _KLL_TYPES},
 }
 
 

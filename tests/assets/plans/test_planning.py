@@ -14,6 +14,7 @@ from stagecoach.assets.plans.pinned import PinnedPlans, magnitude
 from stagecoach.assets.plans.planned import PlanQuery
 from stagecoach.assets.plans.planner import planner_of
 from stagecoach.assets.plans.planning import PlannedProject, plan_project
+from stagecoach.assets.plans.staleness import check_plan
 from stagecoach.assets.project.dependencies import order_queries
 from stagecoach.assets.project.front_matter import parse_front_matter
 from stagecoach.assets.project.queries import ProjectError, Query
@@ -60,6 +61,42 @@ def test_a_reader_sees_the_planned_columns_of_what_it_reads() -> None:
     )
     assert all(item.publishes for item in planned.queries)
     assert planned.tables[0].estimated_rows == planned.queries[0].graph.head.estimated_rows
+
+
+class Told:
+    """An arbiter that knows the columns of every query."""
+
+    def check(self, graph: StageGraph) -> tuple[Field, ...]:
+        return (Field("id", INT), Field("share", parse_type("double")))
+
+
+def test_a_reader_sees_the_columns_of_a_query_that_spark_runs_whole() -> None:
+    whole = query("a", "SELECT id, rand() AS share FROM orders", "checks: [{not_null: [share]}]")
+    reader = query("b", "SELECT id, sum(share) AS total FROM a GROUP BY id")
+    order = order_queries([whole, reader])
+    planned = plan_project(order, base(), planner_of(OPTIONS, Told()))
+    assert not planned.mistakes and not planned.blocked
+    first, second = (item.graph for item in planned.queries)
+    assert first.fallback_reason is not None
+    assert second.fallback_reason is None
+    assert second.tables == (("a", first.result),)
+    wrong = query("c", "SELECT shre FROM a")
+    planned = plan_project(order_queries([whole, wrong]), base(), planner_of(OPTIONS, Told()))
+    assert "did you mean 'share'" in planned.mistakes[0]
+
+
+def test_a_compiled_plan_is_written_again_once_its_columns_are_known(tmp_path: Path) -> None:
+    whole = query("a", "SELECT id, rand() AS share FROM orders")
+    path = tmp_path / "a.json"
+    before, after = (compile_query(whole, base(), OPTIONS, arbiter=a) for a in (None, Told()))
+    path.write_text(before.to_text(), encoding="utf-8")
+    found = check_plan(path, after, base(), OPTIONS)
+    assert (found.status, found.is_as_written) == ("fresh", False)
+    path.write_text(after.to_text(), encoding="utf-8")
+    # Where no Spark is asked, the columns that are known stay.
+    for now in (before, after):
+        assert check_plan(path, now, base(), OPTIONS).reasons == ()
+    assert CompiledPlans(planner_of(OPTIONS), tmp_path)(whole, base()).result == after.graph.result
 
 
 def test_partition_folders_stand_last_for_readers() -> None:

@@ -18,6 +18,7 @@ from stagecoach.planner.functions.spell_decimals import BIGINT_DIGITS, refuse_ex
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.text.decimal_calls import DecimalFunction, decimal_functions
 from stagecoach.planner.types import DataType, decimal, to_arrow
+from tests.decimal_values import exact, unscaled_values
 
 RESULT_TYPES = {
     "add": rules.add_type,
@@ -67,27 +68,9 @@ def _stored(value: Fraction, dtype: DataType) -> int | None:
     return unscaled if abs(unscaled) < 10**dtype.precision else None
 
 
-def _values(random: random.Random, dtype: DataType, count: int) -> list[int]:
-    """Unscaled values of all sizes: bounds, ties, powers of ten."""
-    top = 10**dtype.precision - 1
-    found = [0, 1, -1, top, -top]
-    while len(found) < count:
-        size = 10 ** random.randint(0, dtype.precision)
-        value = random.choice(
-            [random.randrange(size), size // 2, size // 2 - 1, size - 1, size // 4]
-        )
-        found.append(random.choice([1, -1]) * min(value, top))
-    random.shuffle(found)
-    return found
-
-
-def _decimal(unscaled: int, scale: int) -> Decimal:
-    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
-
-
 def _column(values: list[int | None], dtype: DataType) -> pa.ChunkedArray:
     with localcontext(prec=40):
-        listed = [None if v is None else _decimal(v, dtype.scale) for v in values]
+        listed = [None if v is None else exact(v, dtype.scale) for v in values]
         return pa.chunked_array([pa.array(listed, to_arrow(dtype))])
 
 
@@ -111,13 +94,13 @@ def _pairs(operation: str) -> Iterator[tuple[DataType, DataType, DataType]]:
 def test_results_are_exact_and_rounded_once(operation: str) -> None:
     chosen = random.Random(7)
     for left, right, result in _pairs(operation):
-        one, two = (_values(chosen, dtype, 24) for dtype in (left, right))
+        one, two = (unscaled_values(chosen, dtype.precision, 24) for dtype in (left, right))
         small = [chosen.choice([3, -7, 25]) % 10**right.precision for _ in range(8)]
         two[-8:] = small
         expected = []
         for a, b in zip(one, two, strict=True):
-            exact = EXACT[operation](Fraction(a, 10**left.scale), Fraction(b, 10**right.scale))
-            expected.append(None if exact is None else _stored(exact, result))
+            wanted = EXACT[operation](Fraction(a, 10**left.scale), Fraction(b, 10**right.scale))
+            expected.append(None if wanted is None else _stored(wanted, result))
         if operation in ("mod", "pmod"):  # a quotient of 40 digits is an error in `try_`, too
             shift = 10 ** max(right.scale - left.scale, 0)
             kept = [i for i, b in enumerate(two) if not b or abs(one[i]) * shift // abs(b) < 10**38]
@@ -179,10 +162,10 @@ def test_roundings_equal_pythons(name: str) -> None:
         for scale in range(source.scale):
             precision = min(source.precision - source.scale + 1 + scale, 38)
             result = decimal(max(precision, 1), scale)
-            values = _values(chosen, source, 40)
+            values = unscaled_values(chosen, source.precision, 40)
             with localcontext(prec=80):
-                exact = [_decimal(v, source.scale) for v in values]
-                rounded = [v.quantize(Decimal(1).scaleb(-scale), rounding=mode) for v in exact]
+                given = [exact(v, source.scale) for v in values]
+                rounded = [v.quantize(Decimal(1).scaleb(-scale), rounding=mode) for v in given]
                 expected = [int(v.scaleb(scale)) for v in rounded]
             found = compute(DecimalFunction(name, (source,), result), (_column(values, source),))
             assert _unscaled(found, scale) == expected, (name, source, result)

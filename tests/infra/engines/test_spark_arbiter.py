@@ -12,9 +12,10 @@ from stagecoach.planner.errors import (
     ForbiddenSqlError,
     SqlError,
 )
+from stagecoach.planner.plan.serde import dump_graph, load_graph
 from stagecoach.planner.plan.stages import ParameterSpec
 from stagecoach.planner.planning import plan_query
-from stagecoach.planner.types import INT, STRING, TIMESTAMP
+from stagecoach.planner.types import INT, STRING, TIMESTAMP, Field
 from tests.planner.analysis.test_error_places import MARK, REFUSED, TABLES
 from tests.planner.test_arbiter import CERTAIN
 
@@ -91,6 +92,20 @@ def test_what_spark_accepts_is_one_stage(arbiter: SparkArbiter) -> None:
     graph = plan_query("SELECT i FROM t QUALIFY rank() OVER (ORDER BY i)", TABLES, arbiter=arbiter)
     assert graph.head.engine == "spark"
     assert graph.fallback_reason == "QUALIFY needs a boolean, found int"
+    assert graph.result == (Field("i", INT),)
+
+
+def test_columns_have_the_types_that_carry_them(arbiter: SparkArbiter) -> None:
+    sql = (
+        "SELECT i, parse_json('1') AS v, INTERVAL 1 MONTH AS m, 's' COLLATE UTF8_LCASE AS s, "
+        "array(1.5) AS a FROM t TABLESAMPLE (10 PERCENT)"
+    )
+    graph = plan_query(sql, TABLES, arbiter=arbiter)
+    kinds = [str(field.dtype) for field in graph.result]
+    assert kinds == [
+        "int", "struct<value:binary,metadata:binary>", "string", "string", "array<decimal(2,1)>"
+    ]  # fmt: skip
+    assert load_graph(dump_graph(graph)) == graph
 
 
 @pytest.mark.parametrize("dtype", [INT, STRING, TIMESTAMP], ids=str)

@@ -54,6 +54,7 @@ def test_the_code_is_the_module_and_what_it_imports_of_the_project(tmp_path: Pat
         udf_other="",
         json="raise SystemExit('shadows a module of Python')",
     )
+    loaded = set(sys.modules)
     found = find_code("udf_pkg.functions", path)
     assert [module.name for module in found.modules] == [
         "udf_lazy",
@@ -65,7 +66,7 @@ def test_the_code_is_the_module_and_what_it_imports_of_the_project(tmp_path: Pat
         "udf_top",
     ]
     assert found.root == str(tmp_path)
-    assert not any(name.startswith("udf_") for name in sys.modules)
+    assert set(sys.modules) == loaded
 
 
 def test_any_change_of_the_code_changes_its_digest(tmp_path: Path) -> None:

@@ -1,0 +1,94 @@
+"""Spell FROM_JSON for DuckDB, for values that have the types of the schema.
+
+Spark also reads what does not fit, in several ways. Such a text raises, and its stage runs again on
+Spark. Source: Spark's `JacksonParser`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from stagecoach.planner.functions.spell_collections import duck_name
+from stagecoach.planner.functions.templates import escaped, quoted
+from stagecoach.planner.plan.expressions import Call
+from stagecoach.planner.types import DataType
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_WHOLE = quoted(r"-?[1-9][0-9]*|0")
+_UNCLEAR = "CAST(error('JSON_IS_UNCLEAR') AS {})"
+
+
+def from_json(node: Call) -> str:
+    """FROM_JSON of a text that both engines read alike."""
+    return _value("CAST({0} AS JSON)", node.dtype, 0)
+
+
+def refuse_from_json(node: Call) -> str | None:
+    """Why DuckDB must not read a schema: options, and types whose texts have several forms."""
+    if len(node.args) > 2:
+        return "from_json with options is not proven"
+    if node.dtype.is_atomic or not _is_read(node.dtype):
+        return f"from_json of {node.dtype} is not proven"
+    return None
+
+
+def _is_read(dtype: DataType) -> bool:
+    if dtype.kind == "struct":
+        # DuckDB's structs have no two names that differ in case only.
+        names = {field.name.lower() for field in dtype.fields}
+        known = all(_NAME.fullmatch(field.name) for field in dtype.fields)
+        members = all(_is_read(field.dtype) for field in dtype.fields)
+        return known and members and 0 < len(names) == len(dtype.fields)
+    if dtype.kind == "array":
+        return _is_read(dtype.fields[0].dtype)
+    return dtype.is_integral or dtype.kind in ("string", "boolean", "double")
+
+
+def _value(json_text: str, dtype: DataType, depth: int) -> str:
+    """A JSON value as a value of the type; NULL for null and for what is missing."""
+    name = duck_name(dtype)
+    kind = f"json_type({json_text})"
+    text = f"json_extract_string({json_text}, '$')"
+    branches = [f"WHEN {json_text} IS NULL OR {kind} = 'NULL' THEN NULL"]
+    whole = f"WHEN {kind} IN ('UBIGINT', 'BIGINT') AND regexp_full_match({text}, {_WHOLE})"
+    if dtype.kind == "struct":
+        branches.append(f"WHEN {kind} = 'OBJECT' THEN {_struct(json_text, dtype, depth)}")
+    elif dtype.kind == "array":
+        item = f"j{depth}_"
+        items = f"json_extract({json_text}, '$[*]')"
+        body = _value(item, dtype.fields[0].dtype, depth + 1)
+        branches.append(
+            f"WHEN {kind} = 'ARRAY' THEN list_transform({items}, lambda {item}: {body})"
+        )
+    elif dtype.is_integral:
+        number = f"TRY_CAST({text} AS {name})"
+        branches.append(f"{whole} AND {number} IS NOT NULL THEN {number}")
+    elif dtype.kind == "double":
+        number = f"TRY_CAST({text} AS DOUBLE)"
+        branches.append(f"{whole} THEN {number}")
+        branches.append(f"WHEN {kind} = 'DOUBLE' AND isfinite({number}) THEN {number}")
+    elif dtype.kind == "boolean":
+        branches.append(f"WHEN {kind} = 'BOOLEAN' THEN CAST({text} AS BOOLEAN)")
+    else:
+        branches.append(f"WHEN {kind} IN ('VARCHAR', 'BOOLEAN') THEN {text}")
+        branches.append(f"{whole} THEN {text}")
+    return f"CASE {' '.join(branches)} ELSE {_UNCLEAR.format(name)} END"
+
+
+def _struct(json_text: str, dtype: DataType, depth: int) -> str:
+    """The members of an object, which is parsed once."""
+    shape = quoted(json.dumps({field.name: "JSON" for field in dtype.fields}))
+    given = f"s{depth}_"
+    members = ", ".join(
+        f"{quoted(field.name)}: "
+        + _value(f"struct_extract({given}, {quoted(field.name)})", field.dtype, depth + 1)
+        for field in dtype.fields
+    )
+    keys = f"json_keys({json_text})"
+    read = (
+        f"list_transform([json_transform({json_text}, {shape})], "
+        f"lambda {given}: {escaped('{')}{members}{escaped('}')})[1]"
+    )
+    unclear = _UNCLEAR.format(duck_name(dtype))
+    return f"CASE WHEN len({keys}) <> list_unique({keys}) THEN {unclear} ELSE {read} END"

@@ -1,0 +1,1 @@
+"""Spark's HyperLogLog++, which estimates how many distinct values there are. Worker code, too."""
