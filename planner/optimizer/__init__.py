@@ -6,7 +6,7 @@ exchange or an engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from stagecoach.planner.limits.deadline import check_deadline
 from stagecoach.planner.optimizer.collapse_projects import collapse_projects
@@ -29,7 +29,8 @@ from stagecoach.planner.optimizer.push_down_semi_joins import push_down_semi_joi
 from stagecoach.planner.optimizer.reduce_aggregates import reduce_aggregates
 from stagecoach.planner.optimizer.reorder_joins import reorder_joins
 from stagecoach.planner.optimizer.unnest_subqueries import unnest_subqueries
-from stagecoach.planner.plan.logical import LogicalPlan
+from stagecoach.planner.plan.logical import Aggregate, Join, Limit, LogicalPlan
+from stagecoach.planner.tree import walk
 
 Rule = Callable[[LogicalPlan, RuleContext], LogicalPlan]
 
@@ -55,12 +56,34 @@ RULES: tuple[Rule, ...] = (
     narrow_decimals,  # last: about the cost of expressions, not the shape of the plan
 )
 
+ABOUT: Mapping[Rule, type[LogicalPlan]] = {
+    convert_outer_joins: Join,
+    derive_predicates: Join,
+    reduce_aggregates: Join,
+    push_down_semi_joins: Join,
+    eliminate_joins: Join,
+    reorder_joins: Join,
+    eliminate_distinct: Aggregate,
+    push_down_aggregates: Aggregate,
+    push_down_limits: Limit,
+}
+"""Rules that change nothing in a plan without an operator of this class."""
+
 
 def optimize(
     plan: LogicalPlan, context: RuleContext, rules: tuple[Rule, ...] = RULES
 ) -> LogicalPlan:
-    """The plan after every rule, in order."""
+    """The plan after every rule that is about one of its operators, in order."""
+    classes = _classes(plan)
     for rule in rules:
         check_deadline()
-        plan = rule(plan, context)
+        if rule in ABOUT and ABOUT[rule] not in classes:
+            continue
+        before, plan = plan, rule(plan, context)
+        if plan is not before:
+            classes = _classes(plan)
     return plan
+
+
+def _classes(plan: LogicalPlan) -> frozenset[type[LogicalPlan]]:
+    return frozenset(type(node) for node in walk(plan))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -10,11 +11,12 @@ from stagecoach.planner.analysis.queries import build_logical
 from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.estimates import Estimator
 from stagecoach.planner.explain.display import render_plan
-from stagecoach.planner.optimizer import RULES, optimize
+from stagecoach.planner.optimizer import ABOUT, RULES, optimize
 from stagecoach.planner.optimizer.context import RuleContext, first_free_id
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.logical import LogicalPlan
 from stagecoach.planner.syntax.parse import parse_query
+from stagecoach.planner.tree import walk
 from tests.planner.catalogs import SALES
 from tests.planner.optimizer.optimizer_cases import FOLDER, Case, read_cases, write_cases
 from tests.planner.tpch import NAMES, query_text, sf10_catalog
@@ -68,6 +70,22 @@ def test_fixture_shows_what_the_rule_does(case: Case) -> None:
 @pytest.mark.parametrize("rule", RULE_NAMES)
 def test_rule_has_cases_where_it_acts(rule: str) -> None:
     assert any(case.acts for case in read_cases(rule))
+
+
+def plans_of_queries() -> Iterator[tuple[LogicalPlan, RuleContext]]:
+    yield from (built(case.sql) for case in all_cases())
+    yield from (built(query_text(name), sf10_catalog()) for name in NAMES)
+
+
+def test_a_rule_that_is_left_out_would_change_nothing() -> None:
+    left_out = 0
+    for plan, context in plans_of_queries():
+        for position, rule in enumerate(RULES):
+            before = optimize(plan, context, RULES[:position])
+            if rule in ABOUT and not any(isinstance(n, ABOUT[rule]) for n in walk(before)):
+                assert rule(before, context) is before, rule.__name__
+                left_out += 1
+    assert left_out > 100
 
 
 @pytest.mark.parametrize("case", all_cases(), ids=lambda c: f"{c.rule}: {c.title}")
