@@ -135,7 +135,7 @@ def _check_type(to: exp.Expr) -> None:
         UnsupportedSqlError: For a length or precision, but for microseconds, which is the default.
     """
     for part in to.find_all(exp.DataType):
-        word = str(part.meta.get("written", "string"))
+        word = str(part.meta.get("written", ""))  # none in the type of a literal such as 1.5BD
         if word.isidentifier() and word.lower() not in SPARK_TYPES | SUFFIXES:
             raise AnalysisError(f"Spark has no type '{word}'", condition="UNSUPPORTED_DATATYPE")
         sizes = [size.name for size in part.find_all(exp.DataTypeParam) if size.parent is part]
