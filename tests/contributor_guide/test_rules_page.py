@@ -20,7 +20,7 @@ print(repr(render_plan(optimize(plan, context, RULES[:14]))))
 
 def test_following_the_page_adds_a_rule(tmp_path: Path) -> None:
     changes = read_changes("rules.md")
-    rule, imported, place, case = changes
+    rule, imported, place, about, case = changes
     (shown, *_) = read_cases("eliminate_distinct")
     assert shown.sql in case.text
     code = PLAN.format(sql=shown.sql)
@@ -31,5 +31,8 @@ def test_following_the_page_adds_a_rule(tmp_path: Path) -> None:
     copy.add(imported)
     assert copy.run(code) == without
     copy.add(place)
-    assert copy.run(code) != without
-    assert "gby=[status, n]" not in copy.run(code)
+    acting = copy.run(code)
+    assert acting != without
+    assert "gby=[status, n]" not in acting
+    copy.add(about)
+    assert copy.run(code) == acting
