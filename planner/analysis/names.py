@@ -342,7 +342,8 @@ def _(node: exp.Tuple) -> str:
 
 
 def _member(node: exp.Expr, number: int) -> str:
-    return node.alias_or_name or f"col{number}"
+    name = "" if isinstance(node, exp.Literal) else node.alias_or_name
+    return name or f"col{number}"
 
 
 @column_name.register

@@ -86,8 +86,8 @@ NATIVE["lt"] = [
     "-(l % 100) < 5",
     "l + 1 < 5",
     "-l < 5",
-    "ts - tu + INTERVAL 1 DAY < INTERVAL 2 DAYS",
-    "-(ts - tu) < INTERVAL 2 DAYS",
+    "ts - tu + INTERVAL '1' DAY < INTERVAL '2' DAY",
+    "-(ts - tu) < INTERVAL '2' DAY",
 ]
 NATIVE["nullif"] = [*NATIVE.get("nullif", []), "nullif(-ti, 5)", "nullif(i * 3, 4)"]
 
