@@ -40,9 +40,13 @@ def _texts(args: Args) -> Args:
     return tuple(rule.literal_of(a, STRING) for a in args)
 
 
-def _guarded(body: str, *unclear: str) -> str:
+def _found(body: str, *unclear: str) -> str:
     """The body for a text that both engines read alike; NULL for one that is not like JSON."""
-    first = quoted(_FIRST)
+    return f"CASE WHEN regexp_matches({{0}}, {quoted(_FIRST)}) THEN {_guarded(body, *unclear)} END"
+
+
+def _guarded(body: str, *unclear: str) -> str:
+    """The body for a text that both engines read alike."""
     tests = [
         "NOT json_valid({0})",
         f"regexp_matches({{0}}, {quoted(_NO_NUMBER)})",
@@ -50,7 +54,7 @@ def _guarded(body: str, *unclear: str) -> str:
         *unclear,
     ]
     return (
-        f"CASE WHEN {{0}} IS NULL OR NOT regexp_matches({{0}}, {first}) THEN NULL "
+        "CASE WHEN {0} IS NULL THEN NULL "
         f"WHEN {' OR '.join(tests)} THEN {raises('JSON_IS_UNCLEAR')} ELSE {body} END"
     )
 
@@ -86,7 +90,7 @@ def _get_json_object(node: Call) -> str:
         f"ELSE CASE WHEN {kind} IS NOT NULL AND regexp_matches({text}, {odd}) "
         f"THEN {raises('JSON_IS_UNCLEAR')} ELSE {text} END END"
     )
-    return _guarded(body, *twice)
+    return _found(body, *twice)
 
 
 def _keys_repeat(path: str) -> str:
@@ -94,10 +98,10 @@ def _keys_repeat(path: str) -> str:
     return f"coalesce(len({keys}) <> list_unique({keys}), false)"
 
 
-_LENGTH = _guarded(
+_LENGTH = _found(
     "CASE WHEN json_type({0}) = 'ARRAY' THEN CAST(json_array_length({0}) AS INTEGER) END"
 )
-_KEYS = _guarded(
+_KEYS = _found(
     "CASE WHEN json_type({0}) = 'OBJECT' THEN json_keys({0}) END",
     "contains({0}, " + quoted("\\") + ")",
 )
