@@ -109,7 +109,7 @@ class UnknownFunctionError(AnalysisError):
 
 
 class FunctionCallError(AnalysisError):
-    """A call of a function of the project does not fit its declaration."""
+    """A call of a function of the project does not match its declaration."""
 
 
 class InvalidHintError(AnalysisError):

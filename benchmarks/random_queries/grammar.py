@@ -11,10 +11,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 from benchmarks.random_queries.templates import SMALL, Hole, Template
-from tests.differential.query_grammar import Kind, QueryGrammar, Relation, Scope
+from tests.differential.query_grammar import Kind, QueryGrammar, Relation, Scope, outputs
 
 _LITERALS: dict[Kind, list[str]] = {
     SMALL: ["0", "1", "2", "3", "-1", "7"],
@@ -68,14 +69,6 @@ class Library:
     windows: Mapping[Kind, Sequence[Template]]
 
 
-@dataclass
-class _State:
-    """Where in the query the grammar is."""
-
-    bases: dict[str, str] = field(default_factory=dict)
-    shows: bool = False
-
-
 class WideGrammar(QueryGrammar):
     """Makes queries from one seed.
 
@@ -88,7 +81,8 @@ class WideGrammar(QueryGrammar):
         super().__init__(seed)
         self._rng = random.Random(seed)
         self._library = library
-        self._state = _State()
+        self._bases: dict[str, str] = {}  # tables by alias
+        self._shows = False  # whether what is made stands in the result only
 
     def query(self) -> str:
         """One query, with or without CTEs, in an order or not."""
@@ -98,7 +92,7 @@ class WideGrammar(QueryGrammar):
             kinds = self._kinds(rng.randint(2, 5))
             body = self._body(kinds, 1, [])
             ctes.append(f"q{number} AS ({body})")
-            self._ctes.append(Relation(f"q{number}", _outputs(kinds)))
+            self._ctes.append(Relation(f"q{number}", outputs(kinds)))
         kinds = self._kinds(rng.randint(1, 6))
         text = self._body(kinds, _TOP, [])
         if rng.random() < 0.25 and all(map(_exact, kinds)):
@@ -118,7 +112,7 @@ class WideGrammar(QueryGrammar):
 
     def _pipes(self, text: str, kinds: Sequence[Kind]) -> str:
         rng = self._rng
-        scope = Scope([Relation("p", _outputs(kinds))])
+        scope = Scope([Relation("p", outputs(kinds))])
         steps = [
             f"|> WHERE {self.predicate(scope, 1, 0)}",
             f"|> EXTEND {self.value('int', scope, 1, 0)} AS added",
@@ -137,7 +131,7 @@ class WideGrammar(QueryGrammar):
         ]
 
     def _body(self, kinds: Sequence[Kind], depth: int, outer: list[Relation]) -> str:
-        if depth and self._rng.random() < 0.15 and all(map(_comparable, kinds)):
+        if depth and self._rng.random() < 0.15 and all(map(_orderable, kinds)):
             word = self._rng.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"])  # fmt: skip
             # Below the top: sums of floats are not compared by rows that differ in rounding.
             sides = [self._select(kinds, depth - 1, outer) for _ in range(2)]
@@ -193,10 +187,10 @@ class WideGrammar(QueryGrammar):
         self, kinds: Sequence[Kind], source: str, where: str, scope: Scope, depth: int
     ) -> str:
         rng = self._rng
-        self._state.shows = depth == _TOP
+        self._shows = depth == _TOP
         keys: dict[Kind, str] = {}
         for kind in dict.fromkeys(kinds):
-            if _comparable(kind) and _exact(kind) and rng.random() < 0.5:
+            if _orderable(kind) and _exact(kind) and rng.random() < 0.5:
                 keys[kind] = self.value(kind, scope, rng.choice([0, 0, 1]), 0)
         plain = {kind: text for kind, text in keys.items() if "." in text}
 
@@ -212,9 +206,9 @@ class WideGrammar(QueryGrammar):
             group = rng.choice([f" GROUP BY {form}({listed})" for form in ("ROLLUP", "CUBE")] + [f" GROUP BY GROUPING SETS (({listed}), ())", f" GROUP BY {listed} WITH ROLLUP"])  # fmt: skip
         having = ""
         if rng.random() < 0.25:
-            self._state.shows = False
+            self._shows = False
             having = f" HAVING {self._aggregate('bigint', scope)} {rng.choice(_COMPARE)} 1"
-        self._state.shows = False
+        self._shows = False
         return f"SELECT {items} FROM {source}{where}{group}{having}"
 
     def _relation(self, depth: int) -> tuple[str, Relation]:
@@ -222,7 +216,7 @@ class WideGrammar(QueryGrammar):
         alias = self._alias()
         if depth and rng.random() < 0.25:
             kinds = self._kinds(rng.randint(2, 4))
-            return f"({self._body(kinds, depth - 1, [])}) {alias}", Relation(alias, _outputs(kinds))
+            return f"({self._body(kinds, depth - 1, [])}) {alias}", Relation(alias, outputs(kinds))
         if self._ctes and rng.random() < 0.4:
             cte = rng.choice(self._ctes)
             return f"{cte.alias} {alias}", Relation(alias, cte.columns)
@@ -230,7 +224,7 @@ class WideGrammar(QueryGrammar):
             rows = ", ".join(f"({self._literal('int')}, {self._literal('string')})" for _ in range(3))  # fmt: skip
             return f"(VALUES {rows}) {alias}(c0, c1)", Relation(alias, (("c0", "int"), ("c1", "string")))  # fmt: skip
         table = rng.choice(_BASES)
-        self._state.bases[alias] = table
+        self._bases[alias] = table
         return f"{table} {alias}", Relation(alias, self._library.tables[table])
 
     def _generated(self, text: str, scope: Scope) -> str:
@@ -304,17 +298,15 @@ class WideGrammar(QueryGrammar):
             lambda: f"IF({self.predicate(scope, 0, 0)}, {one}, NULL)",
             lambda: f"CAST({one} AS {_written(kind)})",
         ]
-        if _comparable(kind):
+        if _orderable(kind):
             forms.append(lambda: f"nullif({one}, {self.value(kind, scope, 0, 0)})")
         if _orderable(kind):
             forms.append(lambda: f"{rng.choice(['greatest', 'least'])}({one}, {self.value(kind, scope, deep, 0)})")  # fmt: skip
-        forms += [
-            lambda source=source: (
-                f"{rng.choice(['CAST', 'try_cast'])}({self.value(source, scope, deep, 0)} AS {_written(kind)})"
-            )  # type: ignore[misc]
-            for source, target in _CASTS
-            if target == kind
-        ]
+
+        def cast(source: Kind) -> str:
+            return f"{rng.choice(['CAST', 'try_cast'])}({self.value(source, scope, deep, 0)} AS {_written(kind)})"  # fmt: skip
+
+        forms += [partial(cast, source) for source, target in _CASTS if target == kind]
         return rng.choice(forms)()
 
     def predicate(self, scope: Scope, deep: int, depth: int) -> str:
@@ -348,9 +340,9 @@ class WideGrammar(QueryGrammar):
 
     def _aggregate(self, kind: Kind, scope: Scope) -> str:
         rng = self._rng
-        groups = [r.alias for r in scope.relations if self._state.bases.get(r.alias) == "g"]
+        groups = [r.alias for r in scope.relations if self._bases.get(r.alias) == "g"]
         templates = self._library.aggregates.get(kind, ())
-        if groups and templates and rng.random() < 0.7 and (self._state.shows or _exact(kind)):
+        if groups and templates and rng.random() < 0.7 and (self._shows or _exact(kind)):
             alias = rng.choice(groups)
             return rng.choice(templates).fill(lambda hole: f"{alias}.{hole.column}")
         where = f" FILTER (WHERE {self.predicate(scope, 0, 0)})" if rng.random() < 0.2 else ""
@@ -369,7 +361,7 @@ class WideGrammar(QueryGrammar):
 
     def _windowed(self, kind: Kind, scope: Scope) -> str:
         rng = self._rng
-        keys = [self.value(k, scope, 0, 0) for k in rng.sample(_COMMON, rng.randint(0, 2)) if _comparable(k)]  # fmt: skip
+        keys = [self.value(k, scope, 0, 0) for k in rng.sample(_COMMON, rng.randint(0, 2)) if _orderable(k)]  # fmt: skip
         partition = f"PARTITION BY {', '.join(keys)}" if keys else ""
         order = ", ".join(
             f"{self.value(k, scope, rng.choice([0, 0, 1]), 0)}{rng.choice(['', ' DESC', ' NULLS LAST'])}"
@@ -387,10 +379,6 @@ class WideGrammar(QueryGrammar):
         return f"{call} OVER ({partition} {frame})"
 
 
-def _outputs(kinds: Sequence[Kind]) -> tuple[tuple[str, Kind], ...]:
-    return tuple((f"c{i}", kind) for i, kind in enumerate(kinds))
-
-
 def _written(kind: Kind) -> str:
     """A type as SQL: names of fields may be no identifiers."""
     return re.sub(r"([^<,:>]+):", r"`\1`:", kind)
@@ -403,10 +391,6 @@ def _null(kind: Kind) -> str:
 def _exact(kind: Kind) -> bool:
     """Whether equal values of a type are the same: not 0.0 and -0.0."""
     return "float" not in kind and "double" not in kind and _orderable(kind)
-
-
-def _comparable(kind: Kind) -> bool:
-    return _orderable(kind)
 
 
 def _orderable(kind: Kind) -> bool:

@@ -12,7 +12,7 @@ _CLAUSES = (
     *("where", "having", "order", "limit", "offset", "group", "distinct", "with_"),
     *("joins", "laterals", "pivots"),
 )
-# These stand for themselves: what is below them is no expression.
+# Nothing below these is an expression.
 _LEAVES = (
     *(exp.Identifier, exp.Table, exp.TableAlias, exp.Literal),
     *(exp.Null, exp.DataType, exp.Alias),
@@ -21,7 +21,7 @@ _Step = Callable[[], exp.Expr]
 
 
 def smaller_texts(sql: str) -> Iterator[str]:
-    """Yield texts with one part less, those without large parts first; some are no queries."""
+    """Yield the texts without one part, large parts first; some of them are not valid queries."""
     try:
         tree = sqlglot.parse_one(sql, read="spark")
     except SqlglotError:
@@ -31,7 +31,7 @@ def smaller_texts(sql: str) -> Iterator[str]:
             copy = tree.copy()
             try:
                 yield _steps(copy, _nth(copy, number))[step]().sql("spark")
-            except (SqlglotError, ValueError):  # it was needed there
+            except (SqlglotError, ValueError):  # the part cannot be left out
                 continue
 
 

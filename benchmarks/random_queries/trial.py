@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from typing import Literal as OneOf
 
-import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 
 from benchmarks.random_queries.constants import has_raising_constant
 from stagecoach.infra.errors import QueryError
 from stagecoach.planner import StageGraph, plan_query
+from stagecoach.planner.engines.registry import SPARK
 from stagecoach.planner.errors import SqlError
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.types import Field
@@ -26,12 +26,14 @@ from tests.differential.inprocess import (
     InProcessRunner,
     collect,
     multiset,
+    python_values,
     rows_of,
     spark_fields,
 )
 from tests.differential.query_check import SPARK_ERRORS
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 Outcome = OneOf[
@@ -155,12 +157,9 @@ class Trial:
             expected, problem = None, _first_line(error)
             if not problem.startswith("["):
                 return Verdict("broken_spark", problem)
-        try:
-            graph = plan_query(sql, self._tables.catalog, way.options)
-        except SqlError as error:
-            return Verdict("asked", str(error)[:200])
-        except Exception as error:  # noqa: BLE001  # any other error is what is looked for
-            return Verdict("broken", f"{type(error).__name__}: {error}"[:300])
+        graph = self._planned(sql, way, "asked")
+        if isinstance(graph, Verdict):
+            return graph
         if graph.fallback_reason is not None:
             return Verdict("whole", graph.fallback_reason)
         if way.mix is not None:
@@ -172,13 +171,18 @@ class Trial:
             return _verdict("wrong", detail, graph)
         return self._compared(graph, expected)
 
-    def _refused(self, sql: str, way: Way, problem: str) -> Verdict:
+    def _planned(self, sql: str, way: Way, refused: Outcome) -> StageGraph | Verdict:
         try:
-            graph = plan_query(sql, self._tables.catalog, way.options)
+            return plan_query(sql, self._tables.catalog, way.options)
         except SqlError as error:
-            return Verdict("refused", str(error)[:200])
+            return Verdict(refused, str(error)[:200])
         except Exception as error:  # noqa: BLE001  # any other error is what is looked for
             return Verdict("broken", f"{type(error).__name__}: {error}"[:300])
+
+    def _refused(self, sql: str, way: Way, problem: str) -> Verdict:
+        graph = self._planned(sql, way, "refused")
+        if isinstance(graph, Verdict):
+            return graph
         if graph.fallback_reason is not None:
             return Verdict("refused", problem)
         return _verdict("accepts", problem, graph)
@@ -239,14 +243,7 @@ def difference(graph: StageGraph, expected: pa.Table, found: pa.Table) -> str:
 
 
 def _rounded(table: pa.Table) -> list[tuple[Any, ...]]:
-    columns = []
-    for column in table.columns:
-        array = column
-        if pa.types.is_timestamp(array.type):
-            array = array.cast(pa.int64())
-        elif pa.types.is_date(array.type):
-            array = array.cast(pa.int32())
-        columns.append([_round(value) for value in array.to_pylist()])
+    columns = [[_round(value) for value in python_values(column)] for column in table.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
 
 
@@ -263,7 +260,7 @@ def _round(value: Any) -> Any:
 
 
 def _verdict(outcome: Outcome, detail: str, graph: StageGraph) -> Verdict:
-    native = sum(stage.engine == "duckdb" for stage in graph.stages)
+    native = sum(stage.engine != SPARK for stage in graph.stages)
     return Verdict(outcome, detail, len(graph.stages), native)
 
 

@@ -6,7 +6,8 @@ the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -86,14 +87,10 @@ def _by_row(
     function: ProjectFunction, code: Code, columns: Sequence[pa.Array], zone: ZoneInfo
 ) -> pa.Array:
     pairs = zip(columns, function.arguments, strict=True)
-    try:
+    with _raising(function):
         values = list(map(code, *(to_python(column, dtype, zone) for column, dtype in pairs)))
-    except Exception as error:  # the project's code may raise anything
-        raise FunctionRaisedError.of(function, error) from error
-    try:
+    with _converting(function):
         return from_python(values, function.returns, zone)
-    except _NOT_OF_TYPE as error:
-        raise _not_of_type(function, error) from error
 
 
 def _over_series(
@@ -102,39 +99,46 @@ def _over_series(
     from stagecoach.infra.functions.series import from_series, to_series
 
     pairs = zip(columns, function.arguments, strict=True)
-    try:
+    with _raising(function):
         found = code(*(to_series(column, dtype, zone) for column, dtype in pairs))
-    except Exception as error:  # the project's code may raise anything
-        raise FunctionRaisedError.of(function, error) from error
-    try:
+    with _converting(function):
         return from_series(found, function.returns, zone)
-    except _NOT_OF_TYPE as error:
-        raise _not_of_type(function, error) from error
 
 
 def _over_arrays(
     function: ProjectFunction, code: Code, columns: Sequence[pa.Array], zone: ZoneInfo
 ) -> pa.Array:
     del zone
-    try:
+    with _raising(function):
         found = code(*columns)
-    except Exception as error:  # the project's code may raise anything
-        raise FunctionRaisedError.of(function, error) from error
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
     if not isinstance(found, pa.Array):
         kind = type(found).__name__
         raise FunctionRaisedError(function, f"gave a {kind}; it must give a pyarrow.Array")
     target = to_arrow(function.returns)
-    try:
+    with _converting(function):
         return found if found.type == target else found.cast(target)
-    except pa.ArrowException as error:
-        raise _not_of_type(function, error) from error
 
 
-def _not_of_type(function: ProjectFunction, error: Exception) -> FunctionRaisedError:
-    told = str(error).splitlines() or [type(error).__name__]
-    return FunctionRaisedError(function, f"gave a value that is not {function.returns}: {told[0]}")
+@contextmanager
+def _raising(function: ProjectFunction) -> Iterator[None]:
+    """Calls the project's code, which may raise anything."""
+    try:
+        yield
+    except Exception as error:
+        raise FunctionRaisedError.of(function, error) from error
+
+
+@contextmanager
+def _converting(function: ProjectFunction) -> Iterator[None]:
+    """Converts what the project's code gave to the declared type."""
+    try:
+        yield
+    except _NOT_OF_TYPE as error:
+        told = str(error).splitlines() or [type(error).__name__]
+        problem = f"gave a value that is not {function.returns}: {told[0]}"
+        raise FunctionRaisedError(function, problem) from error
 
 
 def _as_declared(function: ProjectFunction, columns: Sequence[pa.Array]) -> list[pa.Array]:

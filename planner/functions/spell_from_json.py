@@ -1,7 +1,7 @@
 """Spell FROM_JSON for DuckDB, for values that have the types of the schema.
 
-Spark also reads what does not fit, in several ways. Such a text raises, and its stage runs again on
-Spark. Source: Spark's `JacksonParser`.
+Spark also reads values of other types, in several ways. Such a text raises, and its stage runs
+again on Spark. Source: Spark's `JacksonParser`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def _collapse(node: LogicalPlan) -> LogicalPlan:
     uses = Counter(
         part.id for _, expr in node.items for part in walk(expr) if isinstance(part, ColumnRef)
     )
-    for column, expr in inner.items():  # parameters of lambdas are no columns of the child
+    for column, expr in inner.items():  # parameters of lambdas are not columns of the child
         if uses[column] > 1 and not isinstance(expr, ColumnRef | Literal):
             return node
     items = tuple((column, substitute(expr, inner)) for column, expr in node.items)

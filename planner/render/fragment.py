@@ -334,11 +334,12 @@ class _Renderer:
 
         Otherwise the text would grow by a factor with each level, and with it an engine's planning.
         """
-        uses = Counter(field for _, field, _, _ in Formatter().parse(template))
         bound = {}
-        for number, text in enumerate(args):
-            if self.dialect.binds and uses[str(number)] > 1 and len(text) > _LONG:
-                bound[args[number]] = f"v{next(self._names)}_"
+        if self.dialect.binds and any(len(text) > _LONG for text in args):
+            uses = Counter(field for _, field, _, _ in Formatter().parse(template))
+            for number, text in enumerate(args):
+                if len(text) > _LONG and uses[str(number)] > 1:
+                    bound[text] = f"v{next(self._names)}_"
         body = template.format(*(bound.get(text, text) for text in args), **parts)
         for text, name in bound.items():
             body = self.dialect.bound(name, text, body)

@@ -247,15 +247,19 @@ def collect(frame: DataFrame) -> pa.Table:
 
 def canonical(array: pa.ChunkedArray | pa.Array) -> list[Any]:
     """Values that are equal exactly if the SQL values are: NaN = NaN, -0.0 ≠ 0.0."""
-    # As numbers, because Python's dates end with the year 9999.
+    values = python_values(array)
+    if pa.types.is_nested(array.type):
+        return [_members(v) for v in values]
+    return [_bits(v) for v in values] if pa.types.is_floating(array.type) else values
+
+
+def python_values(array: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """Values; dates and timestamps as numbers, because Python's end with the year 9999."""
     if pa.types.is_timestamp(array.type):
         array = array.cast(pa.int64())
     elif pa.types.is_date(array.type):
         array = array.cast(pa.int32())
-    values = array.to_pylist()
-    if pa.types.is_nested(array.type):
-        return [_members(v) for v in values]
-    return [_bits(v) for v in values] if pa.types.is_floating(array.type) else values
+    return array.to_pylist()
 
 
 def _members(value: Any) -> Any:

@@ -73,7 +73,7 @@ class QueryGrammar:
             kinds = self._kinds(rng.randint(2, 4))
             body = self._body(kinds, 1, [])
             ctes.append(f"q{number} AS ({body})")
-            self._ctes.append(Relation(f"q{number}", _outputs(kinds)))
+            self._ctes.append(Relation(f"q{number}", outputs(kinds)))
         kinds = self._kinds(rng.randint(1, 4))
         text = self._body(kinds, 2, [])
         if rng.random() < 0.25:
@@ -187,7 +187,7 @@ class QueryGrammar:
         alias = self._alias()
         if depth and rng.random() < 0.3:
             kinds = self._kinds(rng.randint(2, 4))
-            return f"({self._body(kinds, depth - 1, [])}) {alias}", Relation(alias, _outputs(kinds))
+            return f"({self._body(kinds, depth - 1, [])}) {alias}", Relation(alias, outputs(kinds))
         if self._ctes and rng.random() < 0.4:
             cte = rng.choice(self._ctes)
             return f"{cte.alias} {alias}", Relation(alias, cte.columns)
@@ -347,7 +347,8 @@ class QueryGrammar:
         return f"{call} OVER ({partition} {frame})"
 
 
-def _outputs(kinds: Sequence[Kind]) -> tuple[tuple[str, Kind], ...]:
+def outputs(kinds: Sequence[Kind]) -> tuple[tuple[str, Kind], ...]:
+    """Columns `c0`, `c1`, … of these types."""
     return tuple((f"c{i}", kind) for i, kind in enumerate(kinds))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from sqlglot import exp
 
@@ -116,21 +117,17 @@ def _connector(name: str) -> Callable[[exp.Connector, Names], Expression]:
     return build
 
 
-def _binary(name: str) -> Callable[[exp.Binary, Names], Expression]:
+def _binary(
+    name: str, make: Callable[[str, Expression, Expression], Expression] = make_call
+) -> Callable[[exp.Binary, Names], Expression]:
     def build(node: exp.Binary, names: Names) -> Expression:
         refuse_unused(node, ("expression",))
-        return make_call(name, build_scalar(node.this, names), build_scalar(node.expression, names))
+        return make(name, build_scalar(node.this, names), build_scalar(node.expression, names))
 
     return build
 
 
-def _comparison(name: str) -> Callable[[exp.Binary, Names], Expression]:
-    def build(node: exp.Binary, names: Names) -> Expression:
-        refuse_unused(node, ("expression",))
-        left, right = build_scalar(node.this, names), build_scalar(node.expression, names)
-        return compared(name, left, right)
-
-    return build
+_comparison = partial(_binary, make=compared)
 
 
 def _distinct(node: exp.NullSafeNEQ, names: Names) -> Expression:
@@ -193,14 +190,13 @@ def _position(node: exp.StrPosition, names: Names) -> Expression:
 
 @handles(exp.In)
 def _in(node: exp.In, names: Names) -> Expression:
-    arg = node.this
-    operands = arg.expressions if isinstance(arg, exp.Tuple) else [arg]
     query = node.args.get("query")
     if query is not None:
-        args = tuple(build_scalar(o, names) for o in operands)
+        operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+        args = tuple(build_scalar(operand, names) for operand in operands)
         return in_subquery(args, names.subquery(query_of(query)))
-    refuse_unused(node, ("query", "expressions"))
-    value = build_scalar(arg, names)
+    refuse_unused(node, ("expressions",))
+    value = build_scalar(node.this, names)
     items = [build_scalar(item, names) for item in node.expressions]
     return make_call("in", *alike(value, *items))
 
