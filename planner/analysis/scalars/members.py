@@ -161,6 +161,7 @@ def _arrays_zip(node: exp.Anonymous, names: Names) -> Expression:
 
 def _name(node: exp.Expr) -> str:
     """The name that Spark gives a member by its expression; empty where it has none."""
+    node = node.unnest()
     star = node.this if isinstance(node, exp.Column) else node
     if isinstance(star, exp.Star):
         raise UnsupportedSqlError("a struct of *")
