@@ -81,6 +81,8 @@ class TableInfo:
             other columns must not be evaluated below it. Empty where stored rows are shown as they
             are.
         format: Name of the table's format.
+        is_local: Whether all its files are on a local disk, where several cores of a task can read
+            them.
         detail: What only that format knows of the table now, for estimates and explanations: a plan
             does not depend on it.
     """
@@ -91,6 +93,7 @@ class TableInfo:
     native_reason: str | None = None
     unique_key: tuple[str, ...] = ()
     format: str = "parquet"
+    is_local: bool = False
     detail: object = None
 
 

@@ -34,6 +34,10 @@ class PlannerOptions:
             reading a broadcast; 0 never does.
         single_task_bytes: A query over tables of fewer stored bytes is one stage on one task; 0
             never is.
+        task_cores: Cores of one task that computes a part of a query by itself, instead of several
+            stages; 1 always makes stages.
+        max_lost_seconds: Longest estimated time of such a task, which is what a failure can lose;
+            0 always makes stages.
         force_distribution: Plan as if all data were large: no inline scans, no single task.
         key_list_bytes: Largest estimated list of keys as a runtime filter (and no larger than
             `broadcast_bytes`); beyond it the keys are put into a Bloom filter.
@@ -55,6 +59,8 @@ class PlannerOptions:
     broadcast_bytes: int = 64 << 20
     inline_bytes: int = 1 << 20
     single_task_bytes: int = 1 << 20
+    task_cores: int = 2
+    max_lost_seconds: int = 2
     key_list_bytes: int = 64 << 20
     bloom_bytes: int = 16 << 20
     force_distribution: bool = False
@@ -118,5 +124,6 @@ def _rules_with(engines: tuple[str, ...]) -> Mapping[str, ValueRule]:
     numbers = (f.name for f in dataclasses.fields(PlannerOptions) if type(f.default) is int)
     limits = dict.fromkeys(numbers, Limits())
     limits["partition_bytes"] = Limits(above=True)
+    limits["task_cores"] = Limits(low=1)
     limits["num_partitions"] = Limits(high=_MAX_PARTITIONS)
     return rules_of(PlannerOptions, limits=limits, choices={"engine": engines})

@@ -64,6 +64,8 @@ class Resources:
         max_spill_bytes: Most that may be spilled; 0 for the engine's own limit.
         directories: Local folders of the input files; it opens no file elsewhere.
         functions: Functions of the project that fragments call.
+        threads: Cores that it may use.
+        chooses_build_side: Whether it may make the hash table of the left side of a join.
     """
 
     time_zone: str
@@ -72,6 +74,8 @@ class Resources:
     max_spill_bytes: int = 0
     directories: tuple[str, ...] = ()
     functions: FunctionSet = NO_FUNCTIONS
+    threads: int = 1
+    chooses_build_side: bool = False
 
 
 class TaskEngine(Protocol):

@@ -19,7 +19,7 @@ from stagecoach.infra.reading.column_summary import (
 )
 from stagecoach.infra.reading.footers import FileFooter, read_footer
 from stagecoach.infra.storage.object_store import StorageOptions
-from stagecoach.infra.storage.table_files import FileEntry
+from stagecoach.infra.storage.table_files import FileEntry, is_remote
 from stagecoach.planner.catalog import ColumnStats, TableInfo, TableStats
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.types import Field
@@ -123,6 +123,7 @@ def table_info(
             columns=columns,
         ),
         native_reason=_native_reason(footers),
+        is_local=not any(is_remote(footer.entry.uri) for footer in footers),
     )
 
 

@@ -117,6 +117,18 @@ def task_slots(settings: EngineSettings) -> int:
     return _slots[address]
 
 
+def task_threads(settings: EngineSettings) -> int:
+    """Cores that one task may use: all, where Spark is on one machine, else `spark.task.cpus`."""
+    session = get_session(settings)
+    if settings.remote:
+        on_one_machine = (session.conf.get(SLOTS_CONF, "") or "").isdigit()  # a server of ours
+    else:
+        on_one_machine = settings.master.startswith("local[") or settings.master == "local"
+    if on_one_machine:
+        return task_slots(settings)
+    return int(session.conf.get("spark.task.cpus", "1") or 1)
+
+
 @contextmanager
 def isolated_session(spark: SparkSession, time_zone: str) -> Iterator[SparkSession]:
     """A session of its own on the same Spark: views and configuration that no other thread sees.

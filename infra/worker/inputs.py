@@ -247,4 +247,6 @@ def task_resources(settings: TaskSettings) -> Resources:
         max_spill_bytes=settings.max_spill_bytes,
         directories=settings.directories,
         functions=settings.functions,
+        threads=settings.threads,
+        chooses_build_side=settings.chooses_build_side,
     )

@@ -109,6 +109,8 @@ class TaskSettings:
         verify_pages: Whether the pages of other Parquet files are.
         verify_seconds: How long a check of a local file counts.
         functions: Functions of the project that the stage calls.
+        threads: Cores that the engine of a task may use.
+        chooses_build_side: Whether the engine may make the hash table of the left side of a join.
     """
 
     store: Mapping[str, Any] = field(repr=False)
@@ -126,6 +128,8 @@ class TaskSettings:
     verify_pages: bool = True
     verify_seconds: float = 600.0
     functions: FunctionSet = NO_FUNCTIONS
+    threads: int = 1
+    chooses_build_side: bool = False
 
     @property
     def checks(self) -> FileChecks:

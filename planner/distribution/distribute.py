@@ -31,6 +31,7 @@ from stagecoach.planner.distribution.reasons import (
 )
 from stagecoach.planner.distribution.repartition import asks_for_tasks, repartition
 from stagecoach.planner.distribution.share_exchanges import share_exchanges
+from stagecoach.planner.distribution.wide_tasks import WideTasks
 from stagecoach.planner.distribution.windows import (
     limited,
     next_window,
@@ -127,15 +128,30 @@ class _Distributor:
         self._sizes = sizes
         self._context = context
         self._exchanges = Exchanges(sizes, context)
+        self._wide = WideTasks(plan, sizes, context)
+        self._suits = True  # whether a wide task may compute the operators above, as far as a side
         wishes = PartitionWishes(plan, sizes.distinct)
         self._aggregates = AggregateDistributor(self._exchanges, wishes, self.visit)
-        self._joins = JoinDistributor(self._exchanges, wishes, self.visit)
+        self._joins = JoinDistributor(self._exchanges, wishes, self._visit_side)
 
     def visit(self, plan: PhysicalPlan) -> Distributed:
+        suits = self._suits
+        self._suits = suits and self._wide.suits(plan)
         new, delivered = self._visit(plan)
+        self._suits = suits
+        if suits and self._wide.fits(plan) and _has_exchange(new):
+            return read_whole(plan, self._sizes), SINGLE
         if new is not plan:
             self._sizes.note_size(new, plan)
         return new, delivered
+
+    def _visit_side(self, plan: PhysicalPlan) -> Distributed:
+        """An input of a join; what one task computes of it is a stage of its own.
+
+        Otherwise the task would compute the join as well, for longer than it may.
+        """
+        new, delivered = self.visit(plan)
+        return new, ANY if delivered is SINGLE and self._wide.fits(plan) else delivered
 
     def _visit(self, plan: PhysicalPlan) -> Distributed:
         match plan:
@@ -237,3 +253,7 @@ class _Distributor:
             for child, delivered in parts
         )
         return replace(plan, inputs=inputs), ANY
+
+
+def _has_exchange(plan: PhysicalPlan) -> bool:
+    return any(isinstance(node, ExchangeExec) for node in walk(plan))

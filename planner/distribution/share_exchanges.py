@@ -66,6 +66,11 @@ class _Merge(NamedTuple):
     second: dict[int, int]
 
 
+def same_rows(first: PhysicalPlan, second: PhysicalPlan) -> bool:
+    """Whether two plans compute the same rows, if perhaps other columns of them."""
+    return _merge(first, second, lambda new, _: new) is not None
+
+
 def _first_pair(
     plan: PhysicalPlan, note_size: NoteSize
 ) -> tuple[ExchangeExec, ExchangeExec, _Merge] | None:

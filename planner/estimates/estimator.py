@@ -56,6 +56,11 @@ class Estimator:
         self._tables = tables
         self._memo: dict[LogicalPlan, Estimate] = {}
 
+    @property
+    def tables(self) -> Mapping[str, TableInfo]:
+        """Catalog entries by name."""
+        return self._tables
+
     def estimate(self, plan: LogicalPlan) -> Estimate:
         """The estimate of one operator and all below it."""
         known = self._memo.get(plan)

@@ -169,6 +169,8 @@ def _box(graph: StageGraph, stage: Stage, details: bool) -> list[str]:
     head = f"Stage {stage.stage_id} ── engine={stage.engine} ── {exchange_text(stage)}"
     if stage.estimated_rows:
         head += f" ── {estimate_text((stage.estimated_rows, stage.estimated_bytes))}"
+    if stage.cores > 1:
+        head += f" ── {stage.cores} cores"
     body: list[str] = []
     if stage.output.reason and (details or stage.output.reason != RESULT):
         body.append(f"-- {stage.output.kind}: {stage.output.reason}")

@@ -91,6 +91,7 @@ class Stage:
             right (as `tree.walk` goes); empty where there is none.
         operator_bytes: Likewise.
         sql_functions: Functions of the project that the text of the whole query calls.
+        cores: Cores that its only task may use; its rows are the same, in any order.
     """
 
     stage_id: int
@@ -109,6 +110,7 @@ class Stage:
     operator_rows: tuple[int, ...] = ()
     operator_bytes: tuple[int, ...] = ()
     sql_functions: tuple[ProjectFunction, ...] = field(default=(), metadata={SPARSE: True})
+    cores: int = field(default=1, metadata={SPARSE: True})
 
     @cached_property
     def leaves(self) -> tuple[ScanExec | StageInputExec, ...]:

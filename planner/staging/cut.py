@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 
 from stagecoach.planner.catalog import TableInfo
 from stagecoach.planner.distribution.reasons import RESULT, reason_of
+from stagecoach.planner.distribution.wide_tasks import stage_cores
 from stagecoach.planner.engines.protocol import Conditions
+from stagecoach.planner.engines.registry import SPARK
 from stagecoach.planner.errors import InternalPlanError
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.expressions import Column, ColumnRef, Expression, Lambda
@@ -99,16 +101,18 @@ class _Cutter:
 
     def add(self, fragment: PhysicalPlan, output: StageOutput, measured: PhysicalPlan) -> int:
         """Append the stage of a fragment, after the stages that it reads; its number."""
-        sizes = [size for node in operators_of(fragment) for size in self._sizes(node)]
+        operators = list(operators_of(fragment))
+        sizes = [size for node in operators for size in self._sizes(node)]
         fragment = transform_down_to_inputs(fragment, self._cut)
         canonical = renumber_fragment(fragment)
+        branches = branches_of(canonical)
         engine, reason = choose_engine(canonical, self._conditions, self._options.engine)
         rows, num_bytes = self._size(measured)
         stage = Stage(
             stage_id=len(self.stages),
             title=stage_title(canonical, output),
             fragment=canonical,
-            branches=branches_of(canonical),
+            branches=branches,
             output=output,
             schema=tuple(Field(c.name, c.dtype) for c in canonical.columns),
             engine=engine,
@@ -117,6 +121,7 @@ class _Cutter:
             estimated_bytes=_whole(num_bytes),
             operator_rows=tuple(_whole(count) for count, _ in sizes),
             operator_bytes=tuple(_whole(size) for _, size in sizes),
+            cores=self._cores(operators, branches, engine),
         )
         inputs = tuple(x.stage_id for x in stage.leaves if isinstance(x, StageInputExec))
         key = (stage.plan_hash, inputs)
@@ -124,6 +129,13 @@ class _Cutter:
             self._known[key] = stage.stage_id
             self.stages.append(stage)
         return self._known[key]
+
+    def _cores(
+        self, operators: Sequence[PhysicalPlan], branches: Sequence[Branch], engine: str
+    ) -> int:
+        if engine == SPARK or self._options.force_distribution:
+            return 1
+        return stage_cores(operators, branches, self._size, self._options.task_cores)
 
     def share(self, source: SharedSource) -> None:
         """Append the stage of a shared subplan, for all scans of it that come."""

@@ -12,7 +12,7 @@ import math
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ from stagecoach.infra.reading.inputs import (
 )
 from stagecoach.infra.shuffle.partitioner import partition_ids
 from stagecoach.infra.worker.task import output_schema
+from stagecoach.planner.distribution.wide_tasks import is_only_reduced
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.physical import ScanExec, StageInputExec
 from stagecoach.planner.plan.stages import Branch, Stage, StageGraph
@@ -120,15 +121,18 @@ class InProcessRunner:
         self, stage: Stage, done: dict[int, StageResult], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         sql = render_fragment(stage, "duckdb", CLOCK)
+        settings = replace(
+            self._settings,
+            threads=stage.cores,
+            chooses_build_side=stage.cores > 1 and is_only_reduced(stage.fragment),
+        )
         for branch in stage.branches:
             for part in self._parts(stage, branch, done):
                 inputs = [
                     self._input(stage, position, branch, part, done)
                     for position in range(len(stage.leaves))
                 ]
-                with DuckDbEngine().run(
-                    Fragment.of(sql, inputs, schema), self._settings
-                ) as batches:
+                with DuckDbEngine().run(Fragment.of(sql, inputs, schema), settings) as batches:
                     yield from batches
 
     def _parts(

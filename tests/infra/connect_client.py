@@ -34,6 +34,7 @@ from stagecoach.infra.spark.session import (
     isolated_session,
     stop_sessions,
     task_slots,
+    task_threads,
 )
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.infra.worker.spec import TaskSettings, TaskSpec
@@ -215,6 +216,7 @@ def main() -> None:
             same += workers(isolated)
     report = {
         "slots": task_slots(settings),
+        "threads": task_threads(settings),
         "workers": [*workers(session), *same],
         "zone": zone,
         "workers_after": workers(session),

@@ -50,12 +50,10 @@ WIDE_BATCH_ROWS = 1 << 14
 
 _EXPANSION = 4  # bytes in memory for each stored one of a Parquet file
 _MAX_DATABASES = 4
-# Join order and build side are the planner's; pushing a partial aggregate below a join cost more
-# than it saved. The rewriter makes sum(x) + count(x) of sum(x + 1) and so
-# loses the overflow of x + 1 that Spark raises.
-_DISABLED_OPTIMIZERS = (
-    "join_order,build_side_probe_side,partial_aggregate_pushdown,aggregate_function_rewriter"
-)
+# Join order is the planner's; pushing a partial aggregate below a join cost more than it saved.
+# The rewriter makes sum(x) + count(x) of sum(x + 1) and so loses the overflow of x + 1 that Spark
+# raises.
+_DISABLED_OPTIMIZERS = "join_order,partial_aggregate_pushdown,aggregate_function_rewriter"
 
 
 class DuckDbEngine:
@@ -134,7 +132,7 @@ def _database(resources: Resources, pid: int) -> _Database:
     connection = duckdb.connect(":memory:")
     register_java_functions(connection)
     options: dict[str, str] = {
-        "threads": "1",
+        "threads": str(resources.threads),
         "TimeZone": _literal(resources.time_zone),
         "default_null_order": "'nulls_first_on_asc_last_on_desc'",
         "memory_limit": f"'{resources.memory_bytes}B'",
@@ -142,7 +140,7 @@ def _database(resources: Resources, pid: int) -> _Database:
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "preserve_insertion_order": "true",
-        "disabled_optimizers": f"'{_DISABLED_OPTIMIZERS}'",
+        "disabled_optimizers": f"'{_disabled_optimizers(resources)}'",
     }
     if resources.max_spill_bytes:
         options["max_temp_directory_size"] = f"'{resources.max_spill_bytes}B'"
@@ -157,6 +155,13 @@ def _database(resources: Resources, pid: int) -> _Database:
         # GLOBAL: a cursor is a session of its own, and would have the process's time zone.
         connection.execute(f"SET GLOBAL {name} = {value}")
     return _Database(connection, resources.time_zone)
+
+
+def _disabled_optimizers(resources: Resources) -> str:
+    """Those that are off: the build side is the planner's choice, too, unless it leaves that."""
+    if resources.chooses_build_side:
+        return _DISABLED_OPTIMIZERS
+    return f"{_DISABLED_OPTIMIZERS},build_side_probe_side"
 
 
 @functools.cache

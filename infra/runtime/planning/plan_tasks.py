@@ -29,6 +29,7 @@ from stagecoach.infra.shuffle.map_file import OutputPartitioning
 from stagecoach.infra.shuffle.sorted_blocks import SortedBlocks
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.worker.spec import InputSpec, TaskSettings, TaskSpec
+from stagecoach.planner.distribution.wide_tasks import is_only_reduced
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.physical import ScanExec, StageInputExec
@@ -151,6 +152,7 @@ def build_specs(
     parallelism: int,
     row_sql: str | None = None,
     functions: FunctionSet = NO_FUNCTIONS,
+    threads: int = 1,
 ) -> StageTasks:
     """The tasks of a stage.
 
@@ -164,6 +166,7 @@ def build_specs(
         row_sql: The form of the fragment that gives each row of its partial aggregate as a state
             of its own; None where there is none.
         functions: Functions of the project that the fragment calls.
+        threads: Cores that the engine of a task may use.
 
     Raises:
         CatalogError: A table is no longer what the plan was made for.
@@ -183,7 +186,12 @@ def build_specs(
         is_local=store.is_local,
     )
     of_tasks = task_settings(settings, store, reads.snapshot, graph.time_zone, functions)
-    of_tasks = replace(of_tasks, num_readers=min(len(divided.tasks), parallelism))
+    of_tasks = replace(
+        of_tasks,
+        num_readers=min(len(divided.tasks), parallelism),
+        threads=threads,
+        chooses_build_side=stage.cores > 1 and is_only_reduced(stage.fragment),
+    )
     specs = _task_specs(reads, divided.tasks, sql=sql, fingerprint=fingerprint, settings=of_tasks)
     if settings.decides("passing"):
         rule = TrialRule(settings.passing_share, row_sql)

@@ -48,7 +48,7 @@ from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.shuffle.map_file import MapFile, OutputPartitioning
 from stagecoach.infra.shuffle.reader import verify_files
 from stagecoach.infra.spark.jobs import job_tag, tagged_job, was_canceled
-from stagecoach.infra.spark.session import isolated_session, task_slots
+from stagecoach.infra.spark.session import isolated_session, task_slots, task_threads
 from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.infra.worker.inputs import scan_input
 from stagecoach.infra.worker.reports import TaskReport
@@ -186,6 +186,7 @@ def run_in_tasks(attempt: Attempt) -> Output:
         parallelism=slots,
         row_sql=row_sql,
         functions=attempt.run.code_of(stage.functions),
+        threads=1 if stage.cores == 1 else min(stage.cores, task_threads(settings)),
     )
     specs = planned.specs
     _log_decisions(attempt, planned.decisions)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -336,3 +337,25 @@ def test_workers_do_not_load_what_only_the_driver_needs() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_task_has_as_many_threads_as_it_may(settings: Resources, threads: int) -> None:
+    fragment = Fragment(
+        "SELECT current_setting('threads')::BIGINT AS c0", {}, arrow_schema([Field("c0", BIGINT)])
+    )
+    with DuckDbEngine().run(fragment, replace(settings, threads=threads)) as batches:
+        assert pa.Table.from_batches(batches)["c0"].to_pylist() == [threads]
+
+
+def test_the_build_side_is_left_to_duckdb_only_where_asked(settings: Resources) -> None:
+    fragment = Fragment(
+        "SELECT current_setting('disabled_optimizers') AS c0",
+        {},
+        arrow_schema([Field("c0", STRING)]),
+    )
+    found = []
+    for chooses in (False, True):
+        with DuckDbEngine().run(fragment, replace(settings, chooses_build_side=chooses)) as batches:
+            found.append(pa.Table.from_batches(batches)["c0"][0].as_py().split(","))
+    assert set(found[0]) - set(found[1]) == {"build_side_probe_side"}

@@ -1,0 +1,189 @@
+"""Decide which part of a query one task computes on several cores instead of several stages.
+
+A stage costs about a tenth of a second, whatever it does, and so does each exchange that a plan
+gets. What a few cores compute in a moment is therefore one stage without exchanges. How long that
+moment may be is a bound on what a failure can lose (`planner.max_lost_seconds`).
+
+Several cores take the rows of an input in any order. So only operators take part whose result does
+not depend on it: no sums of floats, no windows, no LIMIT without an order.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from stagecoach.planner.distribution.share_exchanges import same_rows
+from stagecoach.planner.distribution.work import Sizer, work_seconds
+from stagecoach.planner.engines.protocol import Conditions
+from stagecoach.planner.engines.registry import AUTO, SPARK, planner_engine, task_engines
+from stagecoach.planner.lowering.sizes import PlanSizes
+from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.expressions import AggregateCall, ProjectCall
+from stagecoach.planner.plan.physical import (
+    AggregateExec,
+    DedupScanExec,
+    ExchangeExec,
+    ExpandExec,
+    FilterExec,
+    HashJoinExec,
+    LimitExec,
+    OneRowExec,
+    PhysicalPlan,
+    ProjectionExec,
+    RangeExec,
+    ScanExec,
+    SharedScanExec,
+    SortExec,
+    StageInputExec,
+    UnionExec,
+    ValuesExec,
+)
+from stagecoach.planner.plan.stages import Branch
+from stagecoach.planner.tree import walk
+
+MIN_SECONDS = 0.2
+"""Work of a stage below which more than one core gains nothing."""
+
+_REPEATED_SECONDS = 0.5  # of work: about what two stages cost
+_OPERATORS = (
+    *(ScanExec, FilterExec, ProjectionExec, HashJoinExec, AggregateExec, SortExec, UnionExec),
+    *(ExpandExec, OneRowExec, RangeExec, ValuesExec),
+)
+_EXACT = frozenset(("sum", "try_sum", "avg", "try_avg"))  # of decimals and whole numbers
+_OF_ANY_ORDER = frozenset(
+    ("count", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor")
+)
+
+
+class WideTasks:
+    """Knows which plans one task computes on several cores.
+
+    Args:
+        query: The whole plan.
+        sizes: Knows the sizes of operators.
+        context: Options and the tables.
+    """
+
+    def __init__(self, query: PhysicalPlan, sizes: PlanSizes, context: RuleContext) -> None:
+        options = context.options
+        self._query = query
+        self._sizes = sizes
+        self._estimator = context.estimator
+        self._seconds = float(options.task_cores * options.max_lost_seconds)
+        self._enabled = (
+            options.task_cores > 1 and not options.force_distribution and options.engine != SPARK
+        )
+        tables = context.estimator.tables
+        self._conditions = Conditions(tables, options.time_zone, options.exact_math)
+        self._engines = task_engines() if options.engine == AUTO else (options.engine,)
+        self._fitting: dict[PhysicalPlan, bool] = {}
+
+    def fits(self, plan: PhysicalPlan) -> bool:
+        """Whether one task may compute a plan without exchanges, all below it included."""
+        if not self._enabled:
+            return False
+        known = self._fitting.get(plan)
+        if known is None:
+            known = self._fitting[plan] = self._fits(plan)
+        return known
+
+    def _fits(self, plan: PhysicalPlan) -> bool:
+        operators = list(walk(plan))
+        if not MIN_SECONDS <= work_seconds(operators, self._sizes.size) <= self._seconds:
+            return False
+        if not in_any_order(operators) or not all(map(self._is_local, operators)):
+            return False
+        if not self._repeated.isdisjoint(operators):
+            return False
+        return self._is_native(plan)
+
+    def suits(self, operator: PhysicalPlan) -> bool:
+        """Whether the stage of such a task may have an operator above what the task was made for.
+
+        It would keep the task from using several cores, or from running on a task engine.
+        """
+        inputs = (StageInputExec(-1, "gather", child.columns) for child in operator.children)
+        return _operator_in_any_order(operator) and self._is_native(
+            operator.with_children(tuple(inputs))
+        )
+
+    def _is_native(self, plan: PhysicalPlan) -> bool:
+        engines = (planner_engine(name) for name in self._engines)
+        return any(engine.refusal(plan, self._conditions) is None for engine in engines)
+
+    @cached_property
+    def _repeated(self) -> frozenset[PhysicalPlan]:
+        """Parts of the query that stand in it twice: stages compute them once, a task would not."""
+        large = [
+            node
+            for node in walk(self._query)
+            if isinstance(node, AggregateExec | HashJoinExec)
+            and work_seconds(walk(node), self._sizes.size) >= _REPEATED_SECONDS
+        ]
+        pairs = [pair for pair in itertools.combinations(large, 2) if same_rows(*pair)]
+        return frozenset(itertools.chain.from_iterable(pairs))
+
+    def _is_local(self, node: PhysicalPlan) -> bool:
+        """Whether all cores of a task read a table: one from an object store has one reader."""
+        if not isinstance(node, ScanExec) or isinstance(node, SharedScanExec):
+            return True
+        info = self._conditions.tables.get(node.table)
+        return info is not None and info.stats is not None and info.is_local
+
+
+def stage_cores(
+    operators: Sequence[PhysicalPlan], branches: Sequence[Branch], size: Sizer, cores: int
+) -> int:
+    """Cores that the task of a stage may use.
+
+    Args:
+        operators: Those of its fragment.
+        branches: What its tasks share out.
+        size: Estimated rows and bytes of an operator.
+        cores: What an option allows.
+    """
+    reads_all = any(isinstance(node, ScanExec) and node.read == "all" for node in operators)
+    one_task = all(branch.kind == "single" for branch in branches)
+    if not reads_all or not one_task or not in_any_order(operators):
+        return 1
+    return cores if work_seconds(operators, size) >= MIN_SECONDS else 1
+
+
+def is_only_reduced(fragment: PhysicalPlan) -> bool:
+    """Whether the joins of a fragment only leave out rows of their left sides.
+
+    A task engine may then make the hash table of the left side, which a plan has no operator for.
+    Of other joins the planner knows better which side is smaller.
+    """
+    joins = [node for node in walk(fragment) if isinstance(node, HashJoinExec) and node.left_keys]
+    return bool(joins) and all(join.kind in ("semi", "anti") for join in joins)
+
+
+def in_any_order(operators: Iterable[PhysicalPlan]) -> bool:
+    """Whether operators give the same rows in whatever order they take theirs."""
+    return all(map(_operator_in_any_order, operators))
+
+
+def _operator_in_any_order(node: PhysicalPlan) -> bool:
+    if isinstance(node, LimitExec):
+        return isinstance(node.child, SortExec)
+    if not isinstance(node, (*_OPERATORS, ExchangeExec)) or isinstance(node, DedupScanExec):
+        return False
+    parts = [part for expr in node.expressions for part in walk(expr)]
+    return not any(
+        isinstance(part, ProjectCall)
+        or (isinstance(part, AggregateCall) and not _aggregate_in_any_order(part))
+        for part in parts
+    )
+
+
+def _aggregate_in_any_order(call: AggregateCall) -> bool:
+    if call.order:
+        return False
+    if call.function in _EXACT:
+        return call.args[0].dtype.is_decimal or (
+            call.function in ("sum", "try_sum") and call.args[0].dtype.is_integral
+        )
+    return call.function in _OF_ANY_ORDER

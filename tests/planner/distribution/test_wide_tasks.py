@@ -1,0 +1,128 @@
+"""Which parts of a query one task computes on several cores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from stagecoach.planner.catalog import MappingCatalog
+from stagecoach.planner.distribution.work import work_seconds
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.physical import ScanExec, SortExec
+from stagecoach.planner.plan.serde import dump_graph, load_graph
+from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.planner.planning import plan_query
+from tests.planner.catalogs import table
+
+# Work of one core: 2 to 4 s for an aggregate over `lines`, 20 s over `events`.
+LINES = "order_id bigint; line int; price decimal(12,2); weight double; note string"
+CATALOG = MappingCatalog(
+    [
+        replace(table("lines", LINES, 20_000_000, distinct={"order_id": 1_000_000}), is_local=True),
+        replace(table("events", LINES, 200_000_000, distinct={"order_id": 900}), is_local=True),
+        replace(table("orders", "id bigint; customer bigint; day date"), is_local=True),
+        table("remote", LINES, 20_000_000, distinct={"order_id": 1_000_000}),
+    ]
+)
+SUM = "SELECT order_id, sum(price) AS total FROM lines GROUP BY order_id"
+
+
+def plan(sql: str, **options: int | bool | str) -> StageGraph:
+    return plan_query(sql, CATALOG, PlannerOptions().updated(options))
+
+
+def is_one_wide_stage(graph: StageGraph) -> bool:
+    return [stage.cores for stage in graph.stages] == [2]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        SUM,
+        f"{SUM} ORDER BY total DESC LIMIT 10",
+        "SELECT customer, count(*) FROM lines JOIN orders ON order_id = id GROUP BY customer",
+        "SELECT count(DISTINCT note), min(weight), avg(price), sum(line) FROM lines",
+        "SELECT day FROM orders WHERE EXISTS (SELECT 1 FROM lines WHERE order_id = id) ORDER BY 1",
+    ],
+)
+def test_what_a_task_finishes_soon_is_one_stage(sql: str) -> None:
+    assert is_one_wide_stage(plan(sql))
+
+
+@pytest.mark.parametrize(
+    ("sql", "options"),
+    [
+        # More than may be lost.
+        (SUM.replace("lines", "events"), {}),
+        (SUM, {"max_lost_seconds": 0}),
+        # One core, or none that the planner knows to share.
+        (SUM, {"task_cores": 1}),
+        (SUM.replace("lines", "remote"), {}),
+        # Asked for.
+        (SUM, {"force_distribution": True}),
+        (SUM.replace("lines", "(SELECT /*+ REPARTITION(4) */ * FROM lines)"), {}),
+    ],
+)
+def test_other_queries_keep_their_stages(sql: str, options: dict[str, int | bool]) -> None:
+    graph = plan(sql, **options)
+    assert len(graph.stages) > 1
+    assert {stage.cores for stage in graph.stages} == {1}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT order_id, sum(weight) FROM lines GROUP BY order_id",
+        "SELECT order_id, avg(line) FROM lines GROUP BY order_id",
+        "SELECT order_id, collect_list(line) FROM lines GROUP BY order_id",
+        "SELECT order_id, first(note) FROM lines GROUP BY order_id",
+        "SELECT order_id, row_number() OVER (PARTITION BY line ORDER BY price) FROM lines",
+        "SELECT order_id, count(*) FROM (SELECT * FROM lines LIMIT 5000000) GROUP BY order_id",
+        "SELECT order_id, sin(sum(price)) FROM lines GROUP BY order_id",
+    ],
+)
+def test_what_depends_on_the_order_of_rows_has_one_core(sql: str) -> None:
+    graph = plan(sql)
+    assert len(graph.stages) > 1
+    assert {stage.cores for stage in graph.stages} == {1}
+
+
+def test_a_part_of_a_large_query_is_a_wide_stage_of_its_own() -> None:
+    graph = plan(f"SELECT e.note, t.total FROM events e JOIN ({SUM}) t ON e.order_id = t.order_id")
+    wide = [stage for stage in graph.stages if stage.cores == 2]
+    assert [stage.tables for stage in wide] == [("lines",)]
+    assert wide[0] is not graph.head
+    assert all(leaf.read == "all" for leaf in wide[0].leaves if isinstance(leaf, ScanExec))
+
+
+def test_both_sides_of_a_join_are_stages_if_together_they_take_too_long() -> None:
+    other = "SELECT order_id, max(price) AS most FROM lines GROUP BY order_id"
+    graph = plan(
+        f"SELECT t.total, u.most FROM ({SUM}) t JOIN ({other}) u ON t.order_id = u.order_id",
+        max_lost_seconds=1,
+    )
+    assert len(graph.stages) > 2
+
+
+def test_what_stands_in_a_query_twice_is_computed_once() -> None:
+    sql = f"WITH t AS ({SUM}) SELECT * FROM t WHERE total = (SELECT max(total) FROM t)"
+    graph = plan(sql)
+    scans = [leaf for stage in graph.stages for leaf in stage.leaves if isinstance(leaf, ScanExec)]
+    assert len(scans) == 1
+
+
+def test_cores_are_stored_and_no_part_of_what_is_computed() -> None:
+    graph = plan(SUM)
+    stored = load_graph(dump_graph(graph))
+    assert is_one_wide_stage(stored)
+    narrow = replace(graph.head, cores=1)
+    assert narrow.plan_hash == graph.head.plan_hash
+
+
+def test_work_grows_with_what_operators_read() -> None:
+    scan = ScanExec("t", (), ())
+    rows = {scan: (1e6, 1e9), SortExec(scan, ()): (1e6, 1e9), SortExec(scan, (), 5): (5.0, 1.0)}
+    alone, sorted_, top = (work_seconds([node], rows.__getitem__) for node in rows)
+    assert alone == pytest.approx(0.55)
+    assert sorted_ > alone > top == 0.0
