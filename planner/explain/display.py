@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stagecoach.planner.distribution.reasons import RESULT
+from stagecoach.planner.distribution.work import work_seconds
 from stagecoach.planner.errors import OptionError
 from stagecoach.planner.explain.describe import Plan, Sizer, column_names, sizes_in_order
 from stagecoach.planner.explain.diagrams import inputs_in_order
@@ -30,6 +31,7 @@ from stagecoach.planner.plan.stages import Stage, StageGraph
 from stagecoach.planner.render.fragment import render_fragment
 from stagecoach.planner.staging.engines import PROVEN
 from stagecoach.planner.text.yaml_text import to_documents, to_yaml
+from stagecoach.planner.tree import walk
 from stagecoach.planner.types import Field
 
 EXPLAIN_VERSION = 2
@@ -169,13 +171,13 @@ def _box(graph: StageGraph, stage: Stage, details: bool) -> list[str]:
     head = f"Stage {stage.stage_id} ── engine={stage.engine} ── {exchange_text(stage)}"
     if stage.estimated_rows:
         head += f" ── {estimate_text((stage.estimated_rows, stage.estimated_bytes))}"
-    if stage.cores > 1:
-        head += f" ── {stage.cores} cores"
     body: list[str] = []
     if stage.output.reason and (details or stage.output.reason != RESULT):
         body.append(f"-- {stage.output.kind}: {stage.output.reason}")
     if details or stage.engine_reason != PROVEN:
         body.append(f"-- {stage.engine}: {stage.engine_reason}")
+    if stage.cores > 1:
+        body.append(f"-- {stage.cores} cores{_duration(stage)}")
     body += _operator_lines(graph, stage)
     if details and stage.sql is None:
         body += ["SQL:", *(_INDENT + line for line in stage_sql(stage).splitlines())]
@@ -203,6 +205,19 @@ def _sizes(stage: Stage) -> Sizer | None:
     if not stage.operator_rows:
         return None
     return sizes_in_order(stage.operator_rows, stage.operator_bytes)
+
+
+def _duration(stage: Stage) -> str:
+    """How long the only task of a stage is taken to need."""
+    if not stage.operator_rows:
+        return ""
+    operators = list(walk(stage.fragment))
+    known = zip(stage.operator_rows, stage.operator_bytes, strict=True)
+    sizes = dict(zip(operators, known, strict=True))
+    seconds = work_seconds(operators, sizes.__getitem__) / stage.cores
+    return (
+        f": an estimated {seconds:.1f} s without exchanges, which planner.max_lost_seconds allows"
+    )
 
 
 def stage_sql(stage: Stage) -> str:

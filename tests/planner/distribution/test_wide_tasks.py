@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from stagecoach.planner.catalog import MappingCatalog
 from stagecoach.planner.distribution.work import work_seconds
+from stagecoach.planner.explain.display import render_graph
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.physical import ScanExec, SortExec
 from stagecoach.planner.plan.serde import dump_graph, load_graph
@@ -110,6 +112,11 @@ def test_what_stands_in_a_query_twice_is_computed_once() -> None:
     graph = plan(sql)
     scans = [leaf for stage in graph.stages for leaf in stage.leaves if isinstance(leaf, ScanExec)]
     assert len(scans) == 1
+
+
+def test_explain_tells_the_cores_and_the_estimate() -> None:
+    shown = render_graph(plan(SUM))
+    assert re.search(r"-- 2 cores: an estimated [01]\.\d s without exchanges", shown), shown
 
 
 def test_cores_are_stored_and_no_part_of_what_is_computed() -> None:
