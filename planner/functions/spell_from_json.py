@@ -33,13 +33,17 @@ def refuse_from_json(node: Call) -> str | None:
     return None
 
 
+def is_plain_struct(dtype: DataType) -> bool:
+    """Whether a struct has members, whose names DuckDB can tell apart and Spark does not use."""
+    # DuckDB's structs have no two names that differ in case only.
+    names = {field.name.lower() for field in dtype.fields}
+    known = all(_NAME.fullmatch(field.name) for field in dtype.fields)
+    return dtype.kind == "struct" and known and 0 < len(names) == len(dtype.fields)
+
+
 def _is_read(dtype: DataType) -> bool:
     if dtype.kind == "struct":
-        # DuckDB's structs have no two names that differ in case only.
-        names = {field.name.lower() for field in dtype.fields}
-        known = all(_NAME.fullmatch(field.name) for field in dtype.fields)
-        members = all(_is_read(field.dtype) for field in dtype.fields)
-        return known and members and 0 < len(names) == len(dtype.fields)
+        return is_plain_struct(dtype) and all(_is_read(field.dtype) for field in dtype.fields)
     if dtype.kind == "array":
         return _is_read(dtype.fields[0].dtype)
     return dtype.is_integral or dtype.kind in ("string", "boolean", "double")

@@ -22,6 +22,8 @@ import pyarrow.parquet as pq
 from stagecoach.planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
 from stagecoach.planner.types import Field, from_arrow
 from tests.decimal_values import exact
+from tests.differential.csv_rows import SCHEMA as CSV_SCHEMA
+from tests.differential.csv_rows import csv_rows
 
 UTC = dt.UTC
 BITS = {"ti": 8, "si": 16, "i": 32, "j": 32, "l": 64, "m": 64}
@@ -83,6 +85,7 @@ def write_edge_tables(folder: Path) -> EdgeTables:
         "n": ([nested_rows(0, 120)], NESTED_SCHEMA),
         "np": ([nested_rows(n, n + 30) for n in (500, 530, 560)], NESTED_SCHEMA),
         "jt": ([json_rows()], JSON_SCHEMA),
+        "cv": ([csv_rows()], CSV_SCHEMA),
     }
     files = {}
     for name, (parts, schema) in tables.items():

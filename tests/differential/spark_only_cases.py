@@ -98,7 +98,6 @@ QUERIES: list[str] = [
     f"xpath_float({_XML}, 'a/b') AS f, xpath_int({_XML}, 'a/b') AS i, xpath_long({_XML}, 'a/b') AS l, xpath_short({_XML}, 'count(a/b)') AS s, "
     f"xpath_string({_XML}, 'a/b[2]') AS t FROM e",
     f"SELECT id, from_xml({_XML}, 'b ARRAY<STRING>') AS f, to_xml(named_struct('a', i, 'b', dt)) AS t, schema_of_xml('<a><b>1</b></a>') AS s FROM e",
-    "SELECT id, from_csv(s, 'a STRING, b INT') AS f, from_csv(num, 'a DOUBLE', map('mode', 'PERMISSIVE')) AS n, to_csv(struct(i, s, d, dt)) AS t, schema_of_csv('1,abc') AS c FROM e",
     f"SELECT id, st_srid(st_geogfromwkb({_WKB})) AS g, st_asbinary(st_geomfromwkb({_WKB}, 4326)) AS b, st_srid(st_setsrid(st_geomfromwkb({_WKB}), 3857)) AS s FROM e",
     "SELECT current_catalog() AS c, current_database() AS d, current_schema() AS s, current_path() AS p, current_user() AS u, user() AS v, session_user AS w, version() AS x, id FROM e",
     "SELECT id, time_bucket(INTERVAL '15' MINUTE, ts) AS a, time_bucket(INTERVAL '1' DAY, tn) AS b, time_bucket(INTERVAL '3' MONTH, tn) AS c, "
