@@ -15,6 +15,7 @@ from stagecoach.planner.functions.json_texts import moment_text
 from stagecoach.planner.functions.spell_collections import duck_name
 from stagecoach.planner.functions.spell_from_json import is_plain_struct
 from stagecoach.planner.functions.templates import quoted
+from stagecoach.planner.functions.time_casts import written_moment
 from stagecoach.planner.plan.expressions import Call
 from stagecoach.planner.types import STRING, DataType
 
@@ -147,8 +148,6 @@ def _is_read(dtype: DataType) -> bool:
 _WHOLE = r"[+-]?[0-9]{1,20}"
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _NO_NUMBER = r"^[A-HJ-MO-Za-z_/:;#@%&*()$ ]*[A-HJ-MO-Za-z_/:;#@%&*()$]"
-_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_MOMENT = _DAY + r"[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
 _ASCII = r"[\x01-\x7f]*"
 
 
@@ -175,11 +174,9 @@ def _value(text: str, dtype: DataType) -> str:
             exact = rf"[+-]?[0-9]{{1,{digits}}}{places}"
             branches.append(f"WHEN {_is(text, exact)} THEN {plain}")
         branches.append(f"WHEN {_begins(text, _NO_NUMBER)} THEN NULL")
-    elif dtype.kind == "date":
-        branches.append(f"WHEN {_is(text, _DAY)} AND {plain} >= DATE '0001-01-01' THEN {plain}")
     else:
-        cast = cast_template(STRING, dtype, safe=True).replace("{0}", text).replace("{type}", name)
-        branches.append(f"WHEN {_is(text, _MOMENT)} AND {cast} IS NOT NULL THEN {cast}")
+        test, value = written_moment(text, dtype)
+        branches.append(f"WHEN {test} THEN {value}")
     return f"CASE {' '.join(branches)} ELSE {_UNCLEAR.format(name)} END"
 
 
