@@ -6,6 +6,9 @@ They join `function_cases`, by name of the registry's entry, over its own table.
 from __future__ import annotations
 
 NATIVE_SCALARS: dict[str, list[str]] = {
+    "hmac": ["hmac('k', s)", "hmac(bin, t, 'SHA256')", "hmac(s, NULL)"],
+    "jaro_winkler_similarity": ["jaro_winkler_similarity(s, t)", "jaro_winkler_similarity(i, j)"],
+    "sentences": ["sentences(s)", "sentences(t, 'en', 'US')"],
     "acos": ["acos(d)", "acos(d2)"],
     "acosh": ["acosh(d)", "acosh(d2)"],
     "ascii": ["ascii(s)", "ascii(t)"],
@@ -140,14 +143,13 @@ NATIVE_SCALARS: dict[str, list[str]] = {
 }  # fmt: skip
 
 REFUSED_SCALARS: dict[str, list[str]] = {
+    "hmac": ["hmac(s, t, NULL)", "hmac('k', s, concat('SHA', '-1'))"],
+    "sentences": ["sentences(s, t)", "sentences(s, 'fr')", "sentences(s, NULL)"],
     "vector_norm": ["vector_norm(array(f), FLOAT(1))"],
     "vector_normalize": ["vector_normalize(array(f), FLOAT('infinity'))"],
     "aes_decrypt": ["aes_decrypt(X'00', s)"],
     "aes_encrypt": ["aes_encrypt(s, '1234567890123456', 'CBC', 'PKCS', X'00000000000000000000000000000000')"],
     "hash": ["hash(make_interval(1))"],
-    "hmac": ["hmac('k', s)", "hmac('k', s, 'SHA256')"],
-    "jaro_winkler_similarity": ["jaro_winkler_similarity(s, t)"],
-    "sentences": ["sentences(s)", "sentences(s, 'en', 'US')"],
     "to_char": ["to_char(NULL, '9')", "to_char(d52, '999.')", "to_char(i, 'S9MI')", "to_varchar(k, '9,009')", "to_char(bin, 'utf-8')", "to_char(i, s)"],
     "to_number": ["to_number(s, '$99')", "to_number(s, '9,999')"],
     "try_aes_decrypt": ["try_aes_decrypt(X'00', '1234567890123456')"],

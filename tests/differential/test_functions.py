@@ -387,6 +387,7 @@ ZONED = [
     "add_months",
     "last_day",
     "trunc",
+    "time_bucket",
 ]
 
 

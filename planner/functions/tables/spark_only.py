@@ -101,9 +101,6 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
         "current_user() -> string",
         "version() -> string",
     ),
-    "buckets of time are not proven on DuckDB": (
-        "time_bucket(interval, timestamp | timestamp_ntz, [timestamp | timestamp_ntz])",
-    ),
 }
 
 
@@ -151,7 +148,6 @@ _RESULTS: dict[str, Callable[[Args], DataType]] = {
     "from_xml": schema_type,
     "st_geomfromwkb": _geometry,
     "st_setsrid": _moved,
-    "time_bucket": lambda args: args[1].dtype,
     "try_variant_get": _named,
     "variant_get": _named,
     **{f"kll_sketch_get_quantile_{t}": _per_item(t) for t in _KLL_TYPES},
