@@ -174,7 +174,7 @@ _TABLE = (
         proof="windows",
     ),
     WindowFunction(
-        "counter_diff", (1, 2), _first, "lag", "none", ordered=True, coerce=_counter,
+        "counter_diff", (1, 2), _first, "lag", "rows", ordered=True, coerce=_counter,
         refuse=_refuse_counter, proof="windows",
     ),
     _value("first", "first_value"),

@@ -124,9 +124,9 @@ CALLS: dict[str, list[str]] = {
     "peers": _peers(),
     "distances": _distances(),
     "shifts": _shifts(),
-    "counters": _counters(),
     "positions": _positions(),
     "aggregates": _aggregates(),
+    "counters": _counters(),
 }
 
 ROUNDED: list[str] = [
