@@ -6,6 +6,7 @@ Worker code; `java_functions` registers them.
 from __future__ import annotations
 
 import hmac
+import operator
 
 import pyarrow as pa
 
@@ -19,19 +20,22 @@ def similarities(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.Array:
     )
 
 
-def _units(text: str) -> memoryview:
-    return memoryview(text.encode("utf-16-le")).cast("H")
+def _units(text: str) -> str:
+    """The text with two characters for each that Java has two of."""
+    if text.isascii():
+        return text
+    return "".join(map(chr, memoryview(text.encode("utf-16-le")).cast("H")))
 
 
-def _similarity(left: memoryview, right: memoryview) -> float:
+def _similarity(left: str, right: str) -> float:
     """Additions and divisions are in the order of Spark's `ExpressionImplUtils`."""
-    if not left or not right:
-        return 1.0 if len(left) == len(right) else 0.0
-    found, taken = _matches(left, right)
-    matches = len(found)
+    if left == right:
+        return 1.0
+    taken, partners = _partners(left, right)
+    matches = len(taken)
     if not matches:
         return 0.0
-    moved = sum(left[i] != right[j] for i, j in zip(found, sorted(taken), strict=True))
+    moved = sum(map(operator.ne, taken, partners))
     jaro = (matches / len(left) + matches / len(right) + (matches - moved / 2.0) / matches) / 3.0
     prefix = 0
     while prefix < min(4, len(left), len(right)) and left[prefix] == right[prefix]:
@@ -39,17 +43,17 @@ def _similarity(left: memoryview, right: memoryview) -> float:
     return jaro + prefix * 0.1 * (1.0 - jaro)
 
 
-def _matches(left: memoryview, right: memoryview) -> tuple[list[int], set[int]]:
-    """Positions in both texts that have a partner nearby."""
+def _partners(left: str, right: str) -> tuple[list[str], list[str]]:
+    """The characters of both texts that have a partner nearby, in their order."""
     reach = max(0, max(len(left), len(right)) // 2 - 1)
-    found, taken = [], set[int]()
-    for i, unit in enumerate(left):
-        for j in range(max(0, i - reach), min(i + reach + 1, len(right))):
-            if j not in taken and right[j] == unit:
-                found.append(i)
-                taken.add(j)
-                break
-    return found, taken
+    rest: list[str | None] = list(right)
+    found = []
+    for i, character in enumerate(left):
+        low, high = max(0, i - reach), i + reach + 1
+        if character in rest[low:high]:
+            rest[rest.index(character, low)] = None
+            found.append(character)
+    return found, [c for c, other in zip(right, rest, strict=True) if other is None]
 
 
 def authentication_codes(
