@@ -73,13 +73,15 @@ def _text(dtype: DataType) -> str | None:
 def _written(text: str, options: CsvOptions, *, first: bool) -> str:
     """A text between quotes, where it needs them."""
     quote, escape = options.quote, options.escape
-    short = f"trim({text}, {_BLANKS})"
+    # DuckDB's trim is slow, and few texts need it.
+    blank = f"left({text}, 1) <= ' ' OR right({text}, 1) <= ' '"
+    short = f"CASE WHEN {blank} THEN trim({text}, {_BLANKS}) ELSE {text} END"
     body = f"replace({short}, {quoted(quote)}, {quoted(escape + quote)})"
     if escape != quote:
         doubled = f"replace({short}, {quoted(escape)}, {quoted(escape * 2)})"
         body = body.replace(short, doubled)
     # What is trimmed off at the end decides, too.
-    seen = f"ltrim({text}, {_BLANKS})"
+    seen = f"CASE WHEN {blank} THEN ltrim({text}, {_BLANKS}) ELSE {text} END"
     tests = [f"contains({seen}, {quoted(c)})" for c in (options.separator, quote, "\n", "\r")]
     if first:
         tests.append(f"starts_with({text}, '#')")
