@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stagecoach.planner.aggregates.function import AggregateFunction, Args
-from stagecoach.planner.errors import AnalysisError
+from stagecoach.planner.errors import AnalysisError, UnsupportedSqlError
 from stagecoach.planner.functions.constant_arguments import require_constant
 from stagecoach.planner.functions.nested_rules import has_kind
 from stagecoach.planner.functions.spell_collections import order_key
@@ -48,6 +48,18 @@ def _collect_set(node: AggregateCall) -> str | None:
     if has_kind(node.args[0].dtype, "float", "double", "void"):
         return None
     return "coalesce(list(DISTINCT {0}) FILTER ({where} AND {0} IS NOT NULL), [])"
+
+
+def _union(args: Args) -> Args:
+    if args[0].dtype.kind != "array":
+        raise UnsupportedSqlError(f"collect_union of {args[0].dtype}, which Spark judges")
+    return _set(args)
+
+
+def _collect_union(node: AggregateCall) -> str | None:
+    if has_kind(node.args[0].dtype, "float", "double", "void"):
+        return None
+    return "coalesce(list_distinct(flatten(list({0}) FILTER ({where} AND {0} IS NOT NULL))), [])"
 
 
 def _loses_zeros(dtype: DataType) -> bool:
@@ -118,6 +130,7 @@ def _listagg_spark(node: AggregateCall) -> str:
 AGGREGATES: tuple[AggregateFunction, ...] = (
     AggregateFunction("collect_list", (1, 1), _list, template=_collect_list, empty="[]", proof="aggregates"),
     AggregateFunction("collect_set", (1, 1), _list, coerce=_set, template=_collect_set, empty="[]", proof="aggregates"),
+    AggregateFunction("collect_union", (1, 1), _first, coerce=_union, template=_collect_union, empty="[]", proof="aggregates"),
     _at("max_by"), _at("min_by"),
     _positional("first", "first"), _positional("last", "last"), _positional("any_value", "first"),
     AggregateFunction("listagg", (1, 2), _first, template=_listagg, spark=_listagg_spark, coerce=_strings, proof="aggregates"),

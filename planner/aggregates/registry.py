@@ -44,7 +44,7 @@ AGGREGATE_ALIASES: dict[str, str] = {
 _OF_SETS = frozenset(
     (
         "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "collect_set",
-        "approx_count_distinct",
+        "collect_union", "approx_count_distinct",
     )
 )  # fmt: skip
 

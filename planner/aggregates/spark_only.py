@@ -49,7 +49,6 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
     ),
     "its sketch is Spark's own": ("count_min_sketch(any, share, share, int) -> binary",),
     "its bins depend on the order in which Spark merges them": ("histogram_numeric(any, int)",),
-    "a union of arrays is not proven on DuckDB": ("collect_union(nested)",),
     "DuckDB has no VARIANT of Spark's format": ("schema_of_variant_agg(variant) -> string",),
     _VECTORS: (
         "vector_avg(array<float>) -> array<float>",
@@ -87,7 +86,6 @@ _RESULTS: dict[str, Callable[[Args], DataType]] = {
     "approx_top_k": _counted,
     "approx_top_k_accumulate": _state,
     "approx_top_k_combine": _first,
-    "collect_union": _first,
     "histogram_numeric": _bins,
 }
 

@@ -12,6 +12,10 @@ _OTHER_NAMES = {
     "array_agg": "collect_list",
     "to_varchar": "to_char",
 }
+# Spark shows their first argument only, and neither schema nor options.
+_WITHOUT_OPTIONS = frozenset(
+    ("approx_count_distinct", "from_csv", "schema_of_csv", "schema_of_json", "to_csv", "to_json")
+)
 # The same where a unit comes first.
 _OF_UNITS = {
     "dateadd": "timestampadd",
@@ -51,6 +55,7 @@ _ADDED: dict[tuple[str, int], tuple[str, ...]] = {
     ("split", 2): ("-1",),
     ("str_to_map", 1): (",", ":"),
     ("str_to_map", 2): (":",),
+    ("time_bucket", 2): ("TIMESTAMP '1970-01-01 00:00:00'",),
     ("to_unix_timestamp", 1): (_SECONDS,),
     ("unix_timestamp", 1): (_SECONDS,),
     ("vector_norm", 1): ("2.0",),
@@ -80,8 +85,8 @@ def function_name(name: str, args: list[str]) -> str:
     if name in ("ltrim", "rtrim") and len(args) == 2:
         side = "LEADING" if name == "ltrim" else "TRAILING"
         return f"TRIM({side} {args[0]} FROM {args[1]})"
-    if name in ("to_json", "approx_count_distinct"):
-        args = args[:1]  # without its options
+    if name in _WITHOUT_OPTIONS:
+        args = args[:1]
     if name == "mode" and len(args) == 2 and args[1] == "true":
         return f"mode() WITHIN GROUP (ORDER BY {args[0]} DESC)"
     if name == "like" and len(args) == 2:

@@ -387,6 +387,8 @@ def _function(name: str, args: list[exp.Expr]) -> str:
         inner = ", ".join(column_name(a) for a in args[0].expressions)
         return f"{name}(DISTINCT {inner})"
     if name == "from_json":
+        if len(args) > 1 and args[1].name.lower().startswith("map<"):
+            return "entries"
         args = args[:1]  # nor the type
     ignoring = ("first", "last", "any_value", "first_value", "last_value")
     if name in ignoring and len(args) == 2:

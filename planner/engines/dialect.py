@@ -159,9 +159,9 @@ class Dialect(ABC):
 
     # ------------------------------------------------------------ windows
 
-    def window_call(self, call: WindowCall, scalar: Scalar) -> str:
-        """A window call up to OVER."""
-        del scalar
+    def window_call(self, call: WindowCall, scalar: Scalar, over: str) -> str:
+        """A window call, whose window is the text `over`."""
+        del scalar, over
         raise InternalPlanError(f"{type(self).__name__} writes no window of '{call.function}'")
 
     def partition_key(self, text: str, dtype: DataType) -> str:

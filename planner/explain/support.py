@@ -116,7 +116,7 @@ def support_of(name: str) -> Support:
         return Support("rewrite") if entry.proof else Support("fallback", entry.reason)
     if name in WINDOW_FUNCTIONS:
         window = WINDOW_FUNCTIONS[name]
-        return Support("native") if window.duckdb else Support("fallback", "not proven on DuckDB")
+        return Support("native" if window.duckdb == name else "rewrite")
     if name in MACROS:
         return Support("rewrite")
     canonical = _OPERATORS.get(name, ALIASES.get(name, name))

@@ -59,7 +59,7 @@ def _value(dtype: DataType) -> str | None:
         case "date":
             return _in_years("{0}", "'\"' || CAST({0} AS VARCHAR) || '\"'")
         case "timestamp" | "timestamp_ntz":
-            return _moment(dtype)
+            return f"('\"' || {moment_text(dtype)} || '\"')"
     return None
 
 
@@ -70,7 +70,8 @@ def _in_years(date: str, body: str) -> str:
     )
 
 
-def _moment(dtype: DataType) -> str:
+def moment_text(dtype: DataType) -> str:
+    """Template of a timestamp's text in JSON and CSV, such as `2024-02-29T10:11:12.000Z`."""
     local = times.local_of(0, dtype)
     offset = ""
     if dtype.kind == "timestamp":
@@ -82,7 +83,7 @@ def _moment(dtype: DataType) -> str:
             f"THEN {sign} || printf('%02d:%02d', {parts}) "
             "ELSE CAST(error('SPARK_ONLY') AS VARCHAR) END"
         )
-    text = f"'\"' || strftime({local}, '%Y-%m-%dT%H:%M:%S.%g'){offset} || '\"'"
+    text = f"strftime({local}, '%Y-%m-%dT%H:%M:%S.%g'){offset}"
     return _in_years(local, text)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from stagecoach.planner.functions.duckdb import decimal_to_unscaled
-from stagecoach.planner.functions.spell_collections import duck_name
+from stagecoach.planner.functions.spell_collections import duck_name, raises
 from stagecoach.planner.functions.spell_strings import UNHEX, int_of, text_of
 from stagecoach.planner.functions.templates import quoted
 from stagecoach.planner.plan.expressions import Call
@@ -224,3 +224,24 @@ def try_to_binary(node: Call) -> str:
 def refuse_try_to_binary(node: Call) -> str | None:
     """Only formats in which DuckDB knows what is malformed."""
     return None if _layout(node) in ("hex", "utf-8", "utf8") else "the format is not proven"
+
+
+_DIGESTS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
+
+
+def hmac(node: Call) -> str:
+    """HMAC: a keyed hash; Java takes no empty key."""
+    return (
+        f"CASE WHEN octet_length({{0}}) = 0 THEN {raises('HMAC_CRYPTO_ERROR')} "
+        f"ELSE java_hmac({{0}}, {{1}}, '{_digest(node)}') END"
+    )
+
+
+def refuse_hmac(node: Call) -> str | None:
+    """Only literal algorithms that Spark knows."""
+    return None if _digest(node) in _DIGESTS else "the algorithm of hmac is not proven"
+
+
+def _digest(node: Call) -> str:
+    name = text_of(node.args[2]) if len(node.args) > 2 else "SHA-256"
+    return (name or "").lower().replace("sha-", "sha")

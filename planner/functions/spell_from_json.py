@@ -11,6 +11,7 @@ import re
 
 from stagecoach.planner.functions.spell_collections import duck_name
 from stagecoach.planner.functions.templates import escaped, quoted
+from stagecoach.planner.functions.time_casts import written_moment
 from stagecoach.planner.plan.expressions import Call
 from stagecoach.planner.types import DataType
 
@@ -33,16 +34,24 @@ def refuse_from_json(node: Call) -> str | None:
     return None
 
 
+def is_plain_struct(dtype: DataType) -> bool:
+    """Whether a struct has members, whose names DuckDB can tell apart and Spark does not use."""
+    # DuckDB's structs have no two names that differ in case only.
+    names = {field.name.lower() for field in dtype.fields}
+    known = all(_NAME.fullmatch(field.name) for field in dtype.fields)
+    return dtype.kind == "struct" and known and 0 < len(names) == len(dtype.fields)
+
+
 def _is_read(dtype: DataType) -> bool:
     if dtype.kind == "struct":
-        # DuckDB's structs have no two names that differ in case only.
-        names = {field.name.lower() for field in dtype.fields}
-        known = all(_NAME.fullmatch(field.name) for field in dtype.fields)
-        members = all(_is_read(field.dtype) for field in dtype.fields)
-        return known and members and 0 < len(names) == len(dtype.fields)
+        return is_plain_struct(dtype) and all(_is_read(field.dtype) for field in dtype.fields)
     if dtype.kind == "array":
         return _is_read(dtype.fields[0].dtype)
-    return dtype.is_integral or dtype.kind in ("string", "boolean", "double")
+    if dtype.kind == "map":
+        key, value = (field.dtype for field in dtype.fields)
+        return key.kind == "string" and _is_read(value)
+    known = ("string", "boolean", "double", "date", "timestamp", "timestamp_ntz")
+    return dtype.is_integral or dtype.kind in known
 
 
 def _value(json_text: str, dtype: DataType, depth: int) -> str:
@@ -61,6 +70,11 @@ def _value(json_text: str, dtype: DataType, depth: int) -> str:
         branches.append(
             f"WHEN {kind} = 'ARRAY' THEN list_transform({items}, lambda {item}: {body})"
         )
+    elif dtype.kind == "map":
+        branches.append(f"WHEN {kind} = 'OBJECT' THEN {_map(json_text, dtype, depth)}")
+    elif dtype.kind in ("date", "timestamp", "timestamp_ntz"):
+        test, moment = written_moment(text, dtype)
+        branches.append(f"WHEN {kind} = 'VARCHAR' AND {test} THEN {moment}")
     elif dtype.is_integral:
         number = f"TRY_CAST({text} AS {name})"
         branches.append(f"{whole} AND {number} IS NOT NULL THEN {number}")
@@ -92,3 +106,19 @@ def _struct(json_text: str, dtype: DataType, depth: int) -> str:
     )
     unclear = _UNCLEAR.format(duck_name(dtype))
     return f"CASE WHEN len({keys}) <> list_unique({keys}) THEN {unclear} ELSE {read} END"
+
+
+def _map(json_text: str, dtype: DataType, depth: int) -> str:
+    """The members of an object as the entries of a map."""
+    entry = f"m{depth}_"
+    value = _value(f"{entry}.value", dtype.fields[1].dtype, depth + 1)
+    entries = (
+        f"map_entries(json_transform({json_text}, {quoted(json.dumps('MAP(VARCHAR, JSON)'))}))"
+    )
+    item = f"{escaped('{')}'key': {entry}.key, 'value': {value}{escaped('}')}"
+    read = f"map_from_entries(list_transform({entries}, lambda {entry}: {item}))"
+    keys = f"json_keys({json_text})"
+    name = duck_name(dtype)
+    return (
+        f"CASE WHEN len({keys}) <> list_unique({keys}) THEN {_UNCLEAR.format(name)} ELSE {read} END"
+    )

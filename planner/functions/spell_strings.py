@@ -395,3 +395,23 @@ def refuse_format_string(node: Call) -> str | None:
         if not (dtype.is_integral or known):
             return f"{kind} of {dtype} is not proven"
     return None
+
+
+_WORDS = "[A-Za-z]+(?:,? +[A-Za-z]+)*"
+# A new sentence begins with a capital letter.
+_PLAIN_TEXT = f"(?: *{_WORDS}(?:[.!?] +(?:[A-Z][a-z]*(?:,? +[A-Za-z]+)*))*[.!?]? *)?"
+SENTENCES = (
+    "CASE WHEN {0} IS NULL THEN NULL "
+    f"WHEN NOT regexp_full_match({{0}}, {quoted(_PLAIN_TEXT)}) "
+    "THEN CAST(error('SPARK_ONLY') AS {type}) "
+    "ELSE list_transform(regexp_extract_all({0}, '[^.!?]*[A-Za-z][^.!?]*'), "
+    "lambda s_: regexp_extract_all(s_, '[A-Za-z]+')) END"
+)
+
+
+def refuse_sentences(node: Call) -> str | None:
+    """Only the language that is meant if none is given."""
+    given = [text_of(a) for a in node.args[1:]]
+    return (
+        None if given == ["en", "US"][: len(given)] else "the language of sentences is not proven"
+    )

@@ -18,6 +18,20 @@ _TIME_AT = rf"{_BLANK}([0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}[ T]{_CLOCK}{_OFFSET}
 _UNITS = {"day": spell.DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 
 
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_MOMENT = _DAY + r"[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
+
+
+def written_moment(text: str, target: DataType) -> tuple[str, str]:
+    """Whether a text of CSV or JSON is plainly a date or a timestamp, and its value."""
+    if target.kind == "date":
+        value = f"TRY_CAST({text} AS DATE)"
+        # NOTE: DuckDB reads the year 0000, which is none to Spark's casts.
+        return f"regexp_full_match({text}, {quoted(_DAY)}) AND {value} >= DATE '0001-01-01'", value
+    value = _text_to_timestamp(target.kind == "timestamp", safe=True).replace("{0}", text)
+    return f"regexp_full_match({text}, {quoted(_MOMENT)}) AND {value} IS NOT NULL", value
+
+
 def time_cast(source: DataType, target: DataType, *, safe: bool = False) -> str | None:
     """DuckDB text of a cast that has to do with time; None for one that is not proven."""
     if source.is_interval or target.is_interval:

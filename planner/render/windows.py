@@ -28,9 +28,8 @@ class WindowText:
         Raises:
             InternalPlanError: The engine is not proven to compute it.
         """
-        head = self.dialect.window_call(call, self.scalar)
-        name = self.dialect.type_name(call.dtype)
-        return f"CAST({head} OVER ({self._window(call)}) AS {name})"
+        text = self.dialect.window_call(call, self.scalar, f"OVER ({self._window(call)})")
+        return f"CAST({text} AS {self.dialect.type_name(call.dtype)})"
 
     def _window(self, call: WindowCall) -> str:
         parts = []

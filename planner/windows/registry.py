@@ -129,6 +129,12 @@ def _counter(args: Args) -> Args:
     return args
 
 
+def _refuse_counter(call: WindowCall) -> str | None:
+    if len(call.args) > 1 or call.args[0].dtype.is_floating:
+        return "counter_diff of floats, or with a start time, is not proven"
+    return None
+
+
 def _ranking(name: str, dtype: DataType, arity: int = 0, frame: Frames = "rows") -> WindowFunction:
     return WindowFunction(
         name, (0, arity), _fixed(dtype), name, frame, ordered=True, coerce=_no_arguments,
@@ -167,7 +173,10 @@ _TABLE = (
         "nth_value", (2, 2), _first, "nth_value", ordered=True, skips_nulls=True, coerce=_nth,
         proof="windows",
     ),
-    WindowFunction("counter_diff", (1, 2), _first, frame="none", ordered=True, coerce=_counter),
+    WindowFunction(
+        "counter_diff", (1, 2), _first, "lag", "rows", ordered=True, coerce=_counter,
+        refuse=_refuse_counter, proof="windows",
+    ),
     _value("first", "first_value"),
     _value("last", "last_value"),
     _value("any_value", "first_value"),

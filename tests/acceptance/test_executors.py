@@ -43,7 +43,7 @@ SQL = query_text("q03")
 MIXED = """
 SELECT o_orderpriority, count(*) AS n, sum(l_extendedprice) AS s
 FROM lineitem JOIN orders ON l_orderkey = o_orderkey
-WHERE length(hmac('k', l_shipmode)) <> 7
+WHERE length(aes_encrypt(l_shipmode, '0123456789abcdef', 'CBC', 'DEFAULT', '0123456789abcdef')) <> 7
 GROUP BY o_orderpriority ORDER BY o_orderpriority
 """
 WHOLE = "SELECT r_name, length(collate(r_name, 'UNICODE')) AS n FROM region ORDER BY r_name"

@@ -6,6 +6,9 @@ They join `function_cases`, by name of the registry's entry, over its own table.
 from __future__ import annotations
 
 NATIVE_SCALARS: dict[str, list[str]] = {
+    "hmac": ["hmac('k', s)", "hmac(bin, t, 'SHA256')", "hmac(s, NULL)"],
+    "jaro_winkler_similarity": ["jaro_winkler_similarity(s, t)", "jaro_winkler_similarity(i, j)"],
+    "sentences": ["sentences(s)", "sentences(t, 'en', 'US')"],
     "acos": ["acos(d)", "acos(d2)"],
     "acosh": ["acosh(d)", "acosh(d2)"],
     "ascii": ["ascii(s)", "ascii(t)"],
@@ -65,8 +68,12 @@ NATIVE_SCALARS: dict[str, list[str]] = {
     "ltrim": ["ltrim(s)", "trim(LEADING t FROM s)", "ltrim('a', s)"],
     "from_base32": ["from_base32(to_base32(t))", "from_base32(s)", "from_base32('MFRGG===')", "from_base32('mfrgg')"],
     "to_base32": ["to_base32(s)", "to_base32(bin)"],
-    "to_number": ["to_number(num, '99999.999')", "to_number(s, '09D0')", "to_number('12', '99.')", "to_number('12345678901234567890123456789012345678', '99999999999999999999999999999999999999')"],
-    "try_to_number": ["try_to_number(num, '99999.999')", "try_to_number(s, '99')", "try_to_number(s, '9.9')", "try_to_number(s, '000')", "try_to_number(CAST(i AS STRING), '9999999999')", "try_to_number(array('', '.', '.5', '5.', '05', '5', '555', '5.55', '-5', '$5', '5,5', ' 5', '5e1', '٣', '+5', '<5>')[abs(i % 16)], '99.9')", "try_to_number(array('', '.', '.5', '5.', '05', '5', '555', '5.55', '-5', '$5', '5,5', '0 5', '5e1', '٣', '+5', '<5>')[abs(i % 16)], '00.9')"],
+    "to_number": [
+        *(f"to_number({t}, '{f}')" for t, f in (("concat('$', abs(k), '.5')", "$99.9"), ("to_char(i, 'S9,999,999,999')", "S9,999,999,999"), ("CAST(ti AS STRING)", "S999"), ("format_number(abs(l % 1000000), 2)", "999,999.00"), ("concat(k, '-')", "99MI"), ("concat('<', k, '>')", "99PR"))),
+        "to_number(num, '99999.999')", "to_number(s, '09D0')", "to_number('12', '99.')", "to_number('12345678901234567890123456789012345678', '99999999999999999999999999999999999999')"],
+    "try_to_number": [
+        *(f"try_to_number(concat(array('', '+', '-', '$', '-$', '+$', '<', 'x')[abs(i % 8)], array('', '0', '1', '12', '123', '1,234', '12,345', '0,123', '1,23', ',123', '1,234,567', '0,001', '12.5', '1,234.56', '.5', '1.', '12,34')[abs(l % 17)], array('', '', '', '+', '-', '>', '$')[abs(m % 7)]), '{f}')" for f in ("9,999", "0,000", "999,999.99", "9G999G999", "S999", "MI99", "99S", "99MI", "$99.9", "S$99", "$9,999.00", "99PR", "9,999.9PR", "9G999D9", "S9,999.99", "$99S", "0,000,000MI", "$999PR", "s9,999", "9.mi", "MI$0,000.", "S09D99")),
+        "try_to_number(num, '99999.999')", "try_to_number(s, '99')", "try_to_number(s, '9.9')", "try_to_number(s, '000')", "try_to_number(CAST(i AS STRING), '9999999999')", "try_to_number(array('', '.', '.5', '5.', '05', '5', '555', '5.55', '-5', '$5', '5,5', ' 5', '5e1', '٣', '+5', '<5>')[abs(i % 16)], '99.9')", "try_to_number(array('', '.', '.5', '5.', '05', '5', '555', '5.55', '-5', '$5', '5,5', '0 5', '5e1', '٣', '+5', '<5>')[abs(i % 16)], '00.9')"],
     "vector_cosine_similarity": ["vector_cosine_similarity(array(FLOAT(si), FLOAT(ti), FLOAT(k)), array(FLOAT(n), FLOAT(k), FLOAT(si)))", "vector_cosine_similarity(array(f, f2), array(f2, FLOAT(0)))", "vector_cosine_similarity(array(FLOAT(k)), array(FLOAT(n), FLOAT(1)))"],
     "vector_inner_product": ["vector_inner_product(array(f, f2), array(f2, f))", "vector_inner_product(array(FLOAT(d), f2, FLOAT(l)), array(f2, f, FLOAT(1.5)))", "vector_inner_product(transform(sequence(0, abs(k)), x -> FLOAT(x * 0.1D + ti)), transform(sequence(0, abs(k)), x -> FLOAT(x * 0.3D - si)))"],
     "vector_l2_distance": ["vector_l2_distance(array(f, f2, FLOAT(i % 1000)), array(f2, FLOAT(si), FLOAT(k)))", "vector_l2_distance(transform(sequence(0, abs(k)), x -> FLOAT(x * 0.1D + ti)), transform(sequence(0, abs(k)), x -> FLOAT(x * 0.3D - si)))"],
@@ -140,18 +147,17 @@ NATIVE_SCALARS: dict[str, list[str]] = {
 }  # fmt: skip
 
 REFUSED_SCALARS: dict[str, list[str]] = {
+    "hmac": ["hmac(s, t, NULL)", "hmac('k', s, concat('SHA', '-1'))"],
+    "sentences": ["sentences(s, t)", "sentences(s, 'fr')", "sentences(s, NULL)"],
     "vector_norm": ["vector_norm(array(f), FLOAT(1))"],
     "vector_normalize": ["vector_normalize(array(f), FLOAT('infinity'))"],
     "aes_decrypt": ["aes_decrypt(X'00', s)"],
     "aes_encrypt": ["aes_encrypt(s, '1234567890123456', 'CBC', 'PKCS', X'00000000000000000000000000000000')"],
     "hash": ["hash(make_interval(1))"],
-    "hmac": ["hmac('k', s)", "hmac('k', s, 'SHA256')"],
-    "jaro_winkler_similarity": ["jaro_winkler_similarity(s, t)"],
-    "sentences": ["sentences(s)", "sentences(s, 'en', 'US')"],
     "to_char": ["to_char(NULL, '9')", "to_char(d52, '999.')", "to_char(i, 'S9MI')", "to_varchar(k, '9,009')", "to_char(bin, 'utf-8')", "to_char(i, s)"],
-    "to_number": ["to_number(s, '$99')", "to_number(s, '9,999')"],
+    "to_number": ["to_number(s, '99,99')", "to_number(s, '0,999')", "to_number(s, '.99')"],
     "try_aes_decrypt": ["try_aes_decrypt(X'00', '1234567890123456')"],
-    "try_to_number": ["try_to_number(s, '$99')", "try_to_number(t, '.99')"],
+    "try_to_number": ["try_to_number(s, '9,9')", "try_to_number(t, '.99')", "try_to_number(s, '$.9')"],
     "levenshtein": ["levenshtein(s, t, n)"],
     "mask": ["mask(s, 'X', 'x', 'n', '*')", "mask(s, t)"],
     "sha2": ["sha2(s, 511)", "sha2(s, k)"],

@@ -15,6 +15,8 @@ TEXTS: dict[str, list[str]] = {
         "TRY_CAST(l AS INT)", "TRY_CAST(d103 AS TINYINT)", "TRY_CAST(d103 AS DECIMAL(4,2))", "TRY_CAST(b AS DECIMAL(2,2))", "TRY_CAST(bim AS STRING)",
     ],
     "strings": [
+        "jaro_winkler_similarity(s, t)", "jaro_winkler_similarity(t, s)", "jaro_winkler_similarity(s, s)", "jaro_winkler_similarity(s, concat(t, s))", "jaro_winkler_similarity(num, day)", "jaro_winkler_similarity(s, reverse(s))", "jaro_winkler_similarity(s, num)", "sentences(s)", "sentences(t, 'en')", "sentences(concat(initcap(s), '. ', initcap(t), '! ', s))",
+        "sentences(concat_ws('. ', 'One two, Three', 'Mr', 'Smith', s), 'en', 'US')", "to_number(num, '$999.99')", "try_to_number(num, '999.99MI')", "try_to_number(num, 'S9,999.999')", "try_to_number(s, '$99')", "try_to_number(concat(num, t), '999PR')", "hmac('k', s)", "hmac(s, t)", "hmac(bin, bim, 'md5')", "hmac(bim, s, 'SHA-1')", "hmac(num, bin, 'sha224')", "hmac(t, t, 'Sha-384')", "hmac(s, bim, 'sha-512')",
         "CAST(num AS DECIMAL(20,6))", "TRY_CAST(num AS DECIMAL(20,6))", "CAST(d AS DECIMAL(20,6))", "CAST(d AS DECIMAL(38,0))", "TRY_CAST(d AS DECIMAL(20,6))", "upper(s)", "lower(s)", "initcap(s)", "upper(t)", "lower(t)", "initcap(t)", "trim(s)",
         "ltrim(s)", "rtrim(s)", "btrim(s)", "trim('ab' FROM s)", "trim(LEADING t FROM s)", "trim(TRAILING 'e' FROM s)", "ltrim('a', s)", "rtrim(t, s)", "btrim(s, t)", "lpad(s, 5, '*')", "lpad(s, n, t)", "lpad(s, n)",
         "rpad(s, 5, '日本')", "rpad(s, n, t)", "rpad(s, 3, '')", "reverse(s)", "repeat(s, n)", "repeat(s, 2)", "space(n)", "ascii(s)", "ascii(t)", "chr(l)", "chr(i)", "concat_ws('-', s, t)",
@@ -73,6 +75,6 @@ TEXTS: dict[str, list[str]] = {
 TEXTS_REFUSED: list[str] = [
     "CAST(d3838 AS STRING)", "contains(bin, bim)", "s RLIKE '[\\\\d.-]+'", "s RLIKE '(?i)abc'", "s RLIKE '\\\\bab'", "s RLIKE '^a|b$'", "regexp_replace(s, 'a', '\\\\\\\\')", "split(s, t)",
     "round(d, -1)", "round(f, 1)", "round(d3818, -3)", "conv(num, 10, -16)", "format_number(d, 2)", "format_string('%5d', i)",
-    "sha2(s, n)", "hmac('k', s)", "hmac('k', s, 'sha256')", "parse_url(s, t)", "to_number(num, '$999.99')", "try_to_number(num, '999.99MI')",
-    "to_char(d103, '9.')", "sentences(s)", "jaro_winkler_similarity(s, t)", "aes_decrypt(bin, '1234567890123456')",
+    "sha2(s, n)", "hmac('k', s, t)", "parse_url(s, t)", "to_number(num, '$.99')", "try_to_number(num, '99,99')",
+    "to_char(d103, '9.')", "sentences(s, 'de')", "aes_decrypt(bin, '1234567890123456')",
 ]  # fmt: skip

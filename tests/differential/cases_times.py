@@ -7,6 +7,10 @@
 from __future__ import annotations
 
 NATIVE: dict[str, list[str]] = {
+    "time_bucket": [
+        "time_bucket(INTERVAL '15' MINUTE, ts)", "time_bucket(INTERVAL '1' DAY, ts)", "time_bucket(INTERVAL '7' DAY, tu)", "time_bucket(INTERVAL '00.000007' SECOND, ts)", "time_bucket(INTERVAL '23:59:59.999999' HOUR TO SECOND, ts)", "time_bucket(INTERVAL '14' DAY, ts, TIMESTAMP'2024-01-01 09:30:00')", "time_bucket(INTERVAL '05' HOUR, ts, TIMESTAMP'2024-03-10 07:30:00')",
+        "time_bucket(INTERVAL '15' MINUTE, tn)", "time_bucket(INTERVAL '1 06' DAY TO HOUR, tn)", "time_bucket(INTERVAL '00.000001' SECOND, tn)", "time_bucket(INTERVAL '30' DAY, tn, TIMESTAMP_NTZ'2024-02-29 23:59:59.999999')", "time_bucket(INTERVAL '1' MONTH, ts)", "time_bucket(INTERVAL '3' MONTH, tn)", "time_bucket(INTERVAL '1-6' YEAR TO MONTH, tu)", "time_bucket(INTERVAL '100' YEAR, tn)",
+    ],
     "year": ["year(dt)", "year(ts)", "year(tn)", "extract(YEAR FROM dt)", "year(DATE'2024-02-29')", "year('2024-02-29')", "date_part('YEARS', ts)"],
     "month": ["month(dt)", "month(ts)", "extract(MON FROM tn)"],
     "day": ["day(dt)", "dayofmonth(ts)", "extract(DAYS FROM dt)"],
@@ -74,6 +78,7 @@ NATIVE: dict[str, list[str]] = {
 }  # fmt: skip
 
 REFUSED: dict[str, list[str]] = {
+    "time_bucket": ["time_bucket(INTERVAL '1 06' DAY TO HOUR, ts)", "time_bucket(INTERVAL '1' MONTH, tn, TIMESTAMP_NTZ'2024-01-31 00:00:00')", "time_bucket(INTERVAL '01' HOUR * 2, ts)"],
     "next_day": ["next_day(dt, left(dayname(dt), 3))"],
     "trunc": ["trunc(dt, concat('Y', 'EAR'))"],
     "date_format": ["date_format(dt, 'z')", "date_format(ts, 'QQQQ')"],

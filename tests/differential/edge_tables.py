@@ -7,6 +7,7 @@ say in what the values are. All random choices have fixed seeds.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import math
 import random
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ import pyarrow.parquet as pq
 from stagecoach.planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
 from stagecoach.planner.types import Field, from_arrow
 from tests.decimal_values import exact
+from tests.differential.csv_rows import SCHEMA as CSV_SCHEMA
+from tests.differential.csv_rows import csv_rows
 
 UTC = dt.UTC
 BITS = {"ti": 8, "si": 16, "i": 32, "j": 32, "l": 64, "m": 64}
@@ -83,6 +86,7 @@ def write_edge_tables(folder: Path) -> EdgeTables:
         "n": ([nested_rows(0, 120)], NESTED_SCHEMA),
         "np": ([nested_rows(n, n + 30) for n in (500, 530, 560)], NESTED_SCHEMA),
         "jt": ([json_rows()], JSON_SCHEMA),
+        "cv": ([csv_rows()], CSV_SCHEMA),
     }
     files = {}
     for name, (parts, schema) in tables.items():
@@ -315,11 +319,19 @@ JSON_TEXTS = [
 ODD_JSON_TEXTS = [
     "", " ", "{a:1}", '{"a":1} x', "{'a':1}", '{"a":NaN}', '{"a":01}', '{"a":1', "[1,", '{"a":"x\u0001"}', '{"a":+1}', "nope", '{"a":"\\ud800"}', '{"a":1,}', '{"a":.5}', '{"a":-Infinity}',
 ]  # fmt: skip
-JSON_SCHEMA = pa.schema([("id", pa.int32()), ("js", pa.string()), ("odd", pa.string())])
+JSON_DAYS = [
+    "2024-02-29", "2023-02-29", "2024-2-9", "2024-02", "0000-01-01", "0001-01-01", "9999-12-31", "1582-10-10", "2024-02-29T10:11:12", "2024-02-29 10:11:12.5", "2024-02-29 10:11:12.123456", "2024-02-29T10:11:12.1234567", "2024-02-29T10:11:12Z",
+    "2024-02-29T10:11:12+02:00", "2024-02-29 25:00:00", "2024-02-29 24:00:00", "2024-02-29 10:11", "", " ", "now", "abc", "2024", "19782", " 2024-02-29", "2024-02-29 ", "1500-02-29 00:00:00", "10000-01-01", "-0001-01-01",
+]  # fmt: skip
+JSON_SCHEMA = pa.schema([("id", pa.int32()), ("js", pa.string()), ("odd", pa.string()), ("day", pa.string())])  # fmt: skip
 
 
 def json_rows() -> list[dict[str, Any]]:
     """Rows of JSON texts, and in `odd` of texts that are none, or only to Spark."""
     texts: list[str | None] = [None, *JSON_TEXTS]
     odd = [*ODD_JSON_TEXTS, *JSON_TEXTS]
-    return [{"id": i, "js": text, "odd": odd[i % len(odd)]} for i, text in enumerate(texts)]
+    days = itertools.cycle([*JSON_DAYS, None])
+    return [
+        {"id": i, "js": text, "odd": odd[i % len(odd)], "day": next(days)}
+        for i, text in enumerate(texts)
+    ]

@@ -214,12 +214,12 @@ FAMILIES: dict[str, list[str]] = {
 }  # fmt: skip
 
 ON_SPARK: list[str] = [
-    "SELECT id FROM e WHERE length(hmac('k', CAST(ts AS STRING))) > 0",
-    "SELECT hmac('k', s) AS h, count(*) FROM x GROUP BY hmac('k', s)",
-    "SELECT x.id, y.id FROM x JOIN y ON hmac('k', x.s) = hmac('k', y.s)",
+    "SELECT id FROM e WHERE length(aes_encrypt(CAST(ts AS STRING), '0123456789abcdef', 'CBC', 'DEFAULT', '0123456789abcdef')) > 0",
+    "SELECT aes_encrypt(s, '0123456789abcdef', 'CBC', 'DEFAULT', '0123456789abcdef') AS h, count(*) FROM x GROUP BY aes_encrypt(s, '0123456789abcdef', 'CBC', 'DEFAULT', '0123456789abcdef')",
+    "SELECT x.id, y.id FROM x JOIN y ON aes_encrypt(x.s, '0123456789abcdef', 'CBC', 'DEFAULT', '0123456789abcdef') = aes_encrypt(y.s, '0123456789abcdef', 'CBC', 'DEFAULT', '0123456789abcdef')",
     "SELECT k, approx_count_distinct(v, 0.2) AS n FROM x GROUP BY k",
     "SELECT k, approx_percentile(v, 0.5) AS p FROM x GROUP BY k",
-    "SELECT id FROM x WHERE hmac('k', ks) IN (SELECT hmac('k', ks) FROM y)",
+    "SELECT id FROM x WHERE aes_encrypt(ks, '0123456789abcdef', 'CBC', 'DEFAULT', '0123456789abcdef') IN (SELECT aes_encrypt(ks, '0123456789abcdef', 'CBC', 'DEFAULT', '0123456789abcdef') FROM y)",
     "SELECT x.id, y.n FROM x LEFT JOIN (SELECT k, approx_count_distinct(ks, 0.2) AS n FROM y GROUP BY k) y ON x.k = y.k",
     "SELECT id, to_char(k, '9999999999.') AS r FROM x ORDER BY r DESC, id LIMIT 5",
 ]

@@ -153,7 +153,8 @@ FAMILIES: dict[str, list[str]] = {
         "SELECT explode(xs) AS x, explode(ys) AS y, id FROM n", "SELECT explode(xs) AS x, x + 1 AS z FROM n", "SELECT DISTINCT explode(xs) FROM n",
         "SELECT explode(xs) AS x FROM n ORDER BY x DESC NULLS LAST", "SELECT id, explode(xs) AS x FROM n WHERE k = 1 LIMIT 100",
         "SELECT k, explode(array(k, count(*))) AS x FROM n GROUP BY k", "SELECT explode(array(1, 2, NULL)) AS x", "SELECT explode(map('a', 1, 'b', 2))",
-        "SELECT posexplode(array('x'))", "SELECT id, x FROM n LATERAL VIEW explode(xs) e AS x", "SELECT id, x FROM n LATERAL VIEW OUTER explode(xs) e AS x",
+        "SELECT posexplode(array('x'))", "SELECT id, json_tuple('{\"a\": 1, \"b\": \"x\"}', 'a', 'b') FROM n", "SELECT json_tuple(to_json(struct(id, k)), 'k', 'id', 'no') AS (x, y, z), s FROM n",
+        "SELECT y, count(*) FROM n LATERAL VIEW json_tuple(to_json(struct(xs, k)), 'xs', 'k') j AS x, y WHERE x <> '[]' GROUP BY y", "SELECT id, x FROM n LATERAL VIEW explode(xs) e AS x", "SELECT id, x FROM n LATERAL VIEW OUTER explode(xs) e AS x",
         "SELECT id, e.x, f.* FROM n LATERAL VIEW explode(xs) e AS x LATERAL VIEW posexplode(ys) f AS p, y", "SELECT id, key, value FROM n LATERAL VIEW explode(m) kv",
         "SELECT id, a, b FROM n LATERAL VIEW explode(nested) x AS l LATERAL VIEW OUTER explode(l) y AS a LATERAL VIEW stack(1, a) z AS b",
         "SELECT x, count(*), sum(id) FROM n LATERAL VIEW explode(xs) e AS x GROUP BY x", "SELECT id, x FROM n LATERAL VIEW explode(xs) e AS x WHERE x > 1 AND id < 5",
@@ -236,6 +237,6 @@ FALLBACKS: list[tuple[str, str]] = [
 ]  # fmt: skip
 
 PARTLY_ON_SPARK: list[str] = [
-    "SELECT id, json_tuple('{\"a\": 1, \"b\": \"x\"}', 'a', 'b') FROM n",
+    'SELECT id, json_tuple(\'{"a": 1, "b": "x"}\', \'a\', s) FROM n',
 ]
 """Staged, with stages on Spark."""

@@ -48,6 +48,7 @@ CALLS = {
     "mode": ["mode() WITHIN GROUP (ORDER BY i)", "mode() WITHIN GROUP (ORDER BY s DESC)", "mode() WITHIN GROUP (ORDER BY b)", "mode() WITHIN GROUP (ORDER BY dt)", "mode(i, true)", "mode(s, true) FILTER (WHERE b)"],
     "collect_list": ["sort_array(collect_list(i))", "sort_array(array_agg(s))", "sort_array(collect_list(DISTINCT ti))", "sort_array(collect_list(d52) FILTER (WHERE b))"],
     "collect_set": ["sort_array(collect_set(i))", "sort_array(collect_set(s))", "sort_array(collect_set(dt) FILTER (WHERE b))"],
+    "collect_union": ["sort_array(collect_union(array(h, length(s))))", "sort_array(collect_union(array(s, 'x', g)))", "sort_array(collect_union(DISTINCT array(dt, gt)))", "sort_array(collect_union(CASE WHEN b THEN array(i, ti) END))", "sort_array(collect_union(array(d52, gc)) FILTER (WHERE b))", "sort_array(collect_union(array(array(h, ti), array(h, NULL), NULL)))", "sort_array(collect_union(array(never)))"],
     "max_by": ["max_by(s, id)", "max_by(id, id)", "max_by(never, id)", "max_by(i, id) FILTER (WHERE b)"], "min_by": ["min_by(i, id)", "min_by(s, CASE WHEN b THEN id END)"],
     "first": ["first(1)", "first(never)", "first(i * 0, true)", "first_value(never) IGNORE NULLS"], "last": ["last('x')", "last_value(l % 1) IGNORE NULLS"],
     "any_value": ["any_value(1)", "any_value(never, true)"],
@@ -63,7 +64,7 @@ ALIKE = [
 # Raise where `i` is a boundary value, or (the last) beside other distinct ones: Spark's own mistake.
 # Asked with others, they would have all of these asked again.
 ALONE = {"sum(i + 1)", "sum(i - 1)", "avg(i + 1)", "string_agg(DISTINCT s, '|') WITHIN GROUP (ORDER BY s DESC)"}  # fmt: skip
-SPARK_ONLY = ["sum(DISTINCT d)", "approx_count_distinct(s, 0.2)", "approx_percentile(i, 0.5)", "max_by(i, id, 2)", "percentile(i, 0.5, 2)", "sort_array(collect_set(d))", "try_avg(d384)", "try_avg(dt - gt)", "try_sum(d384)"]  # fmt: skip
+SPARK_ONLY = ["sum(DISTINCT d)", "approx_count_distinct(s, 0.2)", "approx_percentile(i, 0.5)", "max_by(i, id, 2)", "percentile(i, 0.5, 2)", "sort_array(collect_set(d))", "sort_array(collect_union(array(gd)))", "try_avg(d384)", "try_avg(dt - gt)", "try_sum(d384)"]  # fmt: skip
 
 
 def is_float(call: str) -> bool:

@@ -25,6 +25,8 @@ SCHEMAS = [
     "tags ARRAY<STRING>, addr STRUCT<city: STRING, zip: INT>",
     "small TINYINT, deep ARRAY<STRUCT<x: SMALLINT, y: ARRAY<DOUBLE>>>",
     "ID BIGINT, nope INT",
+    "counts MAP<STRING, INT>, tags ARRAY<STRING>",
+    "day DATE, at TIMESTAMP, more MAP<STRING, ARRAY<TIMESTAMP_NTZ>>",
 ]
 TEXTS = ["", "a", "ß", "it's", 'say "x"', "back\\slash", "tab\t", "日本\n", "null", "true", "7", "1.50", "{}", "\u0001", "a,b", "😀", "x]"]  # fmt: skip
 
@@ -43,11 +45,20 @@ def document(rng: random.Random) -> str:
     def double() -> float:
         return rng.choice([0.0, 1.0, -2.5, 1e300, 1e-7, 0.1, rng.uniform(-9, 9), rng.uniform(-1e12, 1e12)])  # fmt: skip
 
+    def moment() -> str:
+        fraction = rng.choice(["", ".5", ".123", ".123456"])
+        day = f"{rng.choice([1, 1582, 1969, 2024]):04}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"
+        return (
+            f"{day}{rng.choice('T ')}{rng.randint(0, 23):02}:{rng.randint(0, 59):02}:07{fraction}"
+        )
+
     deep = [maybe({"x": maybe(number(16)), "y": maybe([maybe(double()) for _ in range(rng.randint(0, 3))])}) for _ in range(rng.randint(0, 3))]  # fmt: skip
     members = {
         "id": maybe(number(64)), "name": maybe(rng.choice(TEXTS)), "score": maybe(double()), "ok": maybe(rng.random() < 0.5), "small": maybe(number(8)),
         "tags": maybe([maybe(rng.choice(TEXTS)) for _ in range(rng.randint(0, 3))]), "addr": maybe({"city": maybe(rng.choice(TEXTS)), "zip": maybe(number(32)), "more": double()}),
         "deep": maybe(deep), "ID": maybe(number(8)),
+        "counts": maybe({rng.choice(TEXTS): maybe(number(32)) for _ in range(rng.randint(0, 3))}), "day": maybe(moment()[:10]), "at": maybe(moment()),
+        "more": maybe({"a": maybe([maybe(moment()), moment()]), "b.c": maybe([])}),
     }  # fmt: skip
     kept = {k: v for k, v in members.items() if rng.random() < 0.85}
     separators = rng.choice([(",", ":"), (", ", ": "), (" ,\n", " :\t")])

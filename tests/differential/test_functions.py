@@ -38,7 +38,7 @@ from stagecoach.planner.render.fragment import _Renderer, render_fragment
 from stagecoach.planner.text.type_names import duckdb_type
 from stagecoach.planner.tree import walk
 from stagecoach.planner.types import DataType, decimal, parse_type, to_arrow
-from tests.differential import cases_collections, cases_json
+from tests.differential import cases_collections, cases_csv, cases_json
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.function_cases import EITHER, INTERNAL, NATIVE, REFUSED
 from tests.differential.inprocess import canonical, close, collect, settings_for, spark_types
@@ -54,7 +54,11 @@ OPTIONS = PlannerOptions(single_task_bytes=1 << 60, exact_math=False)
 # Proven over the nested table, by whole queries of the corpus, by test_relations and by
 # test_spark_only.
 ELSEWHERE = {
-    *(n for cases in (cases_collections, cases_json) for n in (*cases.NATIVE, *cases.REFUSED)),
+    *(
+        n
+        for cases in (cases_collections, cases_csv, cases_json)
+        for n in (*cases.NATIVE, *cases.REFUSED)
+    ),
     *(function.name for function in (*generators.FUNCTIONS, *spark_only.FUNCTIONS)),
     "grouping",
     "grouping_id",
@@ -383,6 +387,7 @@ ZONED = [
     "add_months",
     "last_day",
     "trunc",
+    "time_bucket",
 ]
 
 

@@ -17,7 +17,7 @@ from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.expressions import Call
 from stagecoach.planner.plan.serde import dump_graph, load_graph
 from stagecoach.planner.tree import walk
-from tests.differential import cases_collections, cases_json
+from tests.differential import cases_collections, cases_csv, cases_json
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.nested_queries import QUERIES
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-TABLES = {"n": cases_collections, "jt": cases_json}
+TABLES = {"n": cases_collections, "jt": cases_json, "cv": cases_csv}
 # `single` is one task; the others split the three files of `np`.
 RUNS = ("single", "shuffle-3")
 

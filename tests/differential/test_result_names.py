@@ -20,6 +20,7 @@ from stagecoach.planner.errors import SqlError
 from stagecoach.planner.planning import plan_query
 from tests.differential import (
     cases_collections,
+    cases_csv,
     cases_json,
     cases_times,
     function_cases,
@@ -57,6 +58,7 @@ def expressions() -> dict[str, list[str]]:
             ("e", of_edges),
             ("n", of_nested),
             ("jt", _all(cases_json.NATIVE)),
+            ("cv", _all(cases_csv.NATIVE)),
             ("g", of_groups),
         )
     }

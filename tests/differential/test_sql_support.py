@@ -14,6 +14,7 @@ from stagecoach.planner.explain.support import support_of
 from stagecoach.planner.functions.builtin import functions_by_group
 from tests.differential import (
     cases_collections,
+    cases_csv,
     cases_json,
     cases_scalars,
     cases_texts,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 _MODULES = (
-    cases_collections, cases_json, cases_scalars, cases_texts, cases_times, function_cases, window_cases,
+    cases_collections, cases_csv, cases_json, cases_scalars, cases_texts, cases_times, function_cases, window_cases,
 )  # fmt: skip
 
 

@@ -86,6 +86,13 @@ def _shifts() -> list[str]:
     return [*found, *(f"{call} {over}" for call in defaults), "lag(i, 2, -7) IGNORE NULLS OVER (ORDER BY id)", "lead(s) OVER (ORDER BY d NULLS LAST, id)"]  # fmt: skip
 
 
+def _counters() -> list[str]:
+    over = "OVER (PARTITION BY h ORDER BY s DESC, id)"
+    values = ["id", "abs(CAST(ti AS INT))", "abs(si % 100)", "CASE WHEN i >= 0 THEN i END", "abs(l)", "abs(d52)", "CASE WHEN d384 >= 0 THEN d384 END", "abs(d200)", "never", "CASE WHEN ti >= 0 THEN ti END"]  # fmt: skip
+    found = [f"counter_diff({value}) {over}" for value in values]
+    return [*found, "counter_diff(id % 7) OVER (ORDER BY id)", "counter_diff(0) OVER (PARTITION BY g ORDER BY id)", "counter_diff(id) OVER (PARTITION BY g, h ORDER BY id DESC) + 1"]  # fmt: skip
+
+
 def _positions() -> list[str]:
     over = "OVER (PARTITION BY g ORDER BY h DESC, id ROWS BETWEEN 3 PRECEDING AND 1 FOLLOWING)"
     names = ["first", "last", "first_value", "last_value", "any_value"]
@@ -119,6 +126,7 @@ CALLS: dict[str, list[str]] = {
     "shifts": _shifts(),
     "positions": _positions(),
     "aggregates": _aggregates(),
+    "counters": _counters(),
 }
 
 ROUNDED: list[str] = [
@@ -134,7 +142,7 @@ ON_SPARK: list[str] = [
     "first(i) FILTER (WHERE b) OVER (PARTITION BY h ORDER BY id)", "last(i) FILTER (WHERE b) IGNORE NULLS OVER (PARTITION BY h ORDER BY id)", "sum(i) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND 1 PRECEDING)",
     "sum(ti) OVER (ORDER BY id ROWS BETWEEN 1 FOLLOWING AND CURRENT ROW)", "count(*) OVER (ORDER BY ts RANGE INTERVAL 1 MONTH PRECEDING)",
     "lag(s, 0) IGNORE NULLS OVER (ORDER BY id)", "try_sum(i) OVER (PARTITION BY h)",
-    "count(*) OVER (ORDER BY dt RANGE 2147483647 PRECEDING)",
+    "count(*) OVER (ORDER BY dt RANGE 2147483647 PRECEDING)", "counter_diff(abs(gd)) OVER (PARTITION BY h ORDER BY id)", "counter_diff(h, TIMESTAMP '2024-01-01 00:00:00') OVER (PARTITION BY g ORDER BY id)",
 ]  # fmt: skip
 """Staged, computed by Spark."""
 
@@ -266,6 +274,7 @@ QUERIES: dict[str, str] = {
 SPARK_QUERIES: dict[str, str] = {
     "sums that overflow": "SELECT id, sum(l) OVER (ORDER BY id) FROM e",
     "frames that overflow": "SELECT id, count(*) OVER (ORDER BY i RANGE BETWEEN CURRENT ROW AND 1 FOLLOWING) AS n FROM e",
+    "counters below 0": "SELECT id, counter_diff(v) OVER (ORDER BY id) AS d FROM x",
     "decimals that overflow": "SELECT id, sum(d384) OVER (ORDER BY id) AS s FROM e",
 }
 """Spark raises, and so do we."""

@@ -143,8 +143,14 @@ def test_valid_sql_that_is_not_staged_is_one_spark_stage(sql: str, reason: str) 
 
 
 def test_a_stage_that_duckdb_must_not_run_is_an_error_with_engine_duckdb() -> None:
-    with pytest.raises(UnsupportedSqlError, match="stage 0 cannot run on DuckDB: function 'hmac'"):
-        plan_query("SELECT hmac('k', name) FROM customers", SALES, PlannerOptions(engine="duckdb"))
+    with pytest.raises(
+        UnsupportedSqlError, match="stage 0 cannot run on DuckDB: function 'aes_encrypt'"
+    ):
+        plan_query(
+            "SELECT aes_encrypt(name, '0123456789abcdef', 'CBC', 'DEFAULT', '0123456789abcdef') FROM customers",
+            SALES,
+            PlannerOptions(engine="duckdb"),
+        )
 
 
 def test_a_query_that_is_too_deep_is_an_error_with_engine_duckdb() -> None:

@@ -21,6 +21,7 @@ from stagecoach.infra.engines.duckdb import (
     java_bytes,
     java_formats,
     java_math,
+    java_texts,
 )
 from stagecoach.infra.engines.duckdb.java_hashes import COLUMN_HASHES
 from stagecoach.infra.engines.duckdb.java_math import Doubles
@@ -76,6 +77,20 @@ def register_java_functions(connection: duckdb.DuckDBPyConnection) -> None:
         "BLOB",
         type=ARROW,
         null_handling=SPECIAL,
+    )
+    connection.create_function(
+        "java_similarity",
+        java_texts.similarities,
+        ["VARCHAR", "VARCHAR"],
+        "DOUBLE",
+        type=ARROW,
+    )
+    connection.create_function(
+        "java_hmac",
+        java_texts.authentication_codes,
+        ["BLOB", "BLOB", "VARCHAR"],
+        "BLOB",
+        type=ARROW,
     )
     connection.create_function(
         "java_bitmap_of", java_bytes.bitmap_of, ["BIGINT[]"], "BLOB", type=ARROW

@@ -95,9 +95,9 @@ class DuckDbDialect(Dialect):
         """Each row of the child with each row that the generator makes of it."""
         return generate_text(node, child, scalar, alias)
 
-    def window_call(self, call: WindowCall, scalar: Scalar) -> str:
-        """A window call up to OVER."""
-        return window_text(call, scalar)
+    def window_call(self, call: WindowCall, scalar: Scalar, over: str) -> str:
+        """A window call, whose window is the text `over`."""
+        return window_text(call, scalar, over)
 
     def partition_key(self, text: str, dtype: DataType) -> str:
         """A key of PARTITION BY; zeros of both signs are one value."""

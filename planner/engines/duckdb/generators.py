@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stagecoach.planner.engines.dialect import Alias, Scalar
 from stagecoach.planner.errors import InternalPlanError
+from stagecoach.planner.functions.spell_json_paths import json_tuple_members
 from stagecoach.planner.plan.physical import GenerateExec
 from stagecoach.planner.text.type_names import duckdb_type
 from stagecoach.planner.types import DataType
@@ -11,6 +12,8 @@ from stagecoach.planner.types import DataType
 
 def generate_text(node: GenerateExec, child: str, scalar: Scalar, alias: Alias) -> str:
     """Each row of the child with each row that the generator makes of it, as a FROM item."""
+    if node.generator.function == "json_tuple":
+        return _json_tuple(node, child, scalar, alias)
     lists, values = _unnested(node, scalar)
     made = [f"generated_{i}" for i in range(len(lists))]
     if node.outer:
@@ -24,6 +27,17 @@ def generate_text(node: GenerateExec, child: str, scalar: Scalar, alias: Alias) 
     )
     rows = f"(SELECT {kept}{unnests} FROM {child}) AS {alias()}"
     return f"(SELECT {kept}{shown} FROM {rows}) AS {alias()}"
+
+
+def _json_tuple(node: GenerateExec, child: str, scalar: Scalar, alias: Alias) -> str:
+    """Each row of the child with the members of its JSON text: there is one row for each."""
+    kept = "".join(f"c{c.id}, " for c in node.child.columns)
+    read = f"(SELECT {kept}{scalar(node.generator.args[0])} AS json_text FROM {child}) AS {alias()}"
+    shown = ", ".join(
+        f"{template.format('json_text', type='VARCHAR')} AS c{column.id}"
+        for template, column in zip(json_tuple_members(node.generator), node.outputs, strict=True)
+    )
+    return f"(SELECT {kept}{shown} FROM {read}) AS {alias()}"
 
 
 def _unnested(node: GenerateExec, scalar: Scalar) -> tuple[list[str], list[str]]:

@@ -7,21 +7,24 @@ from stagecoach.planner.engines.dialect import Scalar
 from stagecoach.planner.errors import InternalPlanError
 from stagecoach.planner.functions.spell_collections import order_key
 from stagecoach.planner.plan.expressions import Literal, WindowCall
+from stagecoach.planner.text.type_names import duckdb_type
 from stagecoach.planner.types import DataType
 from stagecoach.planner.windows.registry import WINDOW_FUNCTIONS
 
 
-def window_text(call: WindowCall, scalar: Scalar) -> str:
-    """A window call up to OVER.
+def window_text(call: WindowCall, scalar: Scalar, over: str) -> str:
+    """A window call, whose window is the text `over`.
 
     Raises:
         InternalPlanError: DuckDB is not proven to compute it.
     """
     args = [scalar(a) for a in call.args]
     known = WINDOW_FUNCTIONS.get(call.function)
+    if call.function == "counter_diff":
+        return _counter_diff(args[0], duckdb_type(call.dtype), over)
     if known is not None:
         nulls = " IGNORE NULLS" if call.ignore_nulls else ""
-        return f"{known.duckdb}({', '.join(args)}{nulls})"
+        return f"{known.duckdb}({', '.join(args)}{nulls}) {over}"
     spelling = AGGREGATES[call.function].duckdb
     if spelling is None:
         raise InternalPlanError(f"aggregate '{call.function}' has no DuckDB spelling")
@@ -34,7 +37,17 @@ def window_text(call: WindowCall, scalar: Scalar) -> str:
         conditions += [f"{a} IS NOT NULL" for a in args]
         args = []
     condition = f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""
-    return f"{spelling}({', '.join(args) or '*'}){condition}"
+    return f"{spelling}({', '.join(args) or '*'}){condition} {over}"
+
+
+def _counter_diff(counter: str, dtype: str, over: str) -> str:
+    """By how much a counter has grown since the row before that has one; NULL if it was reset."""
+    before = f"lag({counter}, 1, NULL IGNORE NULLS) {over}"
+    negative = f"CAST(error('COUNTER_DIFF_NEGATIVE_COUNTER_VALUE') AS {dtype})"
+    return (
+        f"CASE WHEN {counter} < 0 THEN {negative} "
+        f"WHEN {counter} >= {before} THEN {counter} - {before} END"
+    )
 
 
 def range_key_text(text: str, key: DataType, offset: DataType) -> str:

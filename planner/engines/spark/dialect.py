@@ -106,15 +106,15 @@ class SparkDialect(Dialect):
         # A subquery of its own: LATERAL VIEW binds the whole FROM before it.
         return f"(SELECT * FROM {child} LATERAL VIEW {outer}{text}) AS {alias()}"
 
-    def window_call(self, call: WindowCall, scalar: Scalar) -> str:
-        """A window call up to OVER."""
+    def window_call(self, call: WindowCall, scalar: Scalar, over: str) -> str:
+        """A window call, whose window is the text `over`."""
         args = ", ".join(scalar(a) for a in call.args)
         if call.function not in WINDOW_FUNCTIONS:
             args = args or "*"
         distinct = "DISTINCT " if call.distinct else ""
         condition = f" FILTER (WHERE {scalar(call.where)})" if call.where is not None else ""
         nulls = " IGNORE NULLS" if call.ignore_nulls else ""
-        return f"{call.function}({distinct}{args}){condition}{nulls}"
+        return f"{call.function}({distinct}{args}){condition}{nulls} {over}"
 
     def distance(self, offset: Literal, key: DataType | None) -> str:
         """The bound of a frame."""

@@ -77,7 +77,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("sha1", (1, 1), rule.binaries, _TEXT, "sha1({0})", "sha1({0})", proof="hashes"),
     Function("sha2", (2, 2), rule.binary_ints, _TEXT, "sha2({0}, {1})", spell.sha2, spell.refuse_sha2, "hashes"),
     Function("crc32", (1, 1), rule.binaries, rule.fixed(BIGINT), "crc32({0})", spell.crc32, proof="hashes"),
-    Function("hmac", (2, 3), lambda a: (as_binary(a[0]), as_binary(a[1]), *rule.strings(a[2:])), _BYTES, listed("hmac({*})")),
+    Function("hmac", (2, 3), lambda a: (as_binary(a[0]), as_binary(a[1]), *rule.strings(a[2:])), _BYTES, listed("hmac({*})"), spell.hmac, spell.refuse_hmac, "hashes"),
     Function("hash", (1, 1 << 20), _hashed, rule.fixed(INT), listed("hash({*})"), spell.folded_hash("hash", "INTEGER"), spell.refuse_hash, "hashes"),
     Function("xxhash64", (1, 1 << 20), _hashed, rule.fixed(BIGINT), listed("xxhash64({*})"), spell.folded_hash("xxhash64", "BIGINT"), spell.refuse_hash, "hashes"),
     Function("url_encode", (1, 1), rule.strings, _TEXT, "url_encode({0})", spell.URL_ENCODE, proof="urls"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from stagecoach.planner.errors import AnalysisError
 from stagecoach.planner.functions.function import Args, Function
 from stagecoach.planner.functions.rules import only_strings, unchanged
+from stagecoach.planner.functions.spell_json_paths import refuse_json_tuple
 from stagecoach.planner.types import BIGINT, INT, STRING, TINYINT, DataType, Field, struct_of
 
 _POSITION = Field("pos", INT)
@@ -50,7 +51,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("explode", (1, 1), _collection, lambda a: struct_of(_elements(a)), "explode({0})", "unnest({0})", proof="relations"),
     Function("posexplode", (1, 1), _collection, lambda a: struct_of((_POSITION, *_elements(a))), "posexplode({0})", "unnest({0})", proof="relations"),
     Function("inline", (1, 1), _structs, _members, "inline({0})", "unnest({0})", proof="relations"),
-    Function("json_tuple", (2, 1 << 20), only_strings, _texts, "json_tuple({*})"),
+    Function("json_tuple", (2, 1 << 20), only_strings, _texts, "json_tuple({*})", "unnest({0})", refuse_json_tuple, "relations"),
     Function("repeat_row", (1, 1), unchanged, lambda _: struct_of((Field("copy", BIGINT),)), "explode(sequence(1, {0}))", "unnest(range({0}))", proof="relations"),
     # An aggregate gives these their value; where there is none, Spark names the mistake.
     Function("grouping", (1, 1), _never, lambda _: TINYINT, "grouping({0})"),

@@ -30,6 +30,7 @@ from stagecoach.planner.types import (
 )
 
 _PROOF = "test_functions"
+_CALENDAR = "no stage of DuckDB holds calendar intervals"
 
 
 def _row(
@@ -41,10 +42,11 @@ def _row(
     *,
     coerce: Callable[[Args], Args] = rule.unchanged,
     refuse: Callable[[Call], str | None] = lambda _: None,
+    reason: str = "",
 ) -> Function:
     given = rule.fixed(result) if isinstance(result, DataType) else result
     proof = _PROOF if duckdb is not None else ""
-    return Function(name, arity, coerce, given, spark, duckdb, refuse, proof)
+    return Function(name, arity, coerce, given, spark, duckdb, refuse, proof, reason=reason)
 
 
 def _one_kind(args: Args) -> DataType:
@@ -170,6 +172,6 @@ FUNCTIONS: tuple[Function, ...] = (
     _field("interval_months", TINYINT, "CAST({0} % 12 AS TINYINT)"),
     _row("make_dt_interval", (0, 4), DAY_TIME_INTERVAL, _make_day_time, listed("make_dt_interval({*})"), coerce=_day_time_parts),
     _row("make_ym_interval", (0, 2), YEAR_MONTH_INTERVAL, "CAST(CAST({0} AS BIGINT) * 12 + {1} AS INTEGER)", listed("make_ym_interval({*})"), coerce=_year_month_parts),
-    _row("make_interval", (0, 7), INTERVAL, None, listed("make_interval({*})")),
-    _row("try_make_interval", (0, 7), INTERVAL, None, listed("try_make_interval({*})")),
+    _row("make_interval", (0, 7), INTERVAL, None, listed("make_interval({*})"), reason=_CALENDAR),
+    _row("try_make_interval", (0, 7), INTERVAL, None, listed("try_make_interval({*})"), reason=_CALENDAR),
 )  # fmt: skip

@@ -18,7 +18,6 @@ from stagecoach.planner.types import DOUBLE, DataType, Field, array_of, parse_co
 _SKETCH = "a sketch of Apache DataSketches"
 _VARIANT = "DuckDB has no VARIANT of Spark's format"
 _XML = "XML is read by Java's libraries"
-_CSV = "CSV is read by a library of Java"
 _PLACE = "DuckDB has no GEOGRAPHY and GEOMETRY of Spark's format"
 _SESSION = "only Spark's session knows it"
 _CIPHER = "DuckDB has no such cipher"
@@ -88,11 +87,6 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
         "xpath_short(string, string) -> smallint",
         "xpath_string(string, string) -> string",
     ),
-    _CSV: (
-        "from_csv(string, string, [map<string,string>])",
-        "schema_of_csv(string, [map<string,string>]) -> string",
-        "to_csv(struct, [map<string,string>]) -> string",
-    ),
     _PLACE: (
         "st_asbinary(place, [string]) -> binary",
         "st_geogfromwkb(binary) -> geography(4326)",
@@ -106,9 +100,6 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
         "current_path() -> string",
         "current_user() -> string",
         "version() -> string",
-    ),
-    "buckets of time are not proven on DuckDB": (
-        "time_bucket(interval, timestamp | timestamp_ntz, [timestamp | timestamp_ntz])",
     ),
 }
 
@@ -154,11 +145,9 @@ def _moved(args: Args) -> DataType:
 
 _RESULTS: dict[str, Callable[[Args], DataType]] = {
     "approx_top_k_estimate": _frequent_items,
-    "from_csv": schema_type,
     "from_xml": schema_type,
     "st_geomfromwkb": _geometry,
     "st_setsrid": _moved,
-    "time_bucket": lambda args: args[1].dtype,
     "try_variant_get": _named,
     "variant_get": _named,
     **{f"kll_sketch_get_quantile_{t}": _per_item(t) for t in _KLL_TYPES},

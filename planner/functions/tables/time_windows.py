@@ -1,4 +1,4 @@
-"""Bounds of time windows, which only the planner itself puts into plans.
+"""Buckets of time, and bounds of time windows, which only the planner itself puts into plans.
 
 Source of the arithmetic: Spark's `TimeWindowing`.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from stagecoach.planner.functions import rules as rule
 from stagecoach.planner.functions import spell_times as spell
-from stagecoach.planner.functions.function import Function
+from stagecoach.planner.functions.function import Function, listed
+from stagecoach.planner.functions.signatures import signature
+from stagecoach.planner.functions.spell_time_buckets import refuse_time_bucket, time_bucket
 from stagecoach.planner.plan.expressions import Call, Literal
 
 
@@ -41,6 +43,10 @@ def _spark(node: Call) -> str:
     return f"({{0}} + make_dt_interval(0, 0, 0, CAST({change} AS DECIMAL(24,6)) * 0.000001))"
 
 
+_BUCKET = signature("time_bucket(interval, timestamp | timestamp_ntz, [timestamp | timestamp_ntz])")
+
+
 FUNCTIONS: tuple[Function, ...] = (
     Function("window_bound", (4, 4), rule.unchanged, rule.first_type, _spark, _duckdb, proof="corpus/time-windows"),
+    Function("time_bucket", _BUCKET.arity, _BUCKET.check, lambda args: args[1].dtype, listed("time_bucket({*})"), time_bucket, refuse_time_bucket, "test_functions"),
 )  # fmt: skip

@@ -80,7 +80,7 @@ def test_types_and_texts_that_an_engine_does_not_have() -> None:
 def test_what_a_dialect_does_not_write_is_an_error_of_ours() -> None:
     call = WindowCall(BIGINT, "row_number", ())
     with pytest.raises(InternalPlanError, match="SqliteDialect writes no window of 'row_number'"):
-        SQLITE.dialect.window_call(call, str)
+        SQLITE.dialect.window_call(call, str, "OVER ()")
     with pytest.raises(InternalPlanError, match="SqliteDialect writes no lambda of c1"):
         SQLITE.dialect.lambda_function(["c1"], "c1")
     with pytest.raises(InternalPlanError, match="SqliteDialect writes no range"):

@@ -1,3 +1,3 @@
--- schema_of_json of a literal runs on Spark, whose type names it gives
+-- schema_of_json of a literal, and one of a computed text, which Spark computes
 -- on: some
-SELECT schema_of_json('{"a": 1, "b": [true]}') AS s
+SELECT schema_of_json('{"a": 1, "b": [true]}') AS s, schema_of_json(concat('[', '1]')) AS t, id FROM jt

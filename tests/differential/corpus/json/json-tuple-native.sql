@@ -1,0 +1,2 @@
+-- json_tuple: members, what is missing, NULL, nested values and texts that are no objects
+SELECT id, v.*, w.n FROM (SELECT id, CASE WHEN id % 5 = 0 THEN 'no json' WHEN id % 7 = 0 THEN '[{"a":1}]' WHEN id % 3 > 0 THEN concat('{"a":', id, ',"b":"é \\"', id, '\\" it''s","c":[1, null, {"x" : true}],"d":{"y":"{0}"},"A":null,"_n1":1.5}') END AS doc FROM jt) LATERAL VIEW json_tuple(doc, 'a', 'b', 'c', 'd', 'A', 'zz', 'a') v AS a, b, c, d, upper_a, zz, again LATERAL VIEW OUTER json_tuple(doc, '_n1') w AS n
