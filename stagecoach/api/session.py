@@ -402,23 +402,36 @@ class Session:
             KeyboardInterrupt: The run was interrupted; its jobs are cancelled.
         """
         from stagecoach.assets.execution.engine import StageRequest
-        from stagecoach.assets.execution.resources import StageEngine
-        from stagecoach.assets.in_process.run import run_graph
+        from stagecoach.assets.execution.stage_engine import StageEngine
+        from stagecoach.assets.in_process.reused_run import run_reused
         from stagecoach.assets.project.parameters import with_zone
         from stagecoach.terminal.progress import StageProgress
 
         listener: RunListener = progress or StageProgress()
-        self._has_run = True
         engine = StageEngine(self.settings, self.base_catalog, fresh=fresh)
         parameters = {k: v.text for k, v in planned.parameters.items() if v.text is not None}
-        outcome = run_graph(
-            planned.graph,
-            runner=engine,
-            parameters=parameters,
-            listener=listener,
-            store=self.store,
-            debug=debug,
+        run_id = str(uuid.uuid4())
+        head = StageRequest(
+            graph=planned.graph,
+            stage_id=planned.graph.head.stage_id,
+            run_id=run_id,
+            root_run_id=run_id,
+            parameters=with_zone(planned.graph, parameters),
         )
+        outcome = run_reused(head, engine=engine, listener=listener, store=self.store)
+        if outcome is None:
+            from stagecoach.assets.in_process.run import run_graph
+
+            self._has_run = True
+            outcome = run_graph(
+                planned.graph,
+                runner=engine,
+                parameters=parameters,
+                listener=listener,
+                store=self.store,
+                run_id=run_id,
+                debug=debug,
+            )
         if outcome.cancelled:
             raise KeyboardInterrupt
         if outcome.failures:
@@ -428,15 +441,9 @@ class Session:
 
             raise StagecoachError(f"the run failed outside of any stage: {outcome.problem}")
         stages = tuple(outcome.stages[s.stage_id] for s in planned.graph.stages)
-        head = StageRequest(
-            graph=planned.graph,
-            stage_id=planned.graph.head.stage_id,
-            run_id=outcome.run_id,
-            root_run_id=outcome.run_id,
-            parameters=with_zone(planned.graph, parameters),
-        )
 
         def run_again() -> str:
+            self._has_run = True  # it may start Spark
             return engine.run_stage(head).fingerprint or ""
 
         return Result(
