@@ -5,10 +5,12 @@ Each command runs in a process of its own, which tells what it has loaded at its
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,6 +161,35 @@ def check_recorded(project: Path, computed: str, reused: str) -> None:
                 for found in (ours, theirs)
             )
             assert one == other
+
+
+@pytest.mark.slow
+def test_a_wrong_query_leaves_nothing_of_the_spark_that_was_started_for_it(project: Path) -> None:
+    (project / "wrong.sql").write_text("SELECT nope FROM sales")
+    # Such a command starts Spark before it reads the query: it could reuse nothing.
+    arguments = ("query", "wrong.sql", "--catalog", "catalog.yaml", "--storage", "store")
+    # All that it starts writes to its standard error, which closes with the last of them.
+    with subprocess.Popen(
+        [sys.executable, "-m", "stagecoach", *arguments, "--debug"],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.wait(60) == 2
+        ended = time.monotonic()
+        assert process.stderr is not None
+        assert "column 'nope' not found" in process.stderr.read()
+        assert time.monotonic() - ended < 10
+    assert not [path for path in here(project) if "java" in path]
+
+
+def here(folder: Path) -> list[str]:
+    """The programs that run in a folder."""
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").resolve() == folder.resolve():
+                found.append((process / "exe").readlink().name)
+    return found
 
 
 @pytest.mark.slow
