@@ -157,8 +157,11 @@ def test_every_command_and_option_is_documented() -> None:
         part.split(maxsplit=2)[1]: part
         for part in re.split(r"^## (?=stagecoach )", text, flags=re.MULTILINE)[1:]
     }
-    assert set(sections) == set(cli.commands)
-    for name, command in cli.commands.items():
+    context = click.Context(cli)
+    assert set(sections) == set(cli.list_commands(context))
+    for name in sections:
+        command = cli.get_command(context, name)
+        assert command is not None
         below = command.commands.values() if isinstance(command, click.Group) else ()
         for part in (command, *below):
             assert part is command or f"{name} {part.name}" in sections[name]

@@ -16,7 +16,7 @@ from stagecoach.assets.definitions.translator import StageProps, StageTranslator
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.project.partitions import partition_mapping, partitions_definition
 from stagecoach.assets.project.queries import ProjectError
-from stagecoach.assets.report.metadata import column_schema
+from stagecoach.assets.report.columns import column_schema
 from stagecoach.infra.formats.registry import shown_kinds
 from stagecoach.planner.catalog import TableInfo
 from stagecoach.planner.plan.stages import Stage

@@ -10,8 +10,11 @@ import dagster as dg
 
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.plans.shown import ShownPlan, ShownStage
+from stagecoach.assets.project.names import stage_path
 from stagecoach.assets.project.queries import Query
-from stagecoach.assets.report.metadata import NAMESPACE, column_lineage, column_names, column_schema
+from stagecoach.assets.report.column_names import column_names
+from stagecoach.assets.report.columns import column_lineage, column_schema
+from stagecoach.assets.report.metadata import NAMESPACE
 from stagecoach.infra.formats.registry import result_format, shown_kinds
 from stagecoach.planner.catalog import TableInfo
 from stagecoach.planner.plan.given_parameters import RUN_BOUND_PREFIX
@@ -93,9 +96,8 @@ class StageTranslator:
 
     def get_asset_key(self, props: StageProps) -> dg.AssetKey:
         """`[query, "stage_<n>"]`, and `[query]` for the head. Never a hash: history would go."""
-        if props.is_head:
-            return dg.AssetKey([props.query.name])
-        return dg.AssetKey([props.query.name, f"stage_{props.stage.stage_id}"])
+        number = None if props.is_head else props.stage.stage_id
+        return dg.AssetKey(stage_path(props.query.name, number))
 
     def get_asset_spec(self, props: StageProps, spec: dg.AssetSpec) -> dg.AssetSpec:
         """The last word on a stage's asset, whose key must stay; see `get_asset_key`."""

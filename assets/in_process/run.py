@@ -5,13 +5,9 @@ The run's events are kept as JSON lines in `runs/<run_id>/events.jsonl` of the s
 The same assets and the same executor as in the UI, on an ephemeral instance unless one is given.
 """
 
-import datetime
-import json
-import logging
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 
@@ -27,41 +23,16 @@ from stagecoach.assets.execution.engine import (
     StageRunner,
 )
 from stagecoach.assets.execution.executor import execute_in_process, was_interrupted
+from stagecoach.assets.in_process.events import asset_name, moment_text, save_events
+from stagecoach.assets.in_process.outcome import RunOutcome
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.project.parameters import parameter_tags, with_zone
-from stagecoach.assets.project.queries import Query, name_problem
-from stagecoach.assets.report.metadata import StageMetadata
-from stagecoach.infra.errors import StorageError
-from stagecoach.infra.storage.layout import run_prefix
+from stagecoach.assets.project.queries import Query
+from stagecoach.assets.report.metadata import StageMetadata, plain_value
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.plan.stages import Stage, StageGraph
 
-logger = logging.getLogger(__name__)
-
 QUERY_TAG = "stagecoach/query"
-EVENTS_FILE = "events.jsonl"
-AD_HOC_NAME = "query"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOutcome:
-    """How a run ended.
-
-    Args:
-        success: Whether every stage's output is there.
-        run_id: Dagster's id of the run.
-        stages: What each finished stage tells about itself, by number.
-        failures: The error of each failed stage, by number; stages after it did not run.
-        cancelled: Whether the run was interrupted.
-        problem: What went wrong outside of any stage.
-    """
-
-    success: bool
-    run_id: str
-    stages: Mapping[int, StageMetadata] = field(default_factory=lambda: MappingProxyType({}))
-    failures: Mapping[int, BaseException] = field(default_factory=lambda: MappingProxyType({}))
-    cancelled: bool = False
-    problem: str | None = None
 
 
 def run_graph(
@@ -73,6 +44,7 @@ def run_graph(
     listener: RunListener | None = None,
     store: ObjectStore | None = None,
     max_concurrent: int | None = None,
+    run_id: str | None = None,
     debug: bool = False,
 ) -> RunOutcome:
     """Run a planned query and return when it has ended, well or not.
@@ -85,6 +57,7 @@ def run_graph(
         listener: Who hears of the progress.
         store: Where the run's events are kept; nowhere if not given.
         max_concurrent: How many stages run at a time; the executor's default if not given.
+        run_id: The run's id; a new one if not given.
         debug: Whether Dagster's own log lines go to standard error.
 
     Returns:
@@ -94,7 +67,7 @@ def run_graph(
     record = _Record(listener or SilentListener())
     job = _build_job(graph, ListeningRunner(runner, record), is_shown=instance is not None)
     values = with_zone(graph, parameters or {})
-    run_id = str(uuid.uuid4())
+    run_id = run_id or str(uuid.uuid4())
     config: dict[str, object] = {"execution": {"config": {"max_concurrent": max_concurrent}}}
     if not debug:
         config["loggers"] = {"console": {"config": {"log_level": "CRITICAL"}}}
@@ -108,19 +81,11 @@ def run_graph(
             tags={QUERY_TAG: graph.query[:63], **parameter_tags(values)},
         )
         if store is not None:
-            _save_events(store, run_id, where.all_logs(run_id))
+            save_events(store, run_id, map(_event, where.all_logs(run_id)))
     finally:
         if instance is None:
             where.delete_run(run_id)
     return _outcome(result, record)
-
-
-def prepare() -> None:
-    """Do what the first run of a process would wait for (about 0.6 s of imports), any time before.
-
-    The command line does it in a thread while Spark starts.
-    """
-    _ephemeral_instance()
 
 
 class _Record:
@@ -151,8 +116,7 @@ class _Record:
 
 
 def _build_job(graph: StageGraph, runner: StageRunner, *, is_shown: bool) -> dg.JobDefinition:
-    # The assets of a query of the project keep their keys, so that its history is one.
-    name = graph.query if name_problem(graph.query) is None else AD_HOC_NAME
+    name = asset_name(graph)
     planned = PlannedQuery(query=Query(name=name, sql=graph.sql), graph=graph)
     specs = build_stage_specs(planned, StageTranslator()) if is_shown else _bare_specs(planned)
     assets = build_assets(planned, specs)
@@ -206,21 +170,10 @@ def _outcome(result: dg.ExecuteInProcessResult, record: _Record) -> RunOutcome:
     )
 
 
-def _save_events(store: ObjectStore, run_id: str, entries: Sequence[dg.EventLogEntry]) -> None:
-    lines = "".join(json.dumps(_event(entry), ensure_ascii=False) + "\n" for entry in entries)
-    key = f"{run_prefix(run_id)}/{EVENTS_FILE}"
-    try:
-        store.write_bytes(key, lines.encode())
-    except StorageError:
-        # The run has ended; its events are for people and must not change how it ended.
-        logger.warning("run %s: its events could not be kept", run_id, exc_info=True)
-
-
 def _event(entry: dg.EventLogEntry) -> dict[str, object]:
     """An event as plain data: when, what, which step, and its numbers."""
-    moment = datetime.datetime.fromtimestamp(entry.timestamp, tz=datetime.UTC)
     line: dict[str, object] = {
-        "time": moment.isoformat(timespec="milliseconds"),
+        "time": moment_text(entry.timestamp),
         "type": entry.dagster_event.event_type_value if entry.dagster_event else "LOG",
         "step": entry.step_key,
         "message": entry.user_message,
@@ -239,4 +192,4 @@ def _plain(value: object) -> object:
     """A metadata value as JSON holds it."""
     if isinstance(value, dg.TableSchema):
         return [{"name": column.name, "type": column.type} for column in value.columns]
-    return value if isinstance(value, str | int | float | None) else str(value)
+    return plain_value(value)

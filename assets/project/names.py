@@ -29,6 +29,14 @@ def name_problem(name: str) -> str | None:
     return None
 
 
+def stage_path(query: str, stage_id: int | None) -> tuple[str, ...]:
+    """The parts of the asset key of a stage; that of the head, which is given as None, is short.
+
+    Never a hash: the history of the asset would go.
+    """
+    return (query,) if stage_id is None else (query, f"stage_{stage_id}")
+
+
 def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The known word that was meant, whatever its case, or None."""
     by_lower = {name.lower(): name for name in known}

@@ -1,22 +1,20 @@
 """Metadata of stages: every `stagecoach/<name>` key is a field of one dataclass."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-import dagster as dg
-
-from stagecoach.planner.lineage.model import Source, TableColumn
+from stagecoach.assets.report.column_names import column_names
 from stagecoach.planner.types import Field
+
+# A run of which every stage is reused does not wait for it.
+if TYPE_CHECKING:
+    import dagster as dg
 
 NAMESPACE = "stagecoach"
 _MARKDOWN = ("decisions", "plan_warning")
-
-
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
+_ROW_COUNT, _SCHEMA, _URI = "dagster/row_count", "dagster/column_schema", "dagster/uri"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,96 +71,76 @@ class StageMetadata:
     plan_warning: str | None = None
     recovered: str | None = None
 
-    def to_dagster(self) -> dict[str, dg.MetadataValue[Any]]:
+    def to_dagster(self) -> "dict[str, dg.MetadataValue[Any]]":
         """The metadata as Dagster takes it, with Dagster's own keys for rows and place."""
+        import dagster as dg
+
+        from stagecoach.assets.report.columns import column_schema
+
         values: dict[str, dg.MetadataValue[Any]] = {}
+        for name, value in self._told():
+            markdown = name in _MARKDOWN
+            values[f"{NAMESPACE}/{name}"] = (
+                dg.MetadataValue.md(value) if markdown else _dagster_value(value)
+            )
+        if self.rows is not None:
+            values[_ROW_COUNT] = dg.MetadataValue.int(self.rows)
+        if self.columns:
+            values[_SCHEMA] = dg.MetadataValue.table_schema(column_schema(self.columns))
+        if self.uri is not None:
+            values[_URI] = dg.MetadataValue.text(self.uri)
+        return values
+
+    def to_event(self) -> dict[str, object]:
+        """The metadata as an event of a run has it in storage; see `plain_value`."""
+        values = {f"{NAMESPACE}/{name}": plain_value(value) for name, value in self._told()}
+        if self.rows is not None:
+            values[_ROW_COUNT] = self.rows
+        if self.columns:
+            names = column_names(self.columns)
+            values[_SCHEMA] = [
+                {"name": name, "type": str(column.dtype)}
+                for name, column in zip(names, self.columns, strict=True)
+            ]
+        if self.uri is not None:
+            values[_URI] = self.uri
+        return values
+
+    def _told(self) -> Iterator[tuple[str, Any]]:
+        """The fields that have a key of their own, rounded as they are shown."""
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
             if value is not None and item.name != "columns":
-                markdown = item.name in _MARKDOWN
-                values[f"{NAMESPACE}/{item.name}"] = (
-                    dg.MetadataValue.md(value) if markdown else _value(value)
-                )
-        if self.rows is not None:
-            values["dagster/row_count"] = dg.MetadataValue.int(self.rows)
-        if self.columns:
-            schema = column_schema(self.columns)
-            values["dagster/column_schema"] = dg.MetadataValue.table_schema(schema)
-        if self.uri is not None:
-            values["dagster/uri"] = dg.MetadataValue.text(self.uri)
-        return values
+                yield item.name, _rounded(value)
 
     @classmethod
-    def from_dagster(cls, metadata: Mapping[str, dg.MetadataValue[Any]]) -> "StageMetadata":
+    def from_dagster(cls, metadata: "Mapping[str, dg.MetadataValue[Any]]") -> "StageMetadata":
         """The numbers that an event of a run carries; keys of others are left out."""
         names = {item.name for item in dataclasses.fields(cls)}
         found = {key.removeprefix(f"{NAMESPACE}/"): value.value for key, value in metadata.items()}
         return cls(**{key: value for key, value in found.items() if key in names})
 
 
-def _value(value: object) -> dg.MetadataValue[Any]:
+def plain_value(value: object) -> object:
+    """A metadata value as JSON holds it."""
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def _rounded(value: object) -> object:
+    # Three decimals of what is large, three digits of a small factor.
+    return (round(value, 3) or float(f"{value:.3g}")) if isinstance(value, float) else value
+
+
+def _dagster_value(value: object) -> "dg.MetadataValue[Any]":
+    import dagster as dg
+
     match value:
         case bool():
             return dg.MetadataValue.bool(value)
         case int():
             return dg.MetadataValue.int(value)
         case float():
-            # Three decimals of what is large, three digits of a small factor.
-            return dg.MetadataValue.float(round(value, 3) or float(f"{value:.3g}"))
+            return dg.MetadataValue.float(value)
         case Mapping():
             return dg.MetadataValue.json(dict(value))
     return dg.MetadataValue.text(str(value))
-
-
-def column_schema(columns: tuple[Field, ...]) -> dg.TableSchema:
-    """Columns as Dagster shows them, with Spark's types.
-
-    Duplicate names, which a SELECT may have and a Dagster table may not, get their position.
-    """
-    return dg.TableSchema(
-        columns=[
-            dg.TableColumn(name=name, type=str(column.dtype))
-            for name, column in zip(column_names(columns), columns, strict=True)
-        ]
-    )
-
-
-def column_names(columns: Sequence[_Named]) -> Sequence[str]:
-    """The names that columns have in Dagster, each once."""
-    names: dict[str, None] = {}
-    for position, column in enumerate(columns):
-        name = column.name or f"column {position}"
-        while name in names:
-            name = f"{name} ({position})"
-        names[name] = None
-    return list(names)
-
-
-def column_lineage(
-    columns: Sequence[_Named],
-    sources: Sequence[Sequence[Source]],
-    stage_columns: Callable[[int], tuple[dg.AssetKey, Sequence[str]]],
-    table_key: Callable[[str], dg.AssetKey],
-) -> dg.TableColumnLineage:
-    """Which columns of upstream assets the values of each column come from.
-
-    Args:
-        columns: The columns with the names of the asset's `column_schema`.
-        sources: What the values of each of them come from.
-        stage_columns: The asset of a stage, and the names that its columns have in Dagster.
-        table_key: The asset of a table: a base table, or the head of the query that makes it.
-    """
-
-    def dep(source: Source) -> dg.TableColumnDep:
-        if isinstance(source, TableColumn):
-            return dg.TableColumnDep(table_key(source.table), source.column)
-        key, names = stage_columns(source.stage_id)
-        return dg.TableColumnDep(key, names[source.position])
-
-    return dg.TableColumnLineage(
-        {
-            # Each once: a translator may give two stages one key, which is refused later.
-            name: list(dict.fromkeys(dep(source) for source in found))
-            for name, found in zip(column_names(columns), sources, strict=True)
-        }
-    )

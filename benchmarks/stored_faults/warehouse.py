@@ -15,15 +15,16 @@ from stagecoach.assets.project.queries import Query
 from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.engines.spark import engine
 from stagecoach.infra.formats.deduplicated.table import ChunkTable
 from stagecoach.infra.formats.deduplicated.table_format import chunk_table
 from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.log import table_log
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.version_log import VersionLog
-from stagecoach.infra.runtime.stages import schema_check
 from stagecoach.infra.runtime.stages.run import Run
 from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.spark import session
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.upkeep.manifests import manifest_at
@@ -150,8 +151,8 @@ class Warehouse:
         columns = [(item.name, str(item.dtype)) for item in graph.result]
         with (
             tasks_here(),
-            mock.patch.object(schema_check, "isolated_session"),
-            mock.patch.object(schema_check, "analyze", lambda *_: columns),
+            mock.patch.object(session, "isolated_session"),
+            mock.patch.object(engine, "analyze", lambda *_: columns),
         ):
             yield
 

@@ -49,6 +49,8 @@ log = logging.getLogger(__name__)
 _lock = threading.Lock()
 _sessions: dict[str, SparkSession] = {}
 _slots: dict[str, int] = {}
+# Why sessions that nobody has asked for yet could not be started.
+_failures: dict[str, Exception] = {}
 # Connect sessions on a server whose workers import our code by themselves, by session id.
 _with_code: set[str] = set()
 
@@ -61,17 +63,48 @@ def get_session(settings: EngineSettings) -> SparkSession:
     Raises:
         ConfigError: If this process runs classic Spark with another master already.
     """
-    address = settings.remote or settings.master
     with _lock:
-        session = _sessions.get(address)
-        if session is None or not is_alive(session):
-            for name in _NOISY_LOGGERS:
-                # They print every error with its JVM stack as JSON, also those that we handle.
-                PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
-            session = _connect(settings) if settings.remote else _start(settings)
-            _sessions[address] = session
-            _slots.pop(address, None)
-        return session
+        if (failure := _failures.pop(_address(settings), None)) is not None:
+            raise failure
+        return _session(settings)
+
+
+def prepare_session(settings: EngineSettings) -> bool:
+    """Start the session for a later `get_session`, which raises the error if it cannot be started.
+
+    Returns:
+        Whether there is a session now, and there was none.
+    """
+    with _lock:
+        before = _sessions.get(_address(settings))
+        try:
+            return _session(settings) is not before
+        except Exception as error:  # noqa: BLE001 -- raised where the session is asked for
+            _failures[_address(settings)] = error
+            return False
+
+
+def forget_failure(settings: EngineSettings) -> None:
+    """Forget that the session could not be prepared: nobody will ask for it."""
+    with _lock:
+        _failures.pop(_address(settings), None)
+
+
+def _session(settings: EngineSettings) -> SparkSession:
+    address = _address(settings)
+    session = _sessions.get(address)
+    if session is None or not is_alive(session):
+        for name in _NOISY_LOGGERS:
+            # They print every error with its JVM stack as JSON, also those that we handle.
+            PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+        session = _connect(settings) if settings.remote else _start(settings)
+        _sessions[address] = session
+        _slots.pop(address, None)
+    return session
+
+
+def _address(settings: EngineSettings) -> str:
+    return settings.remote or settings.master
 
 
 def stop_sessions() -> None:
@@ -83,6 +116,7 @@ def stop_sessions() -> None:
             elif is_alive(session):
                 session.stop()
         _sessions.clear()
+        _failures.clear()
         _slots.clear()
         _with_code.clear()
 
@@ -108,7 +142,7 @@ def task_slots(settings: EngineSettings) -> int:
     if settings.parallelism:
         return settings.parallelism
     session = get_session(settings)
-    address = settings.remote or settings.master
+    address = _address(settings)
     if address not in _slots:
         if is_connect(session):
             _slots[address] = _connect_slots(session)

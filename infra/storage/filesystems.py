@@ -17,9 +17,8 @@ from fsspec.config import apply_config
 
 from stagecoach.infra.errors import StorageRefusedError
 from stagecoach.infra.storage import secrets
-from stagecoach.infra.storage.object_store import StorageOptions, redact_url
+from stagecoach.infra.storage.object_store import S3_SCHEMES, StorageOptions, redact_url
 
-S3_SCHEMES = ("s3", "s3a")
 # Where a folder is no more than the beginning of names, so that none need be made before a write.
 _WITHOUT_FOLDERS = frozenset(
     (

@@ -16,8 +16,9 @@ from fsspec.spec import AbstractFileSystem
 
 from stagecoach.infra.errors import StorageError, StorageRefusedError
 from stagecoach.infra.storage.error_hints import explain_failure
-from stagecoach.infra.storage.filesystems import S3_SCHEMES, FileSystems
+from stagecoach.infra.storage.filesystems import FileSystems
 from stagecoach.infra.storage.object_store import (
+    S3_SCHEMES,
     ObjectMissingError,
     StorageOptions,
     check_key,

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.storage.fsspec_store import FsspecStore
 from stagecoach.infra.storage.object_store import ObjectStore, explain_os_error
 
 _TIMES = ("LastModified", "last_modified", "mtime", "created", "updated", "modify")
@@ -41,10 +40,13 @@ def list_objects(store: ObjectStore, prefix: str) -> Iterator[StoredObject]:
     Raises:
         StorageError: The store failed, or does not say when an object was written.
     """
-    if isinstance(store, FsspecStore):
-        for key, details in store.list_details(prefix):
-            yield StoredObject(key, int(details["size"]), _remote_time(store, key, details))
-        return
+    if not store.is_local:
+        from stagecoach.infra.storage.fsspec_store import FsspecStore
+
+        if isinstance(store, FsspecStore):
+            for key, details in store.list_details(prefix):
+                yield StoredObject(key, int(details["size"]), _remote_time(store, key, details))
+            return
     for key in store.list(prefix):
         try:
             status = os.stat(store.uri(key))

@@ -21,6 +21,9 @@ from stagecoach.infra.storage import secrets
 if TYPE_CHECKING:
     import pyarrow as pa
 
+S3_SCHEMES = ("s3", "s3a")
+"""Schemes of URLs on S3."""
+
 FsyncPolicy = Literal["never", "commit", "all"]
 FileIdentityPolicy = Literal["strict", "portable"]
 

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -35,9 +35,8 @@ from stagecoach.infra.storage.file_identity import (
     s3_etag,
     s3_version,
 )
-from stagecoach.infra.storage.filesystems import S3_SCHEMES
-from stagecoach.infra.storage.fsspec_files import FsspecFiles
 from stagecoach.infra.storage.object_store import (
+    S3_SCHEMES,
     FileIdentityPolicy,
     ObjectMissingError,
     ObjectStore,
@@ -45,6 +44,9 @@ from stagecoach.infra.storage.object_store import (
     redact_url,
 )
 from stagecoach.planner.errors import CatalogError
+
+if TYPE_CHECKING:
+    from stagecoach.infra.storage.fsspec_files import FsspecFiles
 
 log = logging.getLogger(__name__)
 
@@ -344,6 +346,8 @@ def _root(uri: str) -> str:
 
 def _located(uri: str, options: StorageOptions | None) -> tuple[FsspecFiles, str]:
     """The store of a URL, and its key there; file systems are shared between equal stores."""
+    from stagecoach.infra.storage.fsspec_files import FsspecFiles  # fsspec takes time to load
+
     root = _root(uri)
     return FsspecFiles(root, options), uri.removeprefix(root).strip("/")
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
+from stagecoach.api.planned_run import PlannedRun as PlannedRun
 from stagecoach.api.result import Result
 from stagecoach.api.storage_root import with_storage
 
@@ -26,14 +27,13 @@ if TYPE_CHECKING:
     from stagecoach.api.analysis import Analysis
     from stagecoach.api.explaining import PlanResult
     from stagecoach.api.parameters import ParameterInput, ParameterValue
-    from stagecoach.assets.execution.engine import RunListener
     from stagecoach.infra.catalog.planned import TableCatalog
     from stagecoach.infra.catalog.stored import StoredCatalog
     from stagecoach.infra.config.settings import EngineSettings
+    from stagecoach.infra.spark.early_start import EarlyStart
     from stagecoach.infra.storage.object_store import ObjectStore
     from stagecoach.planner.arbiter import Arbiter
     from stagecoach.planner.options import PlannerOptions, PlanPhase
-    from stagecoach.planner.plan.stages import StageGraph
     from stagecoach.planner.planning import PlanPhases
     from stagecoach.terminal.progress import StageProgress
 
@@ -111,6 +111,7 @@ class Session:
         self.on_spark: Callable[[], None] = lambda: None
         self._storage_checked = False
         self._has_run = False
+        self._early: EarlyStart | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -366,6 +367,37 @@ class Session:
         self._has_run = True
         return get_session(self.settings)
 
+    def expect_spark(self, *, fresh: bool) -> None:
+        """Let Spark start already if a run that follows will surely compute something.
+
+        For a process that ends with this session: a start that nobody has waited for is ended with
+        all other children of the process.
+
+        Args:
+            fresh: Whether the run reuses nothing.
+        """
+        from stagecoach.infra.spark.early_start import EarlyStart
+        from stagecoach.infra.storage import layout
+
+        if self._has_run or self._early is not None or self.settings.remote:
+            return
+        store = self.store
+        if fresh or (store.is_local and not Path(store.uri(layout.SHUFFLE_ROOT)).exists()):
+            self._early = EarlyStart(self.settings)
+
+    def _start_spark(self) -> None:
+        """Let Spark start in a thread, unless it is there: a run will ask for it in a moment."""
+        from stagecoach.infra.spark.early_start import EarlyStart
+
+        if self._has_run:
+            return
+        self._has_run = True
+        if self._early is None:
+            # Before the thread, so that it need not share the interpreter until its JVM starts.
+            import stagecoach.infra.spark.session  # noqa: F401
+
+            EarlyStart(self.settings)
+
     def load(
         self, path: str | os.PathLike[str], params: Mapping[str, ParameterInput] | None = None
     ) -> PlannedRun:
@@ -401,50 +433,18 @@ class Session:
             StagecoachError: The run failed.
             KeyboardInterrupt: The run was interrupted; its jobs are cancelled.
         """
-        from stagecoach.assets.execution.engine import StageRequest
-        from stagecoach.assets.execution.resources import StageEngine
-        from stagecoach.assets.in_process.run import run_graph
-        from stagecoach.assets.project.parameters import with_zone
+        from stagecoach.api.running import run_planned
         from stagecoach.terminal.progress import StageProgress
 
-        listener: RunListener = progress or StageProgress()
-        self._has_run = True
-        engine = StageEngine(self.settings, self.base_catalog, fresh=fresh)
-        parameters = {k: v.text for k, v in planned.parameters.items() if v.text is not None}
-        outcome = run_graph(
-            planned.graph,
-            runner=engine,
-            parameters=parameters,
-            listener=listener,
+        return run_planned(
+            planned,
+            settings=self.settings,
+            catalog=self.base_catalog,
             store=self.store,
+            needs_spark=self._start_spark,
+            listener=progress or StageProgress(),
+            fresh=fresh,
             debug=debug,
-        )
-        if outcome.cancelled:
-            raise KeyboardInterrupt
-        if outcome.failures:
-            raise outcome.failures[min(outcome.failures)]
-        if not outcome.success:
-            from stagecoach.planner.errors import StagecoachError
-
-            raise StagecoachError(f"the run failed outside of any stage: {outcome.problem}")
-        stages = tuple(outcome.stages[s.stage_id] for s in planned.graph.stages)
-        head = StageRequest(
-            graph=planned.graph,
-            stage_id=planned.graph.head.stage_id,
-            run_id=outcome.run_id,
-            root_run_id=outcome.run_id,
-            parameters=with_zone(planned.graph, parameters),
-        )
-
-        def run_again() -> str:
-            return engine.run_stage(head).fingerprint or ""
-
-        return Result(
-            graph=planned.graph,
-            run_id=outcome.run_id,
-            stages=stages,
-            store=self.store,
-            run_again=run_again if self.settings.recover else None,
         )
 
     def _prepared(
@@ -476,16 +476,6 @@ class Session:
             from stagecoach.infra.spark.session import stop_sessions
 
             stop_sessions()
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedRun:
-    """A query that is ready to run.
-
-    Args:
-        graph: Its plan.
-        parameters: Its parameter values.
-    """
-
-    graph: StageGraph
-    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
+        elif self._early is not None:
+            self._early.abandon()
+            self._early = None

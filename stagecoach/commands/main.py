@@ -8,29 +8,48 @@ block each, without a traceback.
 from __future__ import annotations
 
 import errno
+import importlib
 import importlib.metadata
+from collections.abc import Mapping
 
 import click
 
 from stagecoach.arguments.options import DEBUG_KEY
-from stagecoach.commands.check import check
-from stagecoach.commands.compile import compile_
-from stagecoach.commands.config import config
-from stagecoach.commands.demo import demo
-from stagecoach.commands.explain import explain
-from stagecoach.commands.gc import gc
-from stagecoach.commands.new import new
-from stagecoach.commands.query import query
-from stagecoach.commands.storage import storage
-from stagecoach.commands.tables import tables
-from stagecoach.commands.ui import ui
 from stagecoach.terminal import interrupts
 from stagecoach.terminal.errors import describe_error, exit_code, traceback_text
 from stagecoach.terminal.streams import discard_log, log_path, use_log_format
 
+_MODULES: Mapping[str, tuple[str, str]] = {
+    "demo": ("stagecoach.commands.demo", "demo"),
+    "new": ("stagecoach.commands.new", "new"),
+    "check": ("stagecoach.commands.check", "check"),
+    "query": ("stagecoach.commands.query", "query"),
+    "explain": ("stagecoach.commands.explain", "explain"),
+    "compile": ("stagecoach.commands.compile", "compile_"),
+    "tables": ("stagecoach.commands.tables", "tables"),
+    "ui": ("stagecoach.commands.ui", "ui"),
+    "gc": ("stagecoach.commands.gc", "gc"),
+    "storage": ("stagecoach.commands.storage", "storage"),
+    "config": ("stagecoach.commands.config", "config"),
+}
+
 
 class _Cli(click.Group):
-    """Turns whatever a command raises into one readable block and an exit code."""
+    """Turns whatever a command raises into one readable block and an exit code.
+
+    A command is imported when it is asked for: none waits for what another one needs.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if (place := _MODULES.get(cmd_name)) is None:
+            return None
+        module, attribute = place
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -75,10 +94,6 @@ def cli(log_format: str) -> None:
     run resumes at the failed stage, and an unchanged stage is not run again.
     """
     use_log_format(log_format)
-
-
-for _command in (demo, new, check, query, explain, compile_, tables, ui, gc, storage, config):
-    cli.add_command(_command)
 
 
 def main() -> None:

@@ -113,6 +113,9 @@ def query(
     if not given.debug:
         divert_noise()
     with given.open() as session:
+        # A text with EXPLAIN in it may not be a query that runs.
+        if not any("explain" in source.sql.lower() for source in sources.values()):
+            session.expect_spark(fresh=fresh)
         codes = {
             path: _run_file(session, path, sources.get(path), request) for path in files or plans
         }

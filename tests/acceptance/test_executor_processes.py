@@ -25,7 +25,7 @@ from dagster_shared.serdes import deserialize_value
 import stagecoach
 from stagecoach.assets.execution.engine import StageRequest
 from stagecoach.assets.execution.executor import execute_in_process
-from stagecoach.assets.execution.resources import StageEngine
+from stagecoach.assets.execution.stage_engine import StageEngine
 from stagecoach.assets.report.metadata import StageMetadata
 from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.shuffle.commit import load_manifest

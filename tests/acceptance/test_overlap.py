@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stagecoach.assets.execution.engine import StageRequest
-from stagecoach.assets.execution.resources import StageEngine
+from stagecoach.assets.execution.stage_engine import StageEngine
 from stagecoach.assets.in_process.run import run_graph
 from stagecoach.assets.report.metadata import StageMetadata
 from stagecoach.infra.config.settings import EngineSettings

@@ -12,7 +12,7 @@ import dagster as dg
 
 from stagecoach.assets.definitions.location import build_definitions
 from stagecoach.assets.execution.engine import StageRequest
-from stagecoach.assets.execution.resources import StageEngine
+from stagecoach.assets.execution.stage_engine import StageEngine
 from stagecoach.assets.report.metadata import StageMetadata
 from stagecoach.planner.options import PlannerOptions
 from tests.waiting import wait_for

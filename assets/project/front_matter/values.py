@@ -9,7 +9,6 @@ import zoneinfo
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-import dagster as dg
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
@@ -171,6 +170,8 @@ def _cron(text: str) -> str:
     text = " ".join(text.split())
     problem = _cron_problem(text)
     if problem is None:
+        import dagster as dg  # takes a second: few queries have a schedule
+
         try:
             # The check of Dagster itself, through its public class.
             dg.ScheduleDefinition(name="check", job_name="check", cron_schedule=text)

@@ -18,8 +18,6 @@ from stagecoach.infra.runtime.planning.fingerprint import stage_fingerprints
 from stagecoach.infra.runtime.planning.plan_tasks import check_tables
 from stagecoach.infra.runtime.records.parameters import bind_parameters
 from stagecoach.infra.shuffle.manifest import Manifest
-from stagecoach.infra.spark.jobs import ProgressListener
-from stagecoach.infra.spark.session import get_session
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.worker.reports import TaskReport
 from stagecoach.planner.plan.expressions import Literal
@@ -27,8 +25,11 @@ from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.types import Field
 
+# It imports pyspark, which a run that reuses all of its stages need not wait for.
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from stagecoach.infra.spark.jobs import ProgressListener
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,11 @@ class Run:
     @cached_property
     def session(self) -> Callable[[], SparkSession]:
         """What gives the Spark session."""
-        return self.spark or (lambda: get_session(self.settings))
+        if self.spark is not None:
+            return self.spark
+        from stagecoach.infra.spark.session import get_session
+
+        return lambda: get_session(self.settings)
 
     def code_of(self, functions: tuple[ProjectFunction, ...]) -> FunctionSet:
         """These functions of the project, with where their code is."""

@@ -26,7 +26,7 @@ from stagecoach.infra.errors import QueryError, QueryFailedError, ShuffleReadErr
 from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.runtime.planning.fingerprint import digest
 from stagecoach.infra.runtime.records.pointers import StagePointer, read_pointer, write_pointer
-from stagecoach.infra.runtime.stages.ancestry import check_ancestry, comes_from, merged_ancestry
+from stagecoach.infra.runtime.stages.ancestry import check_ancestry, merged_ancestry
 from stagecoach.infra.runtime.stages.attempt import (
     Attempt,
     Output,
@@ -39,15 +39,15 @@ from stagecoach.infra.runtime.stages.commits import (
     forget_if_damaged,
     input_pointer,
     pinned_manifest,
-    pointer_to,
     usable_manifest,
 )
 from stagecoach.infra.runtime.stages.damaged_inputs import located
 from stagecoach.infra.runtime.stages.recovery import is_recovering, recovering
+from stagecoach.infra.runtime.stages.reuse import pinned_result, reusable
 from stagecoach.infra.runtime.stages.run import Run as Run
 from stagecoach.infra.runtime.stages.run import StageResult as StageResult
 from stagecoach.infra.runtime.stages.schema_check import SchemaCheck, start_schema_check
-from stagecoach.infra.shuffle.commit import commit_manifest, mark_lost
+from stagecoach.infra.shuffle.commit import commit_manifest
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
 from stagecoach.infra.shuffle.reader import read_table
 from stagecoach.infra.storage import layout
@@ -147,7 +147,7 @@ def _run_inner(run: Run, stage: Stage, inputs: Mapping[int, StagePointer]) -> St
     fingerprint = run.fingerprints[stage.stage_id]
     if reason := _deferred_input(inputs):
         return _defer(run, stage, fingerprint, reason)
-    look = partial(_reusable, run, stage, fingerprint, inputs)
+    look = partial(reusable, run, stage, fingerprint, inputs)
     if (found := look()) is not None:
         return _finish(run, stage, found, reused=True)
     with sole_computation(run, stage, fingerprint, look, among_steps=is_recovering()) as found:
@@ -160,25 +160,6 @@ def _run_inner(run: Run, stage: Stage, inputs: Mapping[int, StagePointer]) -> St
             reason = f"stage_{stage.stage_id} fails by itself, on Spark too: {first_line}"
             return _defer(run, stage, fingerprint, reason)
         return _commit(run, stage, fingerprint, output, inputs=inputs)
-
-
-def _reusable(
-    run: Run, stage: Stage, fingerprint: str, inputs: Mapping[int, StagePointer]
-) -> Manifest | None:
-    """The committed output, if it is whole and was computed from the inputs as they are now.
-
-    Raises:
-        ManifestError: It was not, and an input is not any more what the run has pinned.
-    """
-    found = usable_manifest(run, stage, fingerprint)
-    if found is None or comes_from(found, inputs):
-        return found
-    for i, pointer in inputs.items():  # it may be this run that is out of date
-        pinned_manifest(run, i, pointer)
-    name = run.stage_name(stage.stage_id)
-    log.warning("%s runs again: an upstream stage was recomputed with a different result", name)
-    mark_lost(run.store, fingerprint, found.manifest_hash)
-    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +188,7 @@ class _HeadStage:
         # If the check has ended with bad news, the stage need not start.
         if self.check.done() and (mismatch := self.check.result().mismatch):
             return self._run_whole_query(mismatch)
-        look = partial(_reusable, self.run, self.stage, self._fingerprint, self.inputs)
+        look = partial(reusable, self.run, self.stage, self._fingerprint, self.inputs)
         if (found := look()) is None:
             with sole_computation(self.run, self.stage, self._fingerprint, look) as found:
                 if found is None:
@@ -326,26 +307,11 @@ def _finish(
     reason: str | None = None,
 ) -> StageResult:
     """Pin the manifest for the run."""
-    reason = reason or manifest.metrics.get("fallback_reason")
-    pointer = replace(
-        pointer_to(run, stage.stage_id, manifest),
-        columns=() if check is None else check.columns,
-        fallback_reason=reason,
-    )
-    write_pointer(run.store, run.root_run_id, stage.stage_id, pointer)
-    # Garbage collection keeps what is pinned; it may have been at work before this was.
-    if reused and not run.store.exists(layout.manifest(manifest.fingerprint)):
+    result = pinned_result(run, stage, manifest, reused=reused, check=check, reason=reason)
+    if result is None:
         log.warning("%s was removed just now and runs again", run.stage_name(stage.stage_id))
         return run_stage(stage.stage_id, run)
-    return StageResult(
-        stage_id=stage.stage_id,
-        fingerprint=manifest.fingerprint,
-        manifest=manifest,
-        reused=reused,
-        engine=manifest.engine,
-        fallback_reason=reason,
-        columns=pointer.fields,
-    )
+    return result
 
 
 def _outcome_text(result: StageResult) -> str:

@@ -13,9 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stagecoach.infra.engines.spark.engine import analyze
 from stagecoach.infra.runtime.planning.fingerprint import digest, package_version
-from stagecoach.infra.spark.session import isolated_session
 from stagecoach.infra.storage import checked_json, layout
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.infra.storage.rereads import reread
@@ -93,20 +91,34 @@ def check_schema(
         QueryFailedError: Spark refuses the query.
         TaskFailedError: Spark itself failed.
     """
-    address = layout.analysis(_key(graph, parameters))
+    if (known := stored_check(graph, parameters, store)) is not None:
+        return known
+    # They import pyspark, for which a stored answer need not wait.
+    from stagecoach.infra.engines.spark.engine import analyze
+    from stagecoach.infra.spark.session import isolated_session
 
+    with isolated_session(spark(), graph.time_zone) as session:
+        text = spark_text(graph.sql)
+        columns = analyze(session, graph.query, text, graph.tables, parameters, graph.functions)
+    # What the answer is of, for gc.
+    found = {"columns": columns, "plan": graph.plan_hash, "query": graph.query}
+    store.write_bytes(layout.analysis(_key(graph, parameters)), checked_json.dump(found))
+    return _compare(graph, tuple(columns))
+
+
+def stored_check(
+    graph: StageGraph, parameters: Mapping[str, Literal], store: ObjectStore
+) -> SchemaCheck | None:
+    """Return the check by an answer that Spark has given before; None where it has given none."""
+    address = layout.analysis(_key(graph, parameters))
     damaged = (ValueError, TypeError, KeyError)
     try:
         columns = reread(store, address, lambda: parse_analysis(store.read_bytes(address)), damaged)
-    except (ObjectMissingError, *damaged) as error:
-        if not isinstance(error, ObjectMissingError):
-            log.warning("%s is damaged (%s) and is made again", store.uri(address), error)
-        with isolated_session(spark(), graph.time_zone) as session:
-            text = spark_text(graph.sql)
-            columns = analyze(session, graph.query, text, graph.tables, parameters, graph.functions)
-        # What the answer is of, for gc.
-        found = {"columns": columns, "plan": graph.plan_hash, "query": graph.query}
-        store.write_bytes(address, checked_json.dump(found))
+    except ObjectMissingError:
+        return None
+    except damaged as error:
+        log.warning("%s is damaged (%s) and is made again", store.uri(address), error)
+        return None
     return _compare(graph, tuple(columns))
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from stagecoach.assets.execution.engine import StageRequest
 from stagecoach.assets.execution.policy import ExecutionPolicy
-from stagecoach.assets.in_process.run import RunOutcome, run_graph
+from stagecoach.assets.in_process.outcome import RunOutcome
+from stagecoach.assets.in_process.run import run_graph
 from stagecoach.assets.report.metadata import StageMetadata
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.storage.stores import open_store

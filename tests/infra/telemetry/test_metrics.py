@@ -142,7 +142,7 @@ def test_a_gateway_that_is_away_fails_no_run(caplog: pytest.LogCaptureFixture) -
 def test_off_means_not_even_imported() -> None:
     assert metrics_of("", environment={}) is None
     code = (
-        "import sys; from stagecoach.assets.execution.resources import StageEngine; from stagecoach.infra.telemetry.metrics import metrics_of;"
+        "import sys; from stagecoach.assets.execution.stage_engine import StageEngine; from stagecoach.infra.telemetry.metrics import metrics_of;"
         "assert metrics_of('') is None; assert 'prometheus_client' not in sys.modules;"
         "assert 'pythonjsonlogger' not in sys.modules"
     )

@@ -1,0 +1,136 @@
+"""A session that starts in a thread: whoever asks for it waits, and gets it or its error."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.errors import ConfigError
+from stagecoach.infra.spark import session as sessions
+from stagecoach.infra.spark.early_start import EarlyStart
+
+SETTINGS = EngineSettings(master="local[7]")
+
+
+class Spark:
+    """In the place of a classic session."""
+
+    def __init__(self) -> None:
+        self.sparkContext = self
+        self._jsc: Any = self
+
+    def stop(self) -> None:
+        self._jsc = None
+
+
+@pytest.fixture(autouse=True)
+def _nothing_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No sessions of other tests, nor of these for others."""
+    monkeypatch.setattr(sessions, "_sessions", {})
+    monkeypatch.setattr(sessions, "_failures", {})
+    yield
+    sessions.stop_sessions()
+
+
+def starting(monkeypatch: pytest.MonkeyPatch, start: Callable[[], Spark]) -> list[str]:
+    """Start sessions so; return the threads that do it, as they come."""
+    threads: list[str] = []
+
+    def noted(settings: EngineSettings) -> Spark:
+        threads.append(threading.current_thread().name)
+        return start()
+
+    monkeypatch.setattr(sessions, "_start", noted)
+    return threads
+
+
+def early() -> None:
+    """Start the session in a thread and wait until that has ended."""
+    EarlyStart(SETTINGS)._thread.join(10)
+
+
+def test_who_asks_waits_for_the_session_that_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end, spark = threading.Event(), threading.Event(), Spark()
+
+    def start() -> Spark:
+        begun.set()
+        assert may_end.wait(10)
+        return spark
+
+    threads = starting(monkeypatch, start)
+    EarlyStart(SETTINGS)
+    assert begun.wait(10)
+    got: list[object] = []
+    asking = threading.Thread(target=lambda: got.append(sessions.get_session(SETTINGS)))
+    asking.start()
+    asking.join(0.1)
+    assert asking.is_alive()
+    may_end.set()
+    asking.join(10)
+    assert got == [spark]
+    assert threads == ["spark"]
+
+
+def test_an_early_failure_is_raised_once_and_then_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    outcomes: list[Exception | Spark] = [ConfigError("no memory"), spark := Spark()]
+
+    def start() -> Spark:
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    threads = starting(monkeypatch, start)
+    early()
+    with pytest.raises(ConfigError, match="no memory"):
+        sessions.get_session(SETTINGS)
+    assert threads == ["spark"]
+    assert sessions.get_session(SETTINGS) is spark  # type: ignore[comparison-overlap]
+    early()
+    assert len(threads) == 2
+
+
+def test_what_is_abandoned_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child of the process is in the place of the JVM: its end is a failure of the start."""
+    children: list[subprocess.Popen[bytes]] = []
+
+    def start() -> Spark:
+        children.append(subprocess.Popen(["sleep", "60"]))
+        raise ConfigError(f"the JVM ended: {children[0].wait()}")
+
+    starting(monkeypatch, start)
+    bystander = subprocess.Popen(["sleep", "60"])
+    begun = EarlyStart(SETTINGS)
+    try:
+        begun.abandon()
+        assert [child.returncode for child in children] == [-signal.SIGKILL]
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+    # Its failure is nobody's.
+    starting(monkeypatch, Spark)
+    assert isinstance(sessions.get_session(SETTINGS), Spark)
+
+
+def test_only_a_session_that_was_started_early_ends_when_it_is_abandoned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    starting(monkeypatch, Spark)
+    new = EarlyStart(SETTINGS)
+    new._thread.join(10)
+    new.abandon()
+    assert not sessions._sessions
+    kept = sessions.get_session(SETTINGS)
+    again = EarlyStart(SETTINGS)
+    again._thread.join(10)
+    again.abandon()
+    assert sessions.get_session(SETTINGS) is kept
