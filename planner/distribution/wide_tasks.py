@@ -70,7 +70,6 @@ class WideTasks:
         options = context.options
         self._query = query
         self._sizes = sizes
-        self._estimator = context.estimator
         self._seconds = float(options.task_cores * options.max_lost_seconds)
         self._enabled = (
             options.task_cores > 1 and not options.force_distribution and options.engine != SPARK
@@ -104,10 +103,10 @@ class WideTasks:
 
         It would keep the task from using several cores, or from running on a task engine.
         """
+        if not self._enabled or not _operator_in_any_order(operator):
+            return False
         inputs = (StageInputExec(-1, "gather", child.columns) for child in operator.children)
-        return _operator_in_any_order(operator) and self._is_native(
-            operator.with_children(tuple(inputs))
-        )
+        return self._is_native(operator.with_children(tuple(inputs)))
 
     def _is_native(self, plan: PhysicalPlan) -> bool:
         engines = (planner_engine(name) for name in self._engines)
@@ -116,14 +115,15 @@ class WideTasks:
     @cached_property
     def _repeated(self) -> frozenset[PhysicalPlan]:
         """Parts of the query that stand in it twice: stages compute them once, a task would not."""
-        large = [
-            node
-            for node in walk(self._query)
-            if isinstance(node, AggregateExec | HashJoinExec)
-            and work_seconds(walk(node), self._sizes.size) >= _REPEATED_SECONDS
-        ]
-        pairs = [pair for pair in itertools.combinations(large, 2) if same_rows(*pair)]
-        return frozenset(itertools.chain.from_iterable(pairs))
+        alike: dict[tuple[str, ...], list[PhysicalPlan]] = {}
+        for node in walk(self._query):
+            if isinstance(node, AggregateExec | HashJoinExec):
+                below = list(walk(node))
+                if work_seconds(below, self._sizes.size) >= _REPEATED_SECONDS:
+                    tables = sorted(scan.table for scan in below if isinstance(scan, ScanExec))
+                    alike.setdefault((type(node).__name__, *tables), []).append(node)
+        pairs = (pair for same in alike.values() for pair in itertools.combinations(same, 2))
+        return frozenset(node for pair in pairs if same_rows(*pair) for node in pair)
 
     def _is_local(self, node: PhysicalPlan) -> bool:
         """Whether all cores of a task read a table: one from an object store has one reader."""
