@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stagecoach.infra.errors import StorageError
+from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.infra.storage.object_store import ObjectStore, explain_os_error
 
 _TIMES = ("LastModified", "last_modified", "mtime", "created", "updated", "modify")
@@ -40,8 +41,8 @@ def list_objects(store: ObjectStore, prefix: str) -> Iterator[StoredObject]:
     Raises:
         StorageError: The store failed, or does not say when an object was written.
     """
-    if not store.is_local:
-        from stagecoach.infra.storage.fsspec_store import FsspecStore
+    if not isinstance(store, LocalStore):
+        from stagecoach.infra.storage.fsspec_store import FsspecStore  # fsspec takes time to load
 
         if isinstance(store, FsspecStore):
             for key, details in store.list_details(prefix):
