@@ -24,7 +24,7 @@ def run_reused(
 ) -> RunOutcome | None:
     """Run a query if all of it is there; None, with nothing told to anybody, if it is not.
 
-    `run_graph` goes on with the same run id in that case, and with what has been found out.
+    In that case `run_graph` continues with the same run id and with what was found.
 
     Args:
         head: The head stage of the run.

@@ -82,7 +82,7 @@ class WideGrammar(QueryGrammar):
         self._rng = random.Random(seed)
         self._library = library
         self._bases: dict[str, str] = {}  # tables by alias
-        self._shows = False  # whether what is made stands in the result only
+        self._shows = False  # whether the expression is only part of the result
 
     def query(self) -> str:
         """One query, with or without CTEs, in an order or not."""

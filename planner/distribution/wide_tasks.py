@@ -114,7 +114,7 @@ class WideTasks:
 
     @cached_property
     def _repeated(self) -> frozenset[PhysicalPlan]:
-        """Parts of the query that stand in it twice: stages compute them once, a task would not."""
+        """Parts that the query has twice: stages compute them once, one task would not."""
         alike: dict[tuple[str, ...], list[PhysicalPlan]] = {}
         for node in walk(self._query):
             if isinstance(node, AggregateExec | HashJoinExec):

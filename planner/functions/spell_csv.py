@@ -146,7 +146,7 @@ def _is_read(dtype: DataType) -> bool:
     return dtype.is_integral or dtype.is_decimal or dtype.kind in known
 
 
-# The whole text that only one value can be meant by, and the start of one that is no number.
+# Texts that have only one reading as a value, and beginnings that no number has.
 _WHOLE = r"[+-]?[0-9]{1,20}"
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _NO_NUMBER = r"^[A-HJ-MO-Za-z_/:;#@%&*()$ ]*[A-HJ-MO-Za-z_/:;#@%&*()$]"
@@ -154,7 +154,7 @@ _ASCII = r"[\x01-\x7f]*"
 
 
 def _value(text: str, dtype: DataType) -> str:
-    """A field as a value of the type; NULL for one that is no value of it."""
+    """A field as a value of the type; NULL if it cannot be read as one."""
     if dtype == STRING:
         return text
     name = duck_name(dtype)
