@@ -40,7 +40,7 @@ from stagecoach.planner.plan.physical import (
     UnionExec,
     ValuesExec,
 )
-from stagecoach.planner.plan.stages import Branch
+from stagecoach.planner.plan.stages import Branch, Stage
 from stagecoach.planner.tree import walk
 
 MIN_SECONDS = 0.2
@@ -151,13 +151,16 @@ def stage_cores(
     return cores if work_seconds(operators, size) >= MIN_SECONDS else 1
 
 
-def is_only_reduced(fragment: PhysicalPlan) -> bool:
-    """Whether the joins of a fragment only leave out rows of their left sides.
+def leaves_build_side(stage: Stage) -> bool:
+    """Whether a task engine may make the hash table of the left side of a stage's joins.
 
-    A task engine may then make the hash table of the left side, which a plan has no operator for.
-    Of other joins the planner knows better which side is smaller.
+    It may where joins only leave out rows of their left sides, which a plan has no operator for. Of
+    other joins the planner knows better which side is smaller.
     """
-    joins = [node for node in walk(fragment) if isinstance(node, HashJoinExec) and node.left_keys]
+    if stage.cores == 1:
+        return False
+    nodes = walk(stage.fragment)
+    joins = [node for node in nodes if isinstance(node, HashJoinExec) and node.left_keys]
     return bool(joins) and all(join.kind in ("semi", "anti") for join in joins)
 
 

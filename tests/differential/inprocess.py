@@ -30,7 +30,7 @@ from stagecoach.infra.reading.inputs import (
 )
 from stagecoach.infra.shuffle.partitioner import partition_ids
 from stagecoach.infra.worker.task import output_schema
-from stagecoach.planner.distribution.wide_tasks import is_only_reduced
+from stagecoach.planner.distribution.wide_tasks import leaves_build_side
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.physical import ScanExec, StageInputExec
 from stagecoach.planner.plan.stages import Branch, Stage, StageGraph
@@ -124,7 +124,7 @@ class InProcessRunner:
         settings = replace(
             self._settings,
             threads=stage.cores,
-            chooses_build_side=stage.cores > 1 and is_only_reduced(stage.fragment),
+            chooses_build_side=leaves_build_side(stage),
         )
         for branch in stage.branches:
             for part in self._parts(stage, branch, done):

@@ -29,7 +29,7 @@ from stagecoach.infra.shuffle.map_file import OutputPartitioning
 from stagecoach.infra.shuffle.sorted_blocks import SortedBlocks
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.worker.spec import InputSpec, TaskSettings, TaskSpec
-from stagecoach.planner.distribution.wide_tasks import is_only_reduced
+from stagecoach.planner.distribution.wide_tasks import leaves_build_side
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.physical import ScanExec, StageInputExec
@@ -190,7 +190,7 @@ def build_specs(
         of_tasks,
         num_readers=min(len(divided.tasks), parallelism),
         threads=threads,
-        chooses_build_side=stage.cores > 1 and is_only_reduced(stage.fragment),
+        chooses_build_side=leaves_build_side(stage),
     )
     specs = _task_specs(reads, divided.tasks, sql=sql, fingerprint=fingerprint, settings=of_tasks)
     if settings.decides("passing"):
