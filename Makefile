@@ -19,7 +19,7 @@ SLOW_ARGS := -n 3 --dist loadfile
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead faults stored-faults fuzz-lexers random-queries sql-support settings query-schema screenshots dist lock clean distclean
+.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead faults stored-faults fuzz-lexers random-queries sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -45,6 +45,9 @@ test: install check docs class-data ## Checks, documentation, quick, slow and op
 	$(PYTEST) -m "slow and not operations" $(SLOW_ARGS) $(PYTEST_ARGS) $(SELECTED)
 	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
 
+test-all: ## As `test`, with every case of the long lists of which CI runs a share; 45 minutes
+	STAGECOACH_TEST_ALL=1 $(MAKE) test
+
 test-for: install ## The tests that cover one file (FILE=planner/types.py, PYTEST_ARGS=…)
 	@$(BIN)/python -m tests.covering "$(FILE)" $(PYTEST_ARGS)
 
@@ -58,7 +61,7 @@ test-operations: install class-data ## Acceptance of a running UI, one for all t
 	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
 
 corpus-engines: install class-data ## The whole query corpus with every stage on Spark, and with engines mixed; 15 minutes
-	STAGECOACH_CORPUS_SHARE=1 $(PYTEST) tests/differential/test_corpus.py -k other_engines -n 2 $(PYTEST_ARGS)
+	STAGECOACH_TEST_ALL=1 $(PYTEST) tests/differential/test_corpus.py -k other_engines -n 2 $(PYTEST_ARGS)
 
 matrix: install ## Quick tests with the oldest and the newest dagster and pyarrow that are allowed
 	$(BIN)/nox

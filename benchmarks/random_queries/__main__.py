@@ -35,8 +35,7 @@ def main() -> int:
     arguments = parser.parse_args()
     started = time.monotonic()
     done = logged(arguments.log)
-    # Thousands of small queries: what compiles and schedules little is fastest.
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC")
     conf = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "3g"}
     spark = get_session(EngineSettings(master="local[2]", spark_conf=conf))
     with tempfile.TemporaryDirectory() as folder, arguments.log.open("a", encoding="utf-8") as log:

@@ -65,7 +65,7 @@ Outcome = OneOf[
 BAD: frozenset[Outcome] = frozenset(("wrong", "accepts", "broken"))
 """Outcomes that no query may have."""
 
-_SECONDS = 20.0
+_SECONDS = 10.0
 _SHOWN = 600
 _DIGITS = 9
 _ZEROS = 1e-9

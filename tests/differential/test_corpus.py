@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,6 +21,7 @@ from tests.differential.edge_tables import EdgeTables
 from tests.differential.engine_mix import mixed, on_spark
 from tests.differential.inprocess import InProcessRunner, StageResult
 from tests.differential.query_check import Expected, ask_spark, graph_differences
+from tests.share import EVERYTHING, share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,10 +101,6 @@ def test_corpus_equals_spark(oracle: SparkSession, tables: EdgeTables, subject: 
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
 
 
-# Spark takes a second for a query: CI runs one of so many, `make corpus-engines` runs all.
-SHARE = int(os.environ.get("STAGECOACH_CORPUS_SHARE", "12"))
-
-
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("engines", [on_spark, mixed])
@@ -114,7 +110,7 @@ def test_corpus_equals_spark_on_other_engines(
 ) -> None:
     """Stages on Spark, and beside those of DuckDB, as where DuckDB fails for the data of a stage."""
     runner, wrong, staged = FailingOver(tables, oracle), [], 0
-    for query in queries(subject)[::SHARE]:
+    for query in share(queries(subject), 12):
         expected = ask_spark(oracle, query.sql)
         for name in ("single", "forced-4") if engines is on_spark else ("forced-4",):
             try:
@@ -129,7 +125,7 @@ def test_corpus_equals_spark_on_other_engines(
                 )
                 wrong += [f"{query.name} [{name}]: {line}\n    {query.sql}" for line in found]
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
-    assert staged or SHARE > 1
+    assert staged or not EVERYTHING
 
 
 def test_the_corpus_is_large_and_mostly_native() -> None:

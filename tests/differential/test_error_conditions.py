@@ -29,6 +29,7 @@ from tests.differential.error_tables import write_error_tables
 from tests.differential.inprocess import InProcessRunner, collect
 from tests.differential.query_check import SINGLE
 from tests.differential.spark_answers import plain_session
+from tests.share import share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,12 +123,13 @@ def wrong(condition: str, spark: str, error: StagecoachError | None) -> Iterator
 @pytest.mark.slow
 def test_our_errors_name_sparks_condition(spark: SparkSession, tmp_path: Path) -> None:
     errors = Errors(spark, write_error_tables(tmp_path))
+    queries = share(QUERIES, 4)
     with ThreadPoolExecutor(max_workers=3) as pool:
-        theirs = list(pool.map(errors.of_spark, (sql for _, sql in QUERIES)))
-        ours = list(pool.map(errors.ours, (sql for _, sql in QUERIES)))
+        theirs = list(pool.map(errors.of_spark, (sql for _, sql in queries)))
+        ours = list(pool.map(errors.ours, (sql for _, sql in queries)))
     found = [
         f"{sql}: {line}"
-        for (condition, sql), spark_says, we_say in zip(QUERIES, theirs, ours, strict=True)
+        for (condition, sql), spark_says, we_say in zip(queries, theirs, ours, strict=True)
         for line in wrong(condition, spark_says, we_say)
     ]
     assert not found, f"{len(found)} differences:\n" + "\n".join(found)

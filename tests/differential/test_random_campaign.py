@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-COUNT = 40
+COUNT = 16
 
 
 @pytest.fixture(scope="module")

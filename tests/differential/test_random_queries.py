@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-COUNT = int(os.environ.get("STAGECOACH_RANDOM_QUERIES", "40"))
+COUNT = int(os.environ.get("STAGECOACH_RANDOM_QUERIES", "20"))
 BATCH = 20
 OPTIONS = {
     "single": PlannerOptions(single_task_bytes=1 << 60),

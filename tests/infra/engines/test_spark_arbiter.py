@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from stagecoach.infra.engines.spark.arbiter import SparkArbiter
+from stagecoach.infra.engines.spark.engine import _empty_frame
+from stagecoach.infra.engines.spark.errors import SPARK_ERRORS
+from stagecoach.infra.spark.session import isolated_session
 from stagecoach.planner.errors import (
     AnalysisError,
     ForbiddenSqlError,
@@ -18,6 +22,7 @@ from stagecoach.planner.planning import plan_query
 from stagecoach.planner.types import INT, STRING, TIMESTAMP, Field
 from tests.planner.analysis.test_error_places import MARK, REFUSED, TABLES
 from tests.planner.test_arbiter import CERTAIN
+from tests.share import share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,38 +38,38 @@ def arbiter(spark: SparkSession) -> SparkArbiter:
 class Everything:
     """Asks Spark also where the planner is certain: only then can a test tell that it is right."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self.spark = spark
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        for name in TABLES.table_names():
+            info = TABLES.table(name)
+            assert info is not None
+            _empty_frame(session, info.columns).createOrReplaceTempView(name)
 
     def accepts(self, sql: str) -> bool:
-        from stagecoach.infra.engines.spark.engine import _empty_frame
-        from stagecoach.infra.engines.spark.errors import SPARK_ERRORS
-        from stagecoach.infra.spark.session import isolated_session
-
-        with isolated_session(self.spark, "UTC") as session:
-            for name in TABLES.table_names():
-                info = TABLES.table(name)
-                assert info is not None
-                _empty_frame(session, info.columns).createOrReplaceTempView(name)
-            try:
-                session.sql(sql).schema  # noqa: B018
-            except SPARK_ERRORS:
-                return False
+        try:
+            self.session.sql(sql).schema  # noqa: B018
+        except SPARK_ERRORS:
+            return False
         return True
 
 
+@pytest.fixture(scope="module")
+def everything(spark: SparkSession) -> Iterator[Everything]:
+    with isolated_session(spark, "UTC") as session:
+        yield Everything(session)
+
+
 @pytest.mark.parametrize("sql", CERTAIN)
-def test_spark_refuses_what_the_planner_is_certain_of(spark: SparkSession, sql: str) -> None:
-    assert not Everything(spark).accepts(sql)
+def test_spark_refuses_what_the_planner_is_certain_of(everything: Everything, sql: str) -> None:
+    assert not everything.accepts(sql)
 
 
 def test_spark_decides_about_every_refusal_of_the_planner(
-    spark: SparkSession, arbiter: SparkArbiter
+    everything: Everything, arbiter: SparkArbiter
 ) -> None:
     """With Spark asked, exactly the queries that Spark accepts are accepted."""
     wrong = []
-    everything = Everything(spark)
-    for kind, marked, _ in REFUSED:
+    for kind, marked, _ in share(REFUSED, 3):
         sql = marked.replace(MARK, "")
         if kind is not AnalysisError or ":" in sql or "?" in sql:
             continue
