@@ -139,8 +139,8 @@ class _Distributor:
         self._suits = suits and self._wide.suits(plan)
         new, delivered = self._visit(plan)
         self._suits = suits
-        if suits and self._wide.fits(plan) and _has_exchange(new):
-            return read_whole(plan, self._sizes), SINGLE
+        if suits and _has_exchange(new) and (task := self._wide.task_plan(plan)) is not None:
+            return read_whole(task, self._sizes), SINGLE
         if new is not plan:
             self._sizes.note_size(new, plan)
         return new, delivered

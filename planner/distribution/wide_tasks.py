@@ -11,10 +11,11 @@ not depend on it: no sums of floats, no windows, no LIMIT without an order.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from stagecoach.planner.distribution.share_exchanges import same_rows
+from stagecoach.planner.distribution.merge_plans import same_rows
+from stagecoach.planner.distribution.share_parts import alike, share_parts
 from stagecoach.planner.distribution.work import Sizer, work_seconds
 from stagecoach.planner.engines.protocol import Conditions
 from stagecoach.planner.engines.registry import AUTO, SPARK, planner_engine, task_engines
@@ -47,6 +48,9 @@ MIN_SECONDS = 0.2
 """Work of a stage below which more than one core gains nothing."""
 
 _REPEATED_SECONDS = 0.5  # of work: about what two stages cost
+_SHARED_SECONDS = 0.02  # of work that is saved: with less, a task computes a part twice
+_KEPT_BYTE = 2e-9  # seconds for writing a byte of a part into memory and reading it again
+_MOST_COPIES = 4  # of the work of a plan, before its parts are shared
 _OPERATORS = (
     *(ScanExec, FilterExec, ProjectionExec, HashJoinExec, AggregateExec, SortExec, UnionExec),
     *(ExpandExec, OneRowExec, RangeExec, ValuesExec),
@@ -77,26 +81,42 @@ class WideTasks:
         tables = context.estimator.tables
         self._conditions = Conditions(tables, options.time_zone, options.exact_math)
         self._engines = task_engines() if options.engine == AUTO else (options.engine,)
-        self._fitting: dict[PhysicalPlan, bool] = {}
+        self._fitting: dict[PhysicalPlan, PhysicalPlan | None] = {}
 
     def fits(self, plan: PhysicalPlan) -> bool:
         """Whether one task may compute a plan without exchanges, all below it included."""
-        if not self._enabled:
-            return False
-        known = self._fitting.get(plan)
-        if known is None:
-            known = self._fitting[plan] = self._fits(plan)
-        return known
+        return self.task_plan(plan) is not None
 
-    def _fits(self, plan: PhysicalPlan) -> bool:
+    def task_plan(self, plan: PhysicalPlan) -> PhysicalPlan | None:
+        """A plan as one task computes it, parts that it has twice merged; None if none may."""
+        if not self._enabled:
+            return None
+        if plan not in self._fitting:
+            self._fitting[plan] = self._fitted(plan)
+        return self._fitting[plan]
+
+    def _fitted(self, plan: PhysicalPlan) -> PhysicalPlan | None:
         operators = list(walk(plan))
-        if not MIN_SECONDS <= work_seconds(operators, self._sizes.size) <= self._seconds:
-            return False
+        if not MIN_SECONDS <= self._work(operators) <= self._seconds * _MOST_COPIES:
+            return None
         if not in_any_order(operators) or not all(map(self._is_local, operators)):
-            return False
-        if not self._repeated.isdisjoint(operators):
-            return False
-        return self._is_native(plan)
+            return None
+        # What the query has elsewhere, too, stages compute once, and this task would not.
+        inside = set(operators)
+        if not all(inside.issuperset(self._repeated.get(node, ())) for node in operators):
+            return None
+        shared = share_parts(plan, self._is_worth_sharing, self._sizes.note_size)
+        if self._work(walk(shared)) > self._seconds or not self._is_native(shared):
+            return None
+        return shared
+
+    def _work(self, operators: Iterable[PhysicalPlan]) -> float:
+        return work_seconds(operators, self._sizes.size)
+
+    def _is_worth_sharing(self, part: PhysicalPlan) -> bool:
+        """Whether a task gains by keeping the rows of a part that it needs twice."""
+        kept = self._sizes.size(part)[1] * _KEPT_BYTE
+        return self._work(walk(part)) - kept >= _SHARED_SECONDS
 
     def suits(self, operator: PhysicalPlan) -> bool:
         """Whether the stage of such a task may have an operator above what the task was made for.
@@ -113,17 +133,15 @@ class WideTasks:
         return any(engine.refusal(plan, self._conditions) is None for engine in engines)
 
     @cached_property
-    def _repeated(self) -> frozenset[PhysicalPlan]:
-        """Parts that the query has twice: stages compute them once, one task would not."""
-        alike: dict[tuple[str, ...], list[PhysicalPlan]] = {}
-        for node in walk(self._query):
-            if isinstance(node, AggregateExec | HashJoinExec):
-                below = list(walk(node))
-                if work_seconds(below, self._sizes.size) >= _REPEATED_SECONDS:
-                    tables = sorted(scan.table for scan in below if isinstance(scan, ScanExec))
-                    alike.setdefault((type(node).__name__, *tables), []).append(node)
-        pairs = (pair for same in alike.values() for pair in itertools.combinations(same, 2))
-        return frozenset(node for pair in pairs if same_rows(*pair) for node in pair)
+    def _repeated(self) -> Mapping[PhysicalPlan, Sequence[PhysicalPlan]]:
+        """The parts that the query has more than once, each with those of the same rows."""
+        groups = alike(self._query, lambda part: self._work(walk(part)) >= _REPEATED_SECONDS)
+        pairs = [pair for nodes in groups for pair in itertools.permutations(nodes, 2)]
+        same: dict[PhysicalPlan, list[PhysicalPlan]] = {}
+        for one, other in pairs:
+            if same_rows(one, other):
+                same.setdefault(one, []).append(other)
+        return same
 
     def _is_local(self, node: PhysicalPlan) -> bool:
         """Whether all cores of a task read a table: one from an object store has one reader."""

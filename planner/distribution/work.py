@@ -31,8 +31,8 @@ Sizer = Callable[[PhysicalPlan], tuple[float, float]]
 
 
 def work_seconds(operators: Iterable[PhysicalPlan], size: Sizer) -> float:
-    """Seconds that one core takes for some operators of a plan."""
-    return sum(_operator_seconds(node, size) for node in operators)
+    """Seconds that one core takes for some operators of a plan; equal ones are computed once."""
+    return sum(_operator_seconds(node, size) for node in dict.fromkeys(operators))
 
 
 def _operator_seconds(node: PhysicalPlan, size: Sizer) -> float:

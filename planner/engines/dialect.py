@@ -103,12 +103,20 @@ class Dialect(ABC):
         """A function of these parameters."""
         raise InternalPlanError(f"{type(self).__name__} writes no lambda of {', '.join(names)}")
 
+    keeps_parts = False
+    """Whether a part of a fragment is computed once if it is written once, in a WITH clause."""
+
     binds = False
     """Whether `bound` can be written."""
 
     def bound(self, name: str, value: str, body: str) -> str:
         """The body, in which a name stands for a value that is computed once."""
         raise InternalPlanError(f"{type(self).__name__} does not bind {name} to {value} in {body}")
+
+    def must_bind(self, template: str, text: str) -> bool:
+        """Whether a spelling takes an argument only by a name, and not written inside it."""
+        del template, text
+        return False
 
     @abstractmethod
     def aggregate(self, node: AggregateCall, scalar: Scalar) -> str:

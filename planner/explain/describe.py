@@ -72,6 +72,9 @@ class Part:
         return f"{self.key}={value}"
 
 
+_ONCE = Part("computed", "once for all places")
+
+
 @dataclass(frozen=True)
 class Row:
     """An operator, or the label of a subquery's plan.
@@ -106,7 +109,11 @@ class Row:
 
 
 def describe(
-    plan: Plan, *, inputs: Mapping[int, str] | None = None, sizes: Sizer | None = None
+    plan: Plan,
+    *,
+    inputs: Mapping[int, str] | None = None,
+    sizes: Sizer | None = None,
+    once: Collection[Plan] = (),
 ) -> list[Row]:
     """The operators of a plan, parents first, inputs left to right.
 
@@ -114,6 +121,7 @@ def describe(
         plan: A logical plan, or a physical one with or without exchanges.
         inputs: What to say of the output of a stage, by its number.
         sizes: The size of an operator, given its position among the rows (labels left out).
+        once: Parts that stand in several places and are computed once.
     """
     writer = _Writer(plan, inputs or {})
     rows: list[Row] = []
@@ -127,6 +135,8 @@ def describe(
         size = sizes(position, node) if sizes is not None else None
         position += 1
         name, parts = writer.operator(node)
+        if node in once:
+            parts = (*parts, _ONCE)
         whole = None
         if isinstance(node, StageInputExec):
             whole = f"[Stage {node.stage_id}] => {writer.output(node)}"

@@ -18,6 +18,7 @@ from typing import Any
 
 from stagecoach.planner.distribution.reasons import RESULT
 from stagecoach.planner.distribution.work import work_seconds
+from stagecoach.planner.engines.registry import planner_engine
 from stagecoach.planner.errors import OptionError
 from stagecoach.planner.explain.describe import Plan, Sizer, column_names, sizes_in_order
 from stagecoach.planner.explain.diagrams import inputs_in_order
@@ -27,6 +28,8 @@ from stagecoach.planner.explain.plan_data import plan_data
 from stagecoach.planner.explain.plan_text import estimate_text, plan_lines
 from stagecoach.planner.explain.plan_text import render_plan as render_plan
 from stagecoach.planner.limits.deep_stack import on_deep_stack, run_deep
+from stagecoach.planner.plan.physical import PhysicalPlan
+from stagecoach.planner.plan.repeated import repeated_parts
 from stagecoach.planner.plan.stages import Stage, StageGraph
 from stagecoach.planner.render.fragment import render_fragment
 from stagecoach.planner.staging.engines import PROVEN
@@ -188,13 +191,20 @@ def _operator_lines(graph: StageGraph, stage: Stage) -> list[str]:
     if stage.sql is not None:
         indented = (_INDENT + line for line in stage.sql.strip().splitlines())
         return ["SparkSqlExec:", *indented]
-    return plan_lines(stage.fragment, _said(graph, stage), _sizes(stage))
+    return plan_lines(stage.fragment, _said(graph, stage), _sizes(stage), _once(stage))
 
 
 def _operator_data(graph: StageGraph, stage: Stage) -> dict[str, Any] | str:
     if stage.sql is not None:
         return {"SparkSqlExec": {"sql": stage.sql}}
-    return plan_data(stage.fragment, inputs=_said(graph, stage), sizes=_sizes(stage))
+    said, sizes = _said(graph, stage), _sizes(stage)
+    return plan_data(stage.fragment, inputs=said, sizes=sizes, once=_once(stage))
+
+
+def _once(stage: Stage) -> frozenset[PhysicalPlan]:
+    """What the engine of a stage computes once for all places that need it."""
+    keeps = planner_engine(stage.engine).dialect.keeps_parts
+    return repeated_parts(stage.fragment) if keeps else frozenset()
 
 
 def _said(graph: StageGraph, stage: Stage) -> dict[int, str]:

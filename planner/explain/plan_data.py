@@ -7,7 +7,7 @@ leaf without parts is its name alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from stagecoach.planner.explain.describe import Plan, Row, Sizer, describe
@@ -17,7 +17,11 @@ _LISTS = frozenset({"inputs"})
 
 
 def plan_data(
-    plan: Plan, *, inputs: Mapping[int, str] | None = None, sizes: Sizer | None = None
+    plan: Plan,
+    *,
+    inputs: Mapping[int, str] | None = None,
+    sizes: Sizer | None = None,
+    once: Collection[Plan] = (),
 ) -> dict[str, Any] | str:
     """The plan as plain data.
 
@@ -25,8 +29,9 @@ def plan_data(
         plan: A logical plan, or a physical one with or without exchanges.
         inputs: What to say of the output of a stage, by its number.
         sizes: The estimated size of each operator, given with it.
+        once: Parts that stand in several places and are computed once.
     """
-    rows = describe(plan, inputs=inputs, sizes=sizes)
+    rows = describe(plan, inputs=inputs, sizes=sizes, once=once)
     # From the last row up: the inputs of a row are built when it is reached.
     built: list[tuple[Row, Any]] = []
     for row in reversed(rows):

@@ -7,6 +7,8 @@ Plans of subqueries are drawn below the operator that holds them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from stagecoach.planner.distribution.reasons import size_text
 from stagecoach.planner.explain.describe import Plan, Size, Sizer, describe
 from stagecoach.planner.explain.describe import column_names as column_names
@@ -20,7 +22,10 @@ def render_plan(plan: Plan, sizes: Sizer | None = None) -> str:
 
 
 def plan_lines(
-    plan: Plan, inputs: dict[int, str] | None = None, sizes: Sizer | None = None
+    plan: Plan,
+    inputs: dict[int, str] | None = None,
+    sizes: Sizer | None = None,
+    once: Collection[Plan] = (),
 ) -> list[str]:
     """The plan, a line an operator.
 
@@ -28,10 +33,11 @@ def plan_lines(
         plan: A logical plan, or a physical one with or without exchanges.
         inputs: What to say of the output of a stage, by its number.
         sizes: The estimated size of each operator, shown at the end of its line.
+        once: Parts that stand in several places and are computed once.
     """
     return [
         f"{_INDENT * row.depth}{row.line}{_size_end(row.size)}"
-        for row in describe(plan, inputs=inputs, sizes=sizes)
+        for row in describe(plan, inputs=inputs, sizes=sizes, once=once)
     ]
 
 

@@ -10,6 +10,7 @@ import json
 import re
 
 from stagecoach.planner.functions.spell_collections import duck_name
+from stagecoach.planner.functions.spell_json_paths import refuse_constant
 from stagecoach.planner.functions.templates import escaped, quoted
 from stagecoach.planner.functions.time_casts import written_moment
 from stagecoach.planner.plan.expressions import Call
@@ -31,7 +32,7 @@ def refuse_from_json(node: Call) -> str | None:
         return "from_json with options is not proven"
     if node.dtype.is_atomic or not _is_read(node.dtype):
         return f"from_json of {node.dtype} is not proven"
-    return None
+    return refuse_constant(node)
 
 
 def is_plain_struct(dtype: DataType) -> bool:

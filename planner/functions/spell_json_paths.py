@@ -7,11 +7,12 @@ stage runs again on Spark.
 
 from __future__ import annotations
 
+import json
 import re
 
 from stagecoach.planner.functions.spell_collections import raises
 from stagecoach.planner.functions.templates import quoted
-from stagecoach.planner.plan.expressions import Call, Literal
+from stagecoach.planner.plan.expressions import Call, Literal, Parameter, contains
 
 _PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,6}\])+")
 _STEP = re.compile(r"\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\]")
@@ -51,9 +52,25 @@ def _path_of(node: Call) -> str:
     return str(path.value) if isinstance(path, Literal) else ""
 
 
+def refuse_constant(node: Call) -> str | None:
+    """A constant text must be plain JSON: with another, every run would fall back to Spark."""
+    text = node.args[0]
+    if text.column_ids or contains(text, Parameter):
+        return None
+    if isinstance(text, Literal):
+        try:
+            json.loads("null" if text.value is None else str(text.value))
+        except ValueError:
+            return "the constant text is not JSON"
+        return None
+    return "a computed constant may not be JSON"
+
+
 def refuse_path(node: Call) -> str | None:
     """Only literal paths of names and positions."""
-    return None if _PATH.fullmatch(_path_of(node)) else "the JSON path is not proven"
+    if not _PATH.fullmatch(_path_of(node)):
+        return "the JSON path is not proven"
+    return refuse_constant(node)
 
 
 def get_json_object(node: Call) -> str:
@@ -65,7 +82,7 @@ def refuse_json_tuple(node: Call) -> str | None:
     """Only literal names of members."""
     names = [a.value if isinstance(a, Literal) else None for a in node.args[1:]]
     if all(isinstance(n, str) and _NAME.fullmatch(n) for n in names):
-        return None
+        return refuse_constant(node)
     return "a name of json_tuple is not proven"
 
 

@@ -51,6 +51,7 @@ from stagecoach.planner.plan.physical import (
     ValuesExec,
     WindowExec,
 )
+from stagecoach.planner.plan.repeated import repeated_parts
 from stagecoach.planner.plan.stages import Stage
 from stagecoach.planner.render.rows import RowWriter
 from stagecoach.planner.render.windows import WindowText
@@ -80,7 +81,7 @@ def render_fragment(stage: Stage, engine: str, parameters: Mapping[str, Literal]
     renderer = _Renderer(engine, parameters)
     leaves: Leaves = {leaf: position for position, leaf in enumerate(stage.leaves)}
     fragment = engine_fragment(stage)
-    block = renderer.plan(fragment, leaves)
+    block = renderer.whole(fragment, leaves)
     # What a task does to the rows afterwards gives other columns, but for a probe.
     same = fragment.columns == stage.fragment.columns
     fields = stage.schema if same else [Field(c.name, c.dtype) for c in fragment.columns]
@@ -89,7 +90,8 @@ def render_fragment(stage: Stage, engine: str, parameters: Mapping[str, Literal]
         f"CAST({_c(column)} AS {renderer.dialect.type_name(field.dtype)}) AS c{position}"
         for position, (column, field) in enumerate(pairs)
     )
-    return f"SELECT {items}\nFROM {renderer.relation(block)}{_afterwards(stage, leaves)}"
+    select = f"SELECT {items}\nFROM {renderer.relation(block)}"
+    return f"{renderer.parts()}{select}{_afterwards(stage, leaves)}"
 
 
 def engine_fragment(stage: Stage) -> PhysicalPlan:
@@ -162,10 +164,31 @@ class _Renderer:
         self._aliases = itertools.count()
         self._names = itertools.count()
         self._rows = RowWriter(self.dialect, self.scalar, lambda: f"t{next(self._aliases)}")
+        self._repeated: frozenset[PhysicalPlan] = frozenset()
+        self._parts: dict[PhysicalPlan, tuple[str, str]] = {}
 
     # ------------------------------------------------------------ operators
 
+    def whole(self, fragment: PhysicalPlan, leaves: Leaves) -> _Block:
+        """A fragment; what it has in several places is written once, by `parts`."""
+        if self.dialect.keeps_parts:
+            self._repeated = repeated_parts(fragment)
+        return self.plan(fragment, leaves)
+
+    def parts(self) -> str:
+        """The WITH clause of the parts that are computed once."""
+        texts = [f"{name} AS MATERIALIZED ({text})" for name, text in self._parts.values()]
+        return f"WITH {', '.join(texts)}\n" if texts else ""
+
     def plan(self, node: PhysicalPlan, leaves: Leaves) -> _Block:
+        if node not in self._repeated:
+            return self._plan(node, leaves)
+        if node not in self._parts:
+            text = self._text(self._plan(node, leaves))
+            self._parts[node] = (f"part_{len(self._parts)}", text)
+        return _Block(self._parts[node][0])
+
+    def _plan(self, node: PhysicalPlan, leaves: Leaves) -> _Block:
         match node:
             case ScanExec() | StageInputExec():
                 return _Block(f"in_{leaves[node]}")
@@ -340,6 +363,9 @@ class _Renderer:
             for number, text in enumerate(args):
                 if len(text) > _LONG and uses[str(number)] > 1:
                     bound[text] = f"v{next(self._names)}_"
+        for text in args:
+            if text not in bound and self.dialect.must_bind(template, text):
+                bound[text] = f"v{next(self._names)}_"
         body = template.format(*(bound.get(text, text) for text in args), **parts)
         for text, name in bound.items():
             body = self.dialect.bound(name, text, body)

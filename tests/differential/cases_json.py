@@ -8,7 +8,7 @@ NATIVE: dict[str, list[str]] = {
     "get_json_object": ["get_json_object(concat('x', js), '$.a')", "get_json_object(concat('t', odd), '$.a')", "get_json_object(get_json_object(get_json_object(js, '$.a'), '$.a'), '$.a')", "get_json_object(get_json_object(get_json_object(get_json_object(odd, '$[1]'), '$.a'), '$.x'), '$.y')", "get_json_object(to_json(struct(CAST(id AS DOUBLE) AS a, get_json_object(js, '$.a') AS b)), '$.b')", "CASE WHEN id % 2 = 0 THEN get_json_object(get_json_object(js, '$.e'), '$.f') END",  "get_json_object(concat('\\u00a0', js), '$.a')",
         "get_json_object(js, '$.a')", "get_json_object(js, '$.b')", "get_json_object(js, '$.c')", "get_json_object(js, '$.d')", "get_json_object(js, '$.d[1]')", "get_json_object(js, '$.d[0][1]')",
         "get_json_object(js, '$.d[1].x')", "get_json_object(js, '$.e.f')", "get_json_object(js, '$.e')", "get_json_object(js, '$.a[1].b')", "get_json_object(js, '$.a.a.a')", "get_json_object(js, '$[0]')",
-        "get_json_object(js, '$[1].a')", "get_json_object(js, '$[1][0]')", "get_json_object(odd, '$.a')", "get_json_object(odd, '$[0]')",
+        "get_json_object(js, '$[1].a')", "get_json_object(js, '$[1][0]')", "get_json_object(odd, '$.a')", "get_json_object(odd, '$[0]')", "get_json_object('{\"a\":[1,true]}', '$.a')", "get_json_object(CAST(NULL AS STRING), '$.a')",
     ],
     "from_json": [
         "from_json(js, 'a INT, b STRING')", "from_json(js, 'a STRING')", "from_json(js, 'struct<c:boolean,e:struct<f:string>>')", "from_json(js, 'array<int>')", "from_json(odd, 'a BIGINT, d ARRAY<STRING>')",
@@ -31,7 +31,7 @@ NATIVE: dict[str, list[str]] = {
 }  # fmt: skip
 
 REFUSED: dict[str, list[str]] = {
-    "get_json_object": ["get_json_object(js, '$')", "get_json_object(js, '$.*')", "get_json_object(js, '$.d[*]')", "get_json_object(js, 'a')", "get_json_object(js, \"$['a']\")", "get_json_object(js, js)"],
-    "from_json": ["from_json(js, 'a INT', map('mode', 'FAILFAST'))", "from_json(js, 'a MAP<STRING,INT>, b DECIMAL(10,2)')", "from_json(js, 'a DATE', map('dateFormat', 'yyyy'))", "from_json(js, 'a MAP<INT,INT>')", "from_json(js, 'a BINARY')", "from_json(js, 'a INT, A INT')", "from_json(js, 'a INT, _corrupt_record STRING')"],
+    "get_json_object": ["get_json_object(js, '$')", "get_json_object(js, '$.*')", "get_json_object(js, '$.d[*]')", "get_json_object(js, 'a')", "get_json_object('a,b', '$[1].a')", "get_json_object(concat('{', '}'), '$.a')", "get_json_object(js, \"$['a']\")", "get_json_object(js, js)"],
+    "from_json": ["from_json('%', 'a INT')", "from_json(js, 'a INT', map('mode', 'FAILFAST'))", "from_json(js, 'a MAP<STRING,INT>, b DECIMAL(10,2)')", "from_json(js, 'a DATE', map('dateFormat', 'yyyy'))", "from_json(js, 'a MAP<INT,INT>')", "from_json(js, 'a BINARY')", "from_json(js, 'a INT, A INT')", "from_json(js, 'a INT, _corrupt_record STRING')"],
     "schema_of_json": ["schema_of_json('{\"a\":12345678901234567890}')", "schema_of_json('{}')", "schema_of_json('[{\"a\":{}}]')", "schema_of_json('{\"a\":1,\"a\":\"x\"}')", "schema_of_json('{\"\":1}')", "schema_of_json('{a:1}', map('allowUnquotedFieldNames', 'true'))", "schema_of_json('{\"ü\":1}')", "schema_of_json('')"],
 }  # fmt: skip

@@ -45,7 +45,7 @@ NATIVE: dict[str, list[str]] = {
     "make_date": ["make_date(2024, k, 29)", "make_date(year(dt), month(du), day(dt))"],
     "make_timestamp_ntz": ["make_timestamp_ntz(2024, 2, k, 3, 4, d52)"],
     "make_timestamp_ltz": ["make_timestamp(2024, 2, k, 3, 4, 60)", "make_timestamp_ltz(2024, 2, 29, k, 4, 5.678, 'Europe/Berlin')"],
-    "try_make_timestamp_ntz": ["try_make_timestamp_ntz(2024, 2, k, 3, 4, d52)"],
+    "try_make_timestamp_ntz": ["try_make_timestamp_ntz(2024, 2, k, 3, 4, d52)", "try_make_timestamp_ntz(2024, 2, k % 40, 3, 4, d52 % 70)"],
     "try_make_timestamp_ltz": ["try_make_timestamp(2024, 2, k, 3, 4, d52)"],
     "from_utc_timestamp": ["from_utc_timestamp(ts, 'America/New_York')", "from_utc_timestamp(tn, 'Asia/Kolkata')"],
     "to_utc_timestamp": ["to_utc_timestamp(ts, 'America/New_York')", "to_utc_timestamp(ts, 'UTC')"],

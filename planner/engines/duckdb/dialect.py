@@ -53,11 +53,16 @@ class DuckDbDialect(Dialect):
             raise InternalPlanError(f"function '{node.function}' has no DuckDB spelling")
         return spelling if isinstance(spelling, str) else spelling(node)
 
+    keeps_parts = True
     binds = True
 
     def bound(self, name: str, value: str, body: str) -> str:
         """A lambda over a list of one, because SQL has no LET."""
         return f"list_transform([{value}], lambda {name}: {body})[1]"
+
+    def must_bind(self, template: str, text: str) -> bool:
+        """TRY takes no volatile function, which error() is."""
+        return "TRY(" in template and "error(" in text
 
     def project_function(self, node: ProjectCall, scalar: Scalar) -> str:
         """A call by a name of its own: a database is used by several queries, and projects."""

@@ -15,6 +15,7 @@ from stagecoach.planner.plan.physical import ScanExec, SortExec
 from stagecoach.planner.plan.serde import dump_graph, load_graph
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.planning import plan_query
+from stagecoach.planner.render.fragment import render_fragment
 from tests.planner.catalogs import table
 
 # Work of one core: 2 to 4 s for an aggregate over `lines`, 20 s over `events`.
@@ -99,10 +100,11 @@ def test_a_part_of_a_large_query_is_a_wide_stage_of_its_own() -> None:
 
 
 def test_both_sides_of_a_join_are_stages_if_together_they_take_too_long() -> None:
-    other = "SELECT order_id, max(price) AS most FROM lines GROUP BY order_id"
+    other = "SELECT order_id, max(price) AS most FROM lines WHERE note <> 'x' GROUP BY order_id"
     graph = plan(
         f"SELECT t.total, u.most FROM ({SUM}) t JOIN ({other}) u ON t.order_id = u.order_id",
         max_lost_seconds=1,
+        broadcast_bytes=0,
     )
     assert len(graph.stages) > 2
 
@@ -110,8 +112,46 @@ def test_both_sides_of_a_join_are_stages_if_together_they_take_too_long() -> Non
 def test_what_stands_in_a_query_twice_is_computed_once() -> None:
     sql = f"WITH t AS ({SUM}) SELECT * FROM t WHERE total = (SELECT max(total) FROM t)"
     graph = plan(sql)
+    assert is_one_wide_stage(graph)
+    scans = {leaf for leaf in graph.head.leaves if isinstance(leaf, ScanExec)}
+    assert len(scans) == 1
+    text = render_fragment(graph.head, "duckdb", {})
+    assert text.startswith("WITH part_0 AS MATERIALIZED (")
+    assert text.count("part_0") == 3
+    assert text.count("sum(") == 1
+    assert render_graph(graph).count("computed=once for all places") == 2
+    # Spark would compute it for each place all the same.
+    assert "WITH" not in render_fragment(graph.head, "spark", {})
+
+
+def test_places_that_need_other_columns_share_what_is_computed_once() -> None:
+    sql = (
+        "WITH t AS (SELECT order_id, sum(price) AS a, max(line) AS b, min(note) AS c FROM lines "
+        "GROUP BY order_id) SELECT x.a, y.b FROM t x JOIN t y ON x.b = y.order_id"
+    )
+    graph = plan(sql)
+    assert is_one_wide_stage(graph)
+    text = render_fragment(graph.head, "duckdb", {})
+    assert (text.count("sum("), text.count("max("), text.count("min(")) == (1, 1, 0)
+
+
+def test_what_other_stages_compute_too_stays_a_stage() -> None:
+    # One place is below a window function, which one core computes.
+    sql = (
+        f"WITH t AS ({SUM}) SELECT * FROM t WHERE total = (SELECT max(total) FROM t) "
+        "UNION ALL SELECT order_id, lag(total) OVER (ORDER BY order_id) FROM t"
+    )
+    graph = plan(sql)
     scans = [leaf for stage in graph.stages for leaf in stage.leaves if isinstance(leaf, ScanExec)]
     assert len(scans) == 1
+
+
+def test_rows_that_cost_more_to_keep_than_to_compute_are_computed_for_each_place() -> None:
+    many = "SELECT a.line, b.note FROM lines a JOIN lines b ON a.order_id = b.order_id"
+    sql = f"WITH t AS ({many}) SELECT max(x.note) FROM t x JOIN t y ON x.line = y.line"
+    graph = plan(sql, max_lost_seconds=1_000_000)
+    assert is_one_wide_stage(graph)
+    assert "MATERIALIZED" not in render_fragment(graph.head, "duckdb", {})
 
 
 def test_explain_tells_the_cores_and_the_estimate() -> None:
