@@ -121,8 +121,8 @@ class Proof:
         self.functions: set[str] = set()
         self.casts: set[tuple[str, str]] = set()
         self._rows = pq.read_metadata(tables.files[table][0]).num_rows
-        database = _database(settings_for(tables, time_zone), 0)
-        self._cursor, self._decimals = database.cursor(), database.decimals
+        self._database = _database(settings_for(tables, time_zone), 0)
+        self._cursor = self._database.cursor()
 
     # ------------------------------------------------------------ planning and DuckDB
 
@@ -168,7 +168,7 @@ class Proof:
         assert case.stage is not None
         self._bind(case.stage)
         sql = render_fragment(case.stage, "duckdb", {})
-        self._decimals.declare(sql)
+        self._database.declare(sql)
         try:
             case.native = self._column(sql, case.dtype)
         except duckdb.Error as error:

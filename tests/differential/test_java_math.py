@@ -76,7 +76,7 @@ def test_functions_of_doubles_equal_sparks(spark: SparkSession, tmp_path: Path) 
     calls = ", ".join(f"{n}({'x, y' if n in TWO else 'y'})" for n in names)
     spark.read.parquet(path).createOrReplaceTempView("pairs")
     expected = collect(spark.sql(f"SELECT id, {calls} FROM pairs")).sort_by("c0")
-    cursor = _database(
+    database = _database(
         Resources(
             time_zone="UTC",
             memory_bytes=1 << 30,
@@ -84,9 +84,11 @@ def test_functions_of_doubles_equal_sparks(spark: SparkSession, tmp_path: Path) 
             directories=(str(tmp_path),),
         ),
         0,
-    ).cursor()
+    )
     texts = ", ".join(EXACT[n].format(*(("x", "y") if n in TWO else ("y",))) for n in names)
-    found = cursor.sql(f"SELECT id, {texts} FROM '{path}' ORDER BY id").to_arrow_table()
+    found = (
+        database.cursor(texts).sql(f"SELECT id, {texts} FROM '{path}' ORDER BY id").to_arrow_table()
+    )
     wrong = {n: _different(expected[i], found[i]) for i, n in enumerate(names, 1)}
     assert {n: rows for n, rows in wrong.items() if rows} == {}
 

@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 
 from stagecoach.infra.engines.duckdb.decimal_functions import DecimalFunctions
-from stagecoach.infra.engines.duckdb.java_functions import register_java_functions
+from stagecoach.infra.engines.duckdb.java_functions import JavaFunctions
 from stagecoach.infra.engines.duckdb.parquet_bounds import leaves_out_values, without_bounds
 from stagecoach.infra.engines.duckdb.project_functions import ProjectFunctions
 from stagecoach.infra.engines.protocol import Fragment, Relation, Resources
@@ -113,16 +113,22 @@ class _Database:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, time_zone: str) -> None:
         self._connection = connection
-        self.decimals = DecimalFunctions(connection)
+        self._decimals = DecimalFunctions(connection)
+        self._java = JavaFunctions(connection)
         self._of_projects = ProjectFunctions(connection, time_zone)
 
     def cursor(
         self, sql: str = "", functions: FunctionSet = NO_FUNCTIONS
     ) -> duckdb.DuckDBPyConnection:
         """A cursor that knows all functions of the SQL, and those of the project."""
-        self.decimals.declare(sql)
+        self.declare(sql)
         self._of_projects.declare(functions)
         return self._connection.cursor()
+
+    def declare(self, sql: str) -> None:
+        """Make our own functions that the SQL names known to all cursors."""
+        self._decimals.declare(sql)
+        self._java.declare(sql)
 
 
 @functools.lru_cache(maxsize=_MAX_DATABASES)
@@ -130,7 +136,6 @@ def _database(resources: Resources, pid: int) -> _Database:
     # `pid` is part of the key: a database must not be used on both sides of a fork.
     spill = _spill_folder(resources.spill_dir, pid)
     connection = duckdb.connect(":memory:")
-    register_java_functions(connection)
     options: dict[str, str] = {
         "threads": str(resources.threads),
         "TimeZone": _literal(resources.time_zone),

@@ -2,18 +2,22 @@
 
 Worker code. `planner/functions/spell_*.py` write their names. Mathematics are of `java_math` and
 `java_angles`; a NULL argument gives NULL. Hashes are of `java_hashes`; a NULL gives the seed.
+
+A database gets the functions that its queries name: declaring all takes as long as a small query.
 """
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from duckdb.func import ARROW, SPECIAL
+from duckdb.func import ARROW, DEFAULT, SPECIAL
 
 from stagecoach.infra.engines.duckdb import (
     hyperloglog,
@@ -51,63 +55,37 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Doubles], int]] = MappingProxyType(
         "java_atanh": (java_angles.atanh, 1),
     }
 )
-"""What computes each function of DuckDB, and its number of arguments."""
+"""What computes each function of doubles, and its number of arguments."""
+
+_NAME = re.compile(r"\bjava_\w+")
 
 
-def register_java_functions(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the functions known to all cursors of the connection's database."""
-    for name, (function, arity) in FUNCTIONS.items():
-        over_columns = _of_one(function) if arity == 1 else _of_two(function)
-        connection.create_function(name, over_columns, ["DOUBLE"] * arity, "DOUBLE", type=ARROW)
-    for bits in (224, 384, 512):
-        connection.create_function(
-            f"java_sha{bits}", java_bytes.digest(f"sha{bits}"), ["BLOB"], "VARCHAR", type=ARROW
-        )
-    connection.create_function("java_float_text", _shortest, ["FLOAT"], "VARCHAR", type=ARROW)
-    connection.create_function(
-        "java_decimal_bytes", _unscaled_bytes, ["VARCHAR"], "BLOB", type=ARROW
-    )
-    connection.create_function(
-        "java_to_base32", java_bytes.to_base32, ["BLOB"], "VARCHAR", type=ARROW
-    )
-    connection.create_function(
-        "java_from_base32",
-        java_bytes.from_base32,
-        ["VARCHAR"],
-        "BLOB",
-        type=ARROW,
-        null_handling=SPECIAL,
-    )
-    connection.create_function(
-        "java_similarity",
-        java_texts.similarities,
-        ["VARCHAR", "VARCHAR"],
-        "DOUBLE",
-        type=ARROW,
-    )
-    connection.create_function(
-        "java_hmac",
-        java_texts.authentication_codes,
-        ["BLOB", "BLOB", "VARCHAR"],
-        "BLOB",
-        type=ARROW,
-    )
-    connection.create_function(
-        "java_bitmap_of", java_bytes.bitmap_of, ["BIGINT[]"], "BLOB", type=ARROW
-    )
-    connection.create_function(
-        "java_hll_code", hyperloglog.codes, ["BIGINT", "INTEGER"], "INTEGER", type=ARROW
-    )
-    connection.create_function(
-        "java_hll_estimate", hyperloglog.estimates, ["INTEGER[]", "INTEGER"], "BIGINT", type=ARROW
-    )
-    connection.create_function(
-        "java_to_char", java_formats.number_texts, ["VARCHAR", "VARCHAR"], "VARCHAR", type=ARROW
-    )
-    for name, (fold, kind, seed) in COLUMN_HASHES.items():
-        connection.create_function(
-            name, fold, [kind, seed], seed, type=ARROW, null_handling=SPECIAL
-        )
+class JavaFunctions:
+    """The functions of one database; it knows those that its queries have named so far.
+
+    Args:
+        connection: Where they are declared. It must stay open as long as the database is used.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._declared: set[str] = set()
+        self._lock = threading.Lock()
+
+    def declare(self, sql: str) -> None:
+        """Make the functions of the SQL known to all cursors of the database."""
+        with self._lock:
+            for name in {*_NAME.findall(sql)} & _SIGNATURES.keys() - self._declared:
+                known = _SIGNATURES[name]
+                self._connection.create_function(
+                    name,
+                    known.function,
+                    list(known.arguments),
+                    known.result,
+                    type=ARROW,
+                    null_handling=SPECIAL if known.sees_null else DEFAULT,
+                )
+                self._declared.add(name)
 
 
 def _shortest(column: pa.ChunkedArray) -> pa.Array:
@@ -151,3 +129,55 @@ def _of_two(
             return pa.array(function(first.to_numpy(), second.to_numpy()))
 
     return over_columns
+
+
+class _Signature(NamedTuple):
+    """A function over columns.
+
+    Args:
+        function: Computes a column from columns.
+        arguments: DuckDB's types of these.
+        result: DuckDB's type of the column.
+        sees_null: Whether it computes rows with a NULL argument; the result is NULL otherwise.
+    """
+
+    function: Callable[..., pa.Array]
+    arguments: tuple[str, ...]
+    result: str
+    sees_null: bool = False
+
+
+_SIGNATURES: Mapping[str, _Signature] = MappingProxyType(
+    {
+        **{
+            name: _Signature(
+                _of_one(function) if arity == 1 else _of_two(function),
+                ("DOUBLE",) * arity,
+                "DOUBLE",
+            )
+            for name, (function, arity) in FUNCTIONS.items()
+        },
+        **{
+            f"java_sha{bits}": _Signature(java_bytes.digest(f"sha{bits}"), ("BLOB",), "VARCHAR")
+            for bits in (224, 384, 512)
+        },
+        **{
+            name: _Signature(fold, (kind, seed), seed, sees_null=True)
+            for name, (fold, kind, seed) in COLUMN_HASHES.items()
+        },
+        "java_float_text": _Signature(_shortest, ("FLOAT",), "VARCHAR"),
+        "java_decimal_bytes": _Signature(_unscaled_bytes, ("VARCHAR",), "BLOB"),
+        "java_to_base32": _Signature(java_bytes.to_base32, ("BLOB",), "VARCHAR"),
+        "java_from_base32": _Signature(
+            java_bytes.from_base32, ("VARCHAR",), "BLOB", sees_null=True
+        ),
+        "java_similarity": _Signature(java_texts.similarities, ("VARCHAR", "VARCHAR"), "DOUBLE"),
+        "java_hmac": _Signature(
+            java_texts.authentication_codes, ("BLOB", "BLOB", "VARCHAR"), "BLOB"
+        ),
+        "java_bitmap_of": _Signature(java_bytes.bitmap_of, ("BIGINT[]",), "BLOB"),
+        "java_hll_code": _Signature(hyperloglog.codes, ("BIGINT", "INTEGER"), "INTEGER"),
+        "java_hll_estimate": _Signature(hyperloglog.estimates, ("INTEGER[]", "INTEGER"), "BIGINT"),
+        "java_to_char": _Signature(java_formats.number_texts, ("VARCHAR", "VARCHAR"), "VARCHAR"),
+    }
+)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from stagecoach.infra.engines.duckdb.java_functions import FUNCTIONS, register_java_functions
+from stagecoach.infra.engines.duckdb.java_functions import _SIGNATURES, FUNCTIONS, JavaFunctions
 
 # What StrictMath gives on Java 17, as Spark shows it; many of these differ from the C library.
 VALUES = {
@@ -57,7 +57,7 @@ VALUES = {
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
-        register_java_functions(connection)
+        JavaFunctions(connection).declare(" ".join(_SIGNATURES))
         yield connection
 
 
