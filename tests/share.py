@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -20,4 +20,17 @@ def share(cases: Iterable[T], one_of: int) -> list[T]:
     """
     if EVERYTHING:
         return list(cases)
-    return [case for case in cases if zlib.crc32(str(case).encode()) % one_of == 0]
+    return [case for case in cases if _number(case) % one_of == 0]
+
+
+def some_ways(case: object, ways: Mapping[str, T]) -> dict[str, T]:
+    """The first of the ways to run a case, and one of the others, which its text chooses."""
+    first, *others = ways
+    if EVERYTHING or not others:
+        return dict(ways)
+    chosen = others[_number(case) % len(others)]
+    return {first: ways[first], chosen: ways[chosen]}
+
+
+def _number(case: object) -> int:
+    return zlib.crc32(str(case).encode())

@@ -17,6 +17,7 @@ from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.planning import plan_query
 from tests.acceptance.comparison import Oracle, assert_same
 from tests.acceptance.runs import Runner
+from tests.share import share
 from tests.tpch import NAMES, Tpch, query_text, some
 
 pytestmark = [pytest.mark.spark]
@@ -78,7 +79,7 @@ def test_a_sample_goes_through_spark_jobs(name: str, runner: Runner, oracle: Ora
     assert_same(ran.table, oracle.answer(sql))
 
 
-@pytest.mark.parametrize("name", some(NAMES, ("q03",)))
+@pytest.mark.parametrize("name", some(share(NAMES, 3), ("q03",)))
 def test_spark_as_the_engine_gives_sparks_answer(name: str, runner: Runner, oracle: Oracle) -> None:
     sql = query_text(name)
     ran = runner.run(sql, PlannerOptions(engine="spark"), name=name)
@@ -86,7 +87,7 @@ def test_spark_as_the_engine_gives_sparks_answer(name: str, runner: Runner, orac
     assert_same(ran.table, oracle.answer(sql))
 
 
-@pytest.mark.parametrize("name", some(NAMES, ("q06",)))
+@pytest.mark.parametrize("name", some(["q06", *share(NAMES, 3)], ("q06",)))
 def test_spark_stages_read_and_write_the_same_shuffles(
     name: str, runner: Runner, oracle: Oracle
 ) -> None:

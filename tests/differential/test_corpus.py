@@ -21,7 +21,7 @@ from tests.differential.edge_tables import EdgeTables
 from tests.differential.engine_mix import mixed, on_spark
 from tests.differential.inprocess import InProcessRunner, StageResult
 from tests.differential.query_check import Expected, ask_spark, graph_differences
-from tests.share import EVERYTHING, share
+from tests.share import EVERYTHING, share, some_ways
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +61,7 @@ def wrong_of(
     """Everything that is wrong with one query, by the way to plan it; equal plans run once."""
     wrong: dict[str, list[str]] = {}
     seen = set()
-    for name, options in OPTIONS.items():
+    for name, options in some_ways(query.sql, OPTIONS).items():
         try:
             graph = plan_query(query.sql, tables.catalog, options)
         except SqlError as error:
