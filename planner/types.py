@@ -131,6 +131,7 @@ _ONLY_SPARKS = re.compile(
 )
 _SPATIAL = re.compile(r"(geography|geometry)\(\w+\)")
 _TIME = re.compile(r"time\(\d+\)")
+_QUOTED_NAME = re.compile(r"\s*`((?:[^`]|``)*)`\s*:(.*)", re.DOTALL)
 _COLLATED = re.compile(r"string collate \w+", re.IGNORECASE)
 _YEAR_MONTH_FIELDS = ("year", "month")
 _DAY_TIME_FIELDS = ("day", "hour", "minute", "second")
@@ -380,16 +381,25 @@ def _parse(text: str, form_of: Callable[[str], DataType | None]) -> DataType:
         key, value = _split_arguments(match[1])
         return map_of(_parse(key, form_of), _parse(value, form_of))
     if match := re.fullmatch(r"struct\s*<(.*)>", text, re.I | re.S):
-        members = [part.partition(":") for part in _split_arguments(match[1])]
-        return struct_of(
-            tuple(Field(n.strip().strip("`"), _parse(t, form_of)) for n, _, t in members)
-        )
+        members = [_member(part) for part in _split_arguments(match[1])]
+        return struct_of(tuple(Field(name, _parse(kind, form_of)) for name, kind in members))
     raise UnsupportedSqlError(f"type '{text}' is not supported")
 
 
+def _member(text: str) -> tuple[str, str]:
+    """The name and the type of a struct's member, such as `a: int` or `` `a:b`: int ``."""
+    if match := _QUOTED_NAME.match(text):
+        return match[1].replace("``", "`"), match[2]
+    name, _, kind = text.partition(":")
+    return name.strip(), kind
+
+
 def _split_arguments(text: str) -> list[str]:
-    parts, depth, start = [], 0, 0
+    parts, depth, start, quoted = [], 0, 0, False
     for i, char in enumerate(text):
+        quoted ^= char == "`"
+        if quoted:
+            continue
         depth += (char in "<(") - (char in ">)")
         if char == "," and depth == 0:
             parts.append(text[start:i])

@@ -107,7 +107,7 @@ def _cast(node: exp.Cast, names: Names) -> Expression:
     if any(part.this == exp.DType.TIME for part in node.to.find_all(exp.DataType)):
         raise UnsupportedSqlError("values of type TIME")  # sqlglot would write TIMESTAMP
     _check_type(node.to)
-    dtype = parse_type(node.to.sql(dialect=StagecoachSpark).lower())
+    dtype = parse_type(node.to.sql(dialect=StagecoachSpark))
     is_typed = isinstance(arg, Literal) and dtype.is_datetime and node.meta.get("typed")
     if is_typed and not is_moment(str(getattr(arg, "value", ""))):
         # Spark refuses it before it runs anything, unless it reads more texts than we do.
