@@ -15,6 +15,9 @@ PYTEST_ARGS ?=
 # Slow tests start many a JVM and wait for it: three at a time keep two cores busy.
 SLOW_ARGS := -n 3 --dist loadfile
 
+# What to look at first when CI takes too long.
+SLOWEST := --durations=20 --durations-min=5
+
 # pytest ends with 5 when no test was selected: right for `PYTEST_ARGS="-k one_test"`, wrong otherwise.
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
@@ -41,8 +44,8 @@ ui: install ## Open the Dagster UI over pipelines/
 ##@ Work
 
 test: install check docs class-data ## Checks, documentation, quick, slow and operations tests: what CI runs
-	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS) $(SELECTED)
-	$(PYTEST) -m "slow and not operations" $(SLOW_ARGS) $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m "not slow" -n 2 $(SLOWEST) $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m "slow and not operations" $(SLOW_ARGS) $(SLOWEST) $(PYTEST_ARGS) $(SELECTED)
 	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
 
 test-all: ## As `test`, with every case of the long lists of which CI runs a share; 45 minutes

@@ -34,6 +34,7 @@ from tests.acceptance.processes import (
     started,
     wait_until,
 )
+from tests.share import share
 from tests.tpch import Tpch, query_file, query_text
 
 if TYPE_CHECKING:
@@ -143,10 +144,10 @@ def check_no_trouble(log: pytest.LogCaptureFixture) -> None:
     assert not [r.getMessage() for r in log.records if r.levelno >= logging.WARNING]
 
 
-@pytest.mark.parametrize("at", ["map_file", "commit"])
-@pytest.mark.parametrize(
-    "manifests", [0, 2, -1], ids=["at the start", "in the middle", "at the end"]
-)
+MOMENTS = [(at, manifests) for at in ("map_file", "commit") for manifests in (0, 2, -1)]
+
+
+@pytest.mark.parametrize(("at", "manifests"), share(MOMENTS, 3))
 def test_killed_at_a_chosen_moment(
     at: str,
     manifests: int,
