@@ -60,10 +60,14 @@ def main() -> int:
 
 
 def logged(path: Path) -> dict[int, str]:
-    """The outcomes in a log, by seed."""
+    """The outcomes in a log, by seed; a last line that was cut off is removed from it."""
     if not path.exists():
         return {}
-    entries = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole, encoding="utf-8")
+    entries = map(json.loads, whole.splitlines())
     return {entry["seed"]: entry["outcome"] for entry in entries}
 
 
