@@ -67,7 +67,8 @@ def logged(path: Path) -> dict[int, str]:
     whole = text[: text.rfind("\n") + 1]
     if whole != text:
         path.write_text(whole, encoding="utf-8")
-    entries = map(json.loads, whole.splitlines())
+    # `splitlines` would split at the other line separators of Unicode, too, which messages have.
+    entries = map(json.loads, whole.split("\n")[:-1])
     return {entry["seed"]: entry["outcome"] for entry in entries}
 
 

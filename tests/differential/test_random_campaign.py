@@ -58,7 +58,7 @@ def test_a_query_that_differs_is_shrunk(
 
 def test_a_campaign_resumes(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    whole = '{"seed": 7, "outcome": "equal"}\n{"seed": 8, "outcome": "wrong"}\n'
+    whole = '{"seed": 7, "outcome": "equal"}\n{"seed": 8, "outcome": "wrong", "detail": "\u2028"}\n'
     log.write_text(whole + '{"seed": 9, "outc')  # killed while it wrote
     assert logged(log) == {7: "equal", 8: "wrong"}
     assert log.read_text() == whole
