@@ -1,6 +1,7 @@
 """Plain Parquet files as a table format: a file, a folder or a glob, with partition folders or not.
 
-The schema and the statistics come from the footers. A scan leaves out files whose partition values
+The schema and the statistics come from the footers. Files may have different columns, which are
+merged (`file_schemas`). A scan leaves out files whose partition values
 or bounds rule them out; tasks leave out row groups likewise.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stagecoach.infra.formats.parquet.file_schemas import footer_of_table, merged_columns
 from stagecoach.infra.formats.parquet_footers import read_footers, table_info
 from stagecoach.infra.formats.parquet_scan import ParquetScan, footer_cache, footers_snapshot
 from stagecoach.infra.formats.partitions import partition_fields
@@ -34,6 +36,8 @@ class ParquetTable(Table):
             files = list_files(location, options)
             partitions = partition_fields(location, files)
             footers = read_footers(files, options, footer_cache(self.access))
+            columns = merged_columns(footers)
+            footers = tuple(footer_of_table(footer, columns) for footer in footers)
             info = table_info(self.source.name, footers, partitions)
         except CatalogError as error:
             raise CatalogError(f"table {self.source.name!r}: {error}") from error
