@@ -7,6 +7,9 @@ The file names each table, where it is and in which format:
         location: data/tpch/lineitem   # file, folder or glob; beside the YAML file, or s3://
                                        # a folder may hold partition folders such as day=2024-01-31
         format: parquet                # the default
+        columns:                       # may be declared, so that queries are planned without data
+          l_orderkey: BIGINT NOT NULL
+          l_comment: {type: STRING, comment: free text}
       metrics:
         kind: deduplicated             # a format that manages its own files
         location: data/metrics         # a folder of its own
@@ -89,7 +92,7 @@ class FileCatalog:
             return None
         with self._lock:
             if key not in self._tables:
-                self._tables[key] = self.state(name).info
+                self._tables[key] = self.open(name).planned()
             return self._tables[key]
 
     @property

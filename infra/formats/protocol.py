@@ -134,6 +134,15 @@ class Table(ABC):
             StorageError: The storage refused.
         """
 
+    def planned(self) -> TableInfo:
+        """Return what the planner is told; without data if the columns are declared.
+
+        Raises:
+            CatalogError: The table cannot be used.
+            StorageError: The storage refused.
+        """
+        return self.state().info
+
     @abstractmethod
     def entries(self) -> tuple[FileEntry, ...]:
         """List what changes when the table's rows change, without opening any file.

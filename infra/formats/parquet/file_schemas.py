@@ -11,7 +11,7 @@ these types. What a file stores otherwise, or lacks, is `FileFooter.stored_types
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from stagecoach.infra.reading.column_summary import ColumnSummary
@@ -116,6 +116,29 @@ def footer_of_table(footer: FileFooter, columns: tuple[Field, ...]) -> FileFoote
         native_reason=reason,
         stored_types=tuple(stored_types),
     )
+
+
+def check_not_null(footers: Sequence[FileFooter], names: Collection[str]) -> None:
+    """Look whether columns hold a NULL, as far as footers of a table tell.
+
+    Args:
+        footers: Footers of the table, from `footer_of_table`.
+        names: Columns that must hold none, lower-case names.
+
+    Raises:
+        CatalogError: One does; the message names the file.
+    """
+    for footer in footers:
+        lacking = {name for name, kind in footer.stored_types if kind is None}
+        for column, summary in zip(footer.columns, footer.summaries, strict=True):
+            if column.name.lower() not in names or not footer.num_rows:
+                continue
+            if column.name.lower() in lacking or summary.null_count:
+                problem = "is missing in" if column.name.lower() in lacking else "has NULLs in"
+                raise CatalogError(
+                    f"column {column.name!r} is declared NOT NULL and {problem} "
+                    f"{footer.entry.uri}; write the file again, or declare the column without"
+                )
 
 
 def _native_reason(footer: FileFooter, place: int, column: Field) -> str | None:
