@@ -11,6 +11,7 @@ materialized, with the reason, and everything else works.
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -180,7 +181,7 @@ class _Builder:
             for item in self._planned.queries
         ]
         tables = build_table_specs(
-            [_with_statistics(t, self._catalog) for t in read_tables(self._planned.queries)],
+            [self._shown_table(table) for table in read_tables(self._planned.queries)],
             self._translator,
         )
         missing = [
@@ -229,6 +230,12 @@ class _Builder:
             # Also for runs that "Materialize" starts in the UI, which belong to no job of ours.
             executor=stagecoach_threads,
         )
+
+    def _shown_table(self, table: TableInfo) -> TableInfo:
+        """A base table as its asset shows it; what is declared of its columns needs no data."""
+        found = _with_statistics(table, self._catalog)
+        declared = table.name.lower() in {name.lower() for name in self._listing.table_names()}
+        return replace(found, notes=self._listing.notes(table.name)) if declared else found
 
     def _sensors(
         self,

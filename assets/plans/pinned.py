@@ -12,6 +12,10 @@ A query that cannot be planned within `planner.timeout_seconds` is one Spark sta
 kept for the rest of the day (UTC) and for that timeout only, so that all processes have the same
 assets and a faster machine may make a better plan tomorrow.
 
+A table whose columns are declared may have no data yet. The run that makes its data must find the
+same stages before and after that, so a plan that was made without the data is likewise kept for the
+rest of the day, whatever data there is meanwhile.
+
 A kept plan that cannot be read costs time, nothing else. One that is used is written again once a
 day, so that gc, which removes what is old, takes none that is in use.
 """
@@ -70,7 +74,11 @@ class PinnedPlans:
         """
         key = self.key(query, catalog)
         place, late = (layout.pinned_plan(query.name, k) for k in (key, self._late_key(key)))
-        plan = self._read(place) or self._read(late)
+        early, has_data = self._early_place(query, catalog)
+        read = (self._read(found) for found in (early, place, late) if found is not None)
+        plan = next((found for found in read if found is not None), None)
+        if early is not None and not has_data:
+            place = early
         if plan is None or plan.graph.sql != query.sql:
             graph = self._plan(query, catalog)
             if is_timeout(graph.fallback_reason):
@@ -90,6 +98,20 @@ class PinnedPlans:
         self._shown[query.name, query.sql] = plan.shown
         return plan.graph
 
+    def _early_place(self, query: Query, catalog: Catalog) -> tuple[str | None, bool]:
+        """Where the plan is that was made today before there was data, and whether there is some.
+
+        None for a query over no table that is known without data.
+        """
+        tables = [catalog.table(name) for name in tables_read(query.sql)]
+        declared = [table for table in tables if table is not None and table.is_declared]
+        if not declared:
+            return None, True
+        parts = [self.key(query, catalog, with_data=False), self._day]
+        key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+        has_data = all(table.stats is not None for table in declared)
+        return layout.pinned_plan(query.name, key), has_data
+
     def _late_key(self, key: str) -> str:
         """The key of a plan that could not be made in time.
 
@@ -103,13 +125,19 @@ class PinnedPlans:
         """What is shown of the query's plan; see `ShowsPlans`."""
         return self._shown.get((query.name, query.sql))
 
-    def key(self, query: Query, catalog: Catalog) -> str:
-        """A hash of what the plan depends on, tables by columns and by magnitude only."""
+    def key(self, query: Query, catalog: Catalog, *, with_data: bool = True) -> str:
+        """A hash of what the plan depends on, tables by columns and by magnitude only.
+
+        Args:
+            query: The query.
+            catalog: Its tables.
+            with_data: Whether the data of tables counts whose columns are declared.
+        """
         parts: list[object] = [
             query.sql,
             self._options.texts(),
             f"{FORMAT_VERSION} {PLANNER_VERSION}",
-            *(_known(catalog.table(name)) for name in sorted(tables_read(query.sql))),
+            *(_known(catalog.table(name), with_data) for name in sorted(tables_read(query.sql))),
             *(
                 function.to_dict()
                 for name in sorted(functions_named(query.sql))
@@ -142,9 +170,11 @@ def magnitude(rows: int) -> int:
     return rows.bit_length() // _BITS_OF_A_MAGNITUDE
 
 
-def _known(table: TableInfo | None) -> Sequence[str | int | None]:
+def _known(table: TableInfo | None, with_data: bool) -> Sequence[str | int | None]:
     if table is None:
         return ()
     columns = " ".join(f"{field.name}:{field.dtype}" for field in table.columns)
+    if table.is_declared and not with_data:
+        return (table.name, columns, None, None)
     size = None if table.stats is None else magnitude(table.stats.num_rows)
     return (table.name, columns, size, table.native_reason)

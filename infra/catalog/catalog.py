@@ -41,7 +41,7 @@ from stagecoach.infra.formats.registry import table_format
 from stagecoach.infra.formats.snapshot import TableState
 from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry, canonical_location
-from stagecoach.planner.catalog import TableInfo
+from stagecoach.planner.catalog import ColumnNotes, TableInfo
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.project_function import ProjectFunction
 
@@ -148,6 +148,14 @@ class FileCatalog:
     def open_all(self) -> list[Table]:
         """Return all tables, in the order of the file."""
         return [self.open(source.name) for source in self._sources.values()]
+
+    def notes(self, name: str) -> Mapping[str, ColumnNotes]:
+        """Return what the catalog file declares of columns besides their types, by name.
+
+        Raises:
+            CatalogError: There is no such table.
+        """
+        return self.open(name).notes()
 
     def state(self, name: str, version: int | None = None) -> TableState:
         """Return the table and its files as they are now, or as they were.

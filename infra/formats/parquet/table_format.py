@@ -23,8 +23,8 @@ from stagecoach.infra.formats.partitions import declared_partitions, partition_f
 from stagecoach.infra.formats.protocol import Access, ScanPlan, Table, TableFormat, TableSource
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
-from stagecoach.infra.storage.table_files import FileEntry, NoFilesError, list_files
-from stagecoach.planner.catalog import TableInfo
+from stagecoach.infra.storage.table_files import FileEntry, NoFilesError, is_remote, list_files
+from stagecoach.planner.catalog import ColumnNotes, TableInfo
 from stagecoach.planner.errors import CatalogError
 
 
@@ -54,7 +54,13 @@ class ParquetTable(Table):
             declared = self.source.declaration
             if declared is None:
                 raise
-            return self._declared(TableInfo(self.source.name, declared.fields), declared)
+            is_local = not is_remote(self.source.location)
+            info = TableInfo(self.source.name, declared.fields, is_local=is_local)
+            return self._declared(info, declared)
+
+    def notes(self) -> Mapping[str, ColumnNotes]:
+        """Return what is declared of columns besides their types."""
+        return {} if self.source.declaration is None else self.source.declaration.notes
 
     def _state(self) -> TableState:
         location, options = self.source.location, self.access.options

@@ -114,3 +114,23 @@ def test_versions_of_a_table(project: Path) -> None:
     missing = run("tables", "nothing", "--versions")
     assert missing.exit_code == 2
     assert "no project has published a table 'nothing' (published: Daily)" in missing.stderr
+
+
+def test_declared_columns_are_shown_with_and_without_data(project: Path) -> None:
+    declared = "{id: bigint not null, name: {type: string, comment: of the \\e pet}}"
+    (project / "catalog.yaml").write_text(
+        f"tables:\n  pets: {{location: pets, columns: {declared}}}\n"
+        f"  later: {{location: later, columns: {declared}}}\n"
+    )
+    found = run("tables", "pets", "later")
+    assert found.exit_code == 0
+    lines = found.stdout.splitlines()
+    assert lines[0].split()[:3] == ["pets", "2", "rows"]
+    assert lines[1:3] == ["    id bigint NOT NULL, name string", "    name: of the \\e pet"]
+    assert lines[3:] == ["later  (no data yet)", *lines[1:3]]
+    shown = json.loads(run("tables", "later", "--format", "json").stdout)["tables"]
+    assert shown[0]["rows"] is None
+    assert shown[0]["columns"] == [
+        {"name": "id", "type": "bigint", "nullable": False},
+        {"name": "name", "type": "string", "comment": "of the \\e pet"},
+    ]
