@@ -10,8 +10,9 @@ materialized, with the reason, and everything else works.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -128,11 +129,15 @@ def build_definitions(
     if plan is None:
         plan = PinnedPlans(planner_of(options, DecidedByRun()), settings.open_store(), options)
     if plans is None:
-        planned = plan_project(order_queries(project.queries), tables, plan)
+        planned = plan_project(
+            order_queries(project.queries), tables, plan, comments_of=partial(_comments, tables)
+        )
     else:
         compiled = CompiledPlans(plan, Path(plans))
         order = order_queries(project.queries, compiled.reads)
-        planned = plan_project(order, tables, compiled, compiled.is_compiled)
+        planned = plan_project(
+            order, tables, compiled, compiled.is_compiled, partial(_comments, tables)
+        )
     if planned.mistakes:
         head = f"{len(planned.mistakes)} mistake(s) in queries:"
         raise ProjectError("\n  ".join([head, *planned.mistakes]))
@@ -269,6 +274,13 @@ def _compactions(
 
 
 _STOPPED = dg.DefaultScheduleStatus.STOPPED
+
+
+def _comments(catalog: FileCatalog, table: str) -> Mapping[str, str]:
+    """Comments of a base table's columns; none of a table that the catalog does not have."""
+    if table.lower() not in {name.lower() for name in catalog.table_names()}:
+        return {}
+    return {name: note.comment for name, note in catalog.notes(table).items() if note.comment}
 
 
 def _with_statistics(table: TableInfo, catalog: Catalog) -> TableInfo:

@@ -38,6 +38,11 @@ def column_schema(
     return dg.TableSchema(columns=shown)
 
 
+def commented(comments: Mapping[str, str]) -> Mapping[str, ColumnNotes]:
+    """Return comments of columns as what is declared of these."""
+    return {name: ColumnNotes(text) for name, text in comments.items()}
+
+
 def column_lineage(
     columns: Sequence[Named],
     sources: Sequence[Sequence[Source]],
