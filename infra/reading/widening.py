@@ -13,16 +13,21 @@ column has another type is decided here, and nowhere else:
     decimal(p,s)                   at least as many digits on   any engine
                                    both sides of the point
     date                           timestamp_ntz                any engine
-    a wider one, but not bigint    tinyint, smallint            Spark only: it drops the high bits
+    smallint, int                  a narrower one               Spark only: it drops the high bits
     string, binary                 the other one                Spark only
+    timestamp, timestamp_ntz       the other one, bigint        Spark only: the microseconds
+    tinyint, smallint, int         date                         Spark only: days since 1970
+    date                           whole numbers, double        Spark only: days since 1970
+    decimal                        binary                       Spark only: the stored bytes
     struct, array, map             the same with members that   as the members
                                    are read so; struct members
                                    go by name, missing ones
                                    are NULL
     anything else                  anything else                nobody: Spark refuses it
 
-A column that a file lacks is NULL in its rows. `tests/differential/test_widening.py` asks Spark
-about each pair of types.
+A column that a file lacks is NULL in its rows. One thing that Spark reads is refused: a decimal
+that a file stores as an integer, read as a number of another kind or a date, of which Spark takes
+the digits without the point. `tests/differential/test_widening.py` asks Spark about each pair.
 
 Source: Spark's `ParquetVectorUpdaterFactory`.
 
@@ -83,7 +88,15 @@ def _readers_of_atomic(stored: DataType, wanted: DataType) -> Readers:
             return "any" if 0 <= scale <= wanted.precision - stored.precision else "none"
         case "date", "timestamp_ntz":
             return "any"
-        case ("string", "binary") | ("binary", "string"):
+        case (
+            ("string", "binary")
+            | ("binary", "string")
+            | ("decimal", "binary")
+            | ("tinyint" | "smallint" | "int", "date")
+            | ("date", "tinyint" | "smallint" | "int" | "bigint" | "double")
+            | ("timestamp", "timestamp_ntz" | "bigint")
+            | ("timestamp_ntz", "timestamp" | "bigint")
+        ):
             return "spark"
     return "none"
 

@@ -15,13 +15,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from pyspark.errors import PySparkException
 
 from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.engines.duckdb.engine import parquet_select
 from stagecoach.infra.engines.spark.engine import _parquet_frame
+from stagecoach.infra.engines.spark.errors import SPARK_ERRORS
 from stagecoach.infra.formats.snapshot import take_snapshot
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput
@@ -82,7 +82,7 @@ class Reading:
         ddl = ", ".join(f"`{f.name}` {ddl_type(f.dtype)}" for f in columns)
         try:
             return rows_of(collect(self.session.read.schema(ddl).parquet(path)))
-        except PySparkException:
+        except SPARK_ERRORS:
             return None
 
 
@@ -109,6 +109,7 @@ def our_rows(path: str, columns: tuple[Field, ...], stored: DataType) -> tuple[l
 def test_each_pair_of_types_is_read_as_by_spark(spark: SparkSession, tmp_path: Path) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
     reading = Reading(session)
     refused: dict[tuple[str, str], Any] = {}
     wrong: list[str] = []
@@ -131,7 +132,10 @@ def test_each_pair_of_types_is_read_as_by_spark(spark: SparkSession, tmp_path: P
                 if found != expected:
                     wrong.append(f"{text} by {how}: {found}\nSpark: {expected}")
             for column in columns:
-                if column not in accepted:
+                # Spark decides by how a column is stored: INT32 for the smaller ones, too.
+                asked = WANTED if text in ("int", "bigint") else STORED[3:8]
+                near = stored.is_decimal and column.dtype.is_decimal
+                if column not in accepted and (near or str(column.dtype) in asked):
                     refused[text, str(column.dtype)] = pool.submit(reading.rows, path, (column,))
         for (text, wanted), answer in refused.items():
             if answer.result() is not None:
@@ -144,7 +148,7 @@ def test_each_pair_of_types_is_read_as_by_spark(spark: SparkSession, tmp_path: P
 MERGED = {
     "a": ["int"],
     "b": ["string"],
-    "c": ["int", "bigint"],  # which Spark refuses if both occur
+    "c": ["int"] * 5 + ["bigint"],  # which Spark refuses if both occur
     "d": ["decimal(5,2)", "decimal(9,2)", "decimal(20,2)"],
     "f": ["double"],
     "l": ["array<struct<p:bigint>>", "array<struct<q:string,p:bigint>>"],
@@ -288,7 +292,7 @@ def check_history(
             frame = session.read.schema(ddl).parquet(str(folder / "t"))
         else:
             frame = session.read.option("mergeSchema", "true").parquet(str(folder / "t"))
-    except PySparkException:
+    except SPARK_ERRORS:
         with pytest.raises(CatalogError, match=r"files .*\.parquet and .*\.parquet differ: column"):
             catalog.table("t")
         return
@@ -333,6 +337,7 @@ def check_history(
 _SETTINGS = settings(
     max_examples=12,
     deadline=None,
+    phases=[Phase.generate],  # each example asks Spark, so that shrinking takes minutes
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
