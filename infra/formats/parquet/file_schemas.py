@@ -33,10 +33,10 @@ def merged_columns(footers: Sequence[FileFooter]) -> tuple[Field, ...]:
     Raises:
         CatalogError: A column has types that cannot be merged; the message names two files.
     """
-    columns = footers[0].columns
-    seen = {columns}
+    first = columns = footers[0].columns
+    seen: set[tuple[Field, ...]] = set()
     for footer in footers[1:]:
-        if footer.columns in seen:
+        if footer.columns == first or footer.columns in seen:
             continue
         seen.add(footer.columns)
         try:
