@@ -189,6 +189,15 @@ def test_files_that_do_not_fit_the_declaration(tmp_path: Path, declared: str, me
         write_files(tmp_path, table, columns=declared).table("t")
 
 
+@pytest.mark.parametrize("declared", ["int", "bigint", "double", "date"])
+def test_a_decimal_is_not_read_as_its_digits(tmp_path: Path, declared: str) -> None:
+    write_files(tmp_path, pa.table({"x": [1]}), columns=f"x: {declared}")
+    table = pa.table({"x": pa.array([Decimal("1.00")], pa.decimal128(5, 2))})
+    pq.write_table(table, tmp_path / "t" / "0.parquet", store_decimal_as_integer=True)
+    with pytest.raises(CatalogError, match=rf"column 'x' is decimal\(5,2\) .* and {declared} in"):
+        load_catalog(tmp_path / "catalog.yaml").table("t")
+
+
 def test_what_only_spark_converts_is_read_by_spark(tmp_path: Path) -> None:
     table = pa.table({"x": pa.array([300], pa.int32())})
     found = write_files(tmp_path, table, columns="x: tinyint").table("t")
