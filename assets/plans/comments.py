@@ -22,12 +22,12 @@ def result_comments(planned: PlannedQuery, comments_of: Callable[[str], Comments
         comments_of: Gives the comments of a table's columns.
     """
     graph = planned.graph
-    known = {
-        (name, column.name): (column, text)
-        for name, columns in graph.tables
-        for column in columns
-        if (text := comments_of(name).get(column.name))
-    }
+    known: dict[tuple[str, str], tuple[Field, str]] = {}
+    for name, columns in graph.tables:
+        texts = comments_of(name)
+        for column in columns if texts else ():
+            if text := texts.get(column.name):
+                known[name, column.name] = column, text
     if not known:
         return {}
     plan, head = planned.shown, graph.head.stage_id
