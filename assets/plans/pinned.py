@@ -13,8 +13,9 @@ kept for the rest of the day (UTC) and for that timeout only, so that all proces
 assets and a faster machine may make a better plan tomorrow.
 
 A table whose columns are declared may have no data yet. The run that makes its data must find the
-same stages before and after that, so a plan that was made without the data is likewise kept for the
-rest of the day, whatever data there is meanwhile.
+same stages before and after that, and so must runs of a web server that has loaded the location
+before there was data. So a plan that was made without data is used for a week, whatever data there
+is meanwhile; then the query is planned for the sizes of its tables.
 
 A kept plan that cannot be read costs time, nothing else. One that is used is written again once a
 day, so that gc, which removes what is old, takes none that is in use.
@@ -45,6 +46,8 @@ logger = logging.getLogger(__name__)
 
 _BITS_OF_A_MAGNITUDE = 3
 _USED = "used"  # the note that tells the day
+_WITHOUT_DATA = "without data"  # the note that tells the day of a plan that was made so
+_DAYS_WITHOUT_DATA = 7
 
 
 class PinnedPlans:
@@ -75,10 +78,11 @@ class PinnedPlans:
         key = self.key(query, catalog)
         place, late = (layout.pinned_plan(query.name, k) for k in (key, self._late_key(key)))
         early, has_data = self._early_place(query, catalog)
-        read = (self._read(found) for found in (early, place, late) if found is not None)
-        plan = next((found for found in read if found is not None), None)
-        if early is not None and not has_data:
-            place = early
+        plan = None if early is None else self._read_early(early)
+        plan = plan or self._read(place) or self._read(late)
+        notes = {}
+        if early is not None and (not has_data or (plan and _WITHOUT_DATA in plan.notes)):
+            place, notes = early, {_WITHOUT_DATA: self._day}
         if plan is None or plan.graph.sql != query.sql:
             graph = self._plan(query, catalog)
             if is_timeout(graph.fallback_reason):
@@ -90,7 +94,7 @@ class PinnedPlans:
                 place = late
             # The queries of checks, which are not assets, have names that no asset can have.
             shown = ShownPlan(graph) if name_problem(query.name) is None else None
-            plan = CompiledPlan(graph=graph, notes={}, shown=shown)
+            plan = CompiledPlan(graph=graph, notes=notes, shown=shown)
             if (problem := self._write(place, plan)) is not None:
                 logger.warning("the plan of '%s' cannot be kept: %s", query.name, problem)
         elif plan.notes.get(_USED) != self._day and (problem := self._write(place, plan)):
@@ -99,7 +103,7 @@ class PinnedPlans:
         return plan.graph
 
     def _early_place(self, query: Query, catalog: Catalog) -> tuple[str | None, bool]:
-        """Where the plan is that was made today before there was data, and whether there is some.
+        """Where a plan is that was made before there was data, and whether there is some now.
 
         None for a query over no table that is known without data.
         """
@@ -107,7 +111,7 @@ class PinnedPlans:
         declared = [table for table in tables if table is not None and table.is_declared]
         if not declared:
             return None, True
-        parts = [self.key(query, catalog, with_data=False), self._day]
+        parts = [self.key(query, catalog, with_data=False), _WITHOUT_DATA]
         key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
         has_data = all(table.stats is not None for table in declared)
         return layout.pinned_plan(query.name, key), has_data
@@ -154,6 +158,15 @@ class PinnedPlans:
         except StorageError as error:
             return error
         return None
+
+    def _read_early(self, place: str) -> CompiledPlan | None:
+        """The plan that was made before there was data, if it is to be used still."""
+        plan = self._read(place)
+        made = None if plan is None else plan.notes.get(_WITHOUT_DATA)
+        if made is None:
+            return None
+        age = datetime.date.fromisoformat(self._day) - datetime.date.fromisoformat(made)
+        return plan if age.days < _DAYS_WITHOUT_DATA else None
 
     def _read(self, place: str) -> CompiledPlan | None:
         try:
