@@ -335,7 +335,7 @@ def check_history(
 
 
 _SETTINGS = settings(
-    max_examples=8,
+    max_examples=12,
     deadline=None,
     phases=[Phase.generate],  # each example asks Spark, so that shrinking takes minutes
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

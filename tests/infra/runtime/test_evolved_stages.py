@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.runtime.stages import attempt as execution
+from stagecoach.infra.storage.stores import open_store
+from stagecoach.planner.planning import plan_query
 from tests.infra.formats.evolving import write_files
 from tests.infra.runtime.test_stage import FORCED, Project, broken_on
+from tests.infra.spark_runs import rows_of, run, run_tasks_here
+from tests.s3_server import S3Server, s3_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stagecoach.infra.config.settings import EngineSettings
+
+__all__ = ["s3_server"]  # pytest finds fixtures among the names of a module
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -63,3 +70,37 @@ def test_all_ways_to_run_a_query_read_the_same_rows(
     table, results = project.run(project.plan(SQL), fresh=True)
     assert table.to_pylist() == ROWS
     assert "boom" in (results[-1].fallback_reason or ""), "Spark runs the whole query"
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize("declared", [False, True], ids=["merged", "declared"])
+def test_files_in_object_storage_are_read_alike(
+    tmp_path: Path,
+    s3_server: S3Server,
+    spark_settings: EngineSettings,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    declared: bool,
+) -> None:
+    run_tasks_here(monkeypatch)
+    write(tmp_path, declared=declared)
+    root = s3_server.new_root()
+    store = open_store(root, s3_server.options)
+    for file in (tmp_path / "t").iterdir():
+        store.write_bytes(f"t/{file.name}", file.read_bytes())
+    text = (tmp_path / "catalog.yaml").read_text()
+    (tmp_path / "s3.yaml").write_text(text.replace("location: t", f"location: {root}/t"))
+    catalog = load_catalog(tmp_path / "s3.yaml", s3_server.options)
+    settings = dataclasses.replace(
+        spark_settings,
+        storage_root=str(tmp_path / "store"),
+        storage_options=s3_server.options,
+        min_task_bytes=0,
+    )
+    expected = rows_of(pa.Table.from_pylist([{**row, "day": str(row["day"])} for row in ROWS]))
+    sql = SQL.replace("day,", "coalesce(CAST(day AS STRING), 'None') AS day,")
+    for engine in ("duckdb", "spark"):
+        graph = plan_query(sql, catalog, dataclasses.replace(FORCED, engine=engine), name="q")
+        rows, manifests = run(graph, catalog, settings, spark)
+        assert rows == expected
+        assert {manifest.engine for manifest in manifests} == {engine}
