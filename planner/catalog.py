@@ -111,7 +111,7 @@ class TableInfo:
     format: str = "parquet"
     is_local: bool = False
     detail: object = None
-    notes: Mapping[str, ColumnNotes] = field(default_factory=dict)
+    notes: Mapping[str, ColumnNotes] = field(default_factory=dict, hash=False)
     is_declared: bool = False
 
 
