@@ -46,8 +46,9 @@ class DataFile:
             NULL. Tasks get `constants` instead.
         bounds: What the footer says of each column of the table that does not come from folders,
             in the table's order and types; none where unknown. Tasks do not get them.
-        stored_types: Columns that the file stores with another type than the table's, by name in
-            lower case: that type, None for a column that it lacks. Tasks get those that they read.
+        stored_types: Columns that the file stores with another type than the table's, or in another
+            way than other files, by name in lower case: the type or the way, None for a column that
+            it lacks. Files with equal ones are read alike. Tasks get those that they read.
         rows: The first row that is meant and the one after the last; None for all.
         constants: Columns that are not in the file, by source name in lower case: each value as
             text that a cast turns into it, None for NULL. They come from its partition folders.

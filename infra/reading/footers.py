@@ -55,8 +55,7 @@ class FileFooter:
         num_rows: Rows of the file.
         row_groups: Rows of each row group.
         columns: Top-level columns in file order.
-        storage: How each column is stored, to compare files; None for a column that the file lacks
-            or stores with another type than the table's.
+        storage: How each column is stored, to compare files; None for a column in `stored_types`.
         summaries: Statistics of each column.
         native_reason: Why DuckDB must not read the file, or None where it may.
         column_checksums: Checksums of its column chunks, which a published table's version keeps;

@@ -357,3 +357,47 @@ def test_files_are_read_as_by_spark_with_a_declared_schema(
 ) -> None:
     declared = {"rid": "bigint", **{name: chain[-1] for name, chain in DECLARED.items()}}
     check_history(spark, tmp_path_factory.mktemp("declared"), files, declared)
+
+
+def test_what_files_store_in_different_ways_is_read_as_by_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    moments = [datetime(1700, 1, 1, tzinfo=UTC), datetime(2200, 2, 3, 4, 5, 6, 7000, UTC), None]
+    prices = [Decimal("-99999.99"), Decimal("0.01"), None]
+    ways: list[tuple[dict[str, pa.Array], dict[str, bool]]] = [
+        ({"n": pa.array([255, 0, None], pa.uint8()), "b": pa.array([b"ab", b"\x00\xff", None], pa.binary(2)), "unit": "us"}, {}),
+        ({"n": pa.array([-32768, 32767, None], pa.int16()), "b": pa.array([b"", b"abc", None]), "unit": "ms"}, {"store_decimal_as_integer": True}),
+        ({"n": pa.array([1, 2, None], pa.uint8()), "b": pa.array([b"", b"", None]), "unit": "us"}, {"use_deprecated_int96_timestamps": True}),
+    ]  # fmt: skip
+    (tmp_path / "t").mkdir()
+    for number, (columns, options) in enumerate(ways):
+        instants = pa.timestamp(columns.pop("unit"), "UTC")
+        table = pa.table(
+            {
+                "rid": pa.array([number * 10 + i for i in range(3)]),
+                "at": pa.array(moments, instants),
+                "p": pa.array(prices, pa.decimal128(7, 2)),
+                "l": pa.array([[{"at": moment}] for moment in moments], pa.list_(pa.struct([("at", instants)]))),
+                **columns,
+            }
+        )  # fmt: skip
+        if options.get("use_deprecated_int96_timestamps"):
+            table = table.drop_columns(["l"])  # which only Spark reads then
+        pq.write_table(table, tmp_path / "t" / f"{number}.parquet", row_group_size=2, **options)
+    (tmp_path / "catalog.yaml").write_text("tables: {t: {location: t}}")
+    catalog = load_catalog(tmp_path / "catalog.yaml")
+    found = catalog.table("t")
+    assert found is not None and found.native_reason is None
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    reader = session.read.option("mergeSchema", "true")
+    reader.parquet(str(tmp_path / "t")).createOrReplaceTempView("t")
+    for sql in (
+        "SELECT rid, at, p, l, n, b FROM t",
+        "SELECT rid FROM t WHERE at > TIMESTAMP'2200-02-03 04:05:06'",
+        "SELECT rid FROM t WHERE n < 2 AND b >= X'00'",
+        "SELECT rid FROM t WHERE p = 0.01 AND at IS NOT NULL",
+    ):
+        expected = sorted(rows_of(collect(session.sql(sql))))
+        for how, rows in answers(catalog, sql, tmp_path / "spill").items():
+            assert sorted(rows_of(rows)) == expected, (how, sql)

@@ -114,8 +114,34 @@ def footer_of_table(footer: FileFooter, columns: tuple[Field, ...]) -> FileFoote
         storage=tuple(storage),
         summaries=tuple(summaries),
         native_reason=reason,
-        stored_types=tuple(stored_types),
+        stored_types=tuple(sorted(stored_types)),
     )
+
+
+def with_storage(footers: Sequence[FileFooter]) -> tuple[FileFooter, ...]:
+    """Return footers of a table that tell where a file stores a column in another way than others.
+
+    The types are the same to Spark: an instant as INT96 or in microseconds, a decimal in an integer
+    or in bytes. Engines read such files, but not together.
+
+    Args:
+        footers: Footers of the table, from `footer_of_table`.
+    """
+    usual: dict[int, str] = {}
+    found: list[FileFooter] = []
+    for footer in footers:
+        unlike = {
+            i: storage
+            for i, storage in enumerate(footer.storage)
+            if storage is not None and usual.setdefault(i, storage) != storage
+        }
+        if unlike:
+            kept = (None if i in unlike else text for i, text in enumerate(footer.storage))
+            told = ((footer.columns[i].name.lower(), text) for i, text in unlike.items())
+            stored_types = tuple(sorted([*footer.stored_types, *told]))
+            footer = replace(footer, storage=tuple(kept), stored_types=stored_types)
+        found.append(footer)
+    return tuple(found)
 
 
 def check_not_null(footers: Sequence[FileFooter], names: Collection[str]) -> None:

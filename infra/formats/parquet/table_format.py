@@ -16,6 +16,7 @@ from stagecoach.infra.formats.parquet.file_schemas import (
     check_not_null,
     footer_of_table,
     merged_columns,
+    with_storage,
 )
 from stagecoach.infra.formats.parquet_footers import read_footers, table_info
 from stagecoach.infra.formats.parquet_scan import ParquetScan, footer_cache, footers_snapshot
@@ -73,7 +74,7 @@ class ParquetTable(Table):
         else:
             partitions = declared_partitions(location, files, declared.fields)
             columns = declared.fields[: len(declared.fields) - len(partitions)]
-        footers = tuple(footer_of_table(footer, columns) for footer in footers)
+        footers = with_storage([footer_of_table(footer, columns) for footer in footers])
         info = table_info(self.source.name, footers, partitions)
         if declared is not None:
             check_not_null(footers, declared.not_null)

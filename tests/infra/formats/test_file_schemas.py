@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from stagecoach.infra.formats.file_pruning import pruned_files
@@ -114,17 +116,40 @@ def test_what_spark_does_not_merge_is_refused_with_both_files(
         ).table("t")
 
 
-def test_the_same_type_stored_differently_is_read_by_spark_whichever_files_have_it(
-    tmp_path: Path,
-) -> None:
-    found = write_files(
-        tmp_path,
-        pa.table({"y": [1]}),
-        pa.table({"x": pa.array([1], pa.uint8())}),
-        pa.table({"x": pa.array([1], pa.int16())}),
-    ).table("t")
-    assert found is not None
-    assert found.native_reason == "files store column 'x' in different ways"
+def test_types_that_files_store_in_different_ways(tmp_path: Path) -> None:
+    at = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
+    price = Decimal("-1.25")
+    rows = [
+        {"x": pa.array([1, None], pa.uint8()), "at": pa.array([at, None], pa.timestamp("us", "UTC")), "p": pa.array([price, None], pa.decimal128(7, 2)), "b": pa.array([b"ab", None], pa.binary(2))},
+        {"y": pa.array([1])},
+        {"x": pa.array([-1], pa.int16()), "at": pa.array([at], pa.timestamp("ms", "UTC")), "p": pa.array([price], pa.decimal128(7, 2)), "b": pa.array([b"abc"])},
+        {"x": pa.array([2], pa.uint8()), "at": pa.array([at], pa.timestamp("us", "UTC")), "p": pa.array([price], pa.decimal128(7, 2)), "b": pa.array([b"cd"], pa.binary(2))},
+    ]  # fmt: skip
+    catalog = write_files(tmp_path, *map(pa.table, rows))
+    for number, options in {
+        2: {"store_decimal_as_integer": True},
+        3: {"use_deprecated_int96_timestamps": True},
+    }.items():
+        path = tmp_path / "t" / f"{number}.parquet"
+        pq.write_table(pa.table(rows[number]), path, **options)
+    found = catalog.table("t")
+    assert found is not None and found.native_reason is None
+    assert columns(found)[:3] == ["x smallint", "at timestamp", "p decimal(7,2)"]
+    files = take_snapshot(catalog, ["t"]).table("t").files
+    assert [len(file.stored_types) for file in files] == [1, 4, 5, 2]
+    expected = [
+        (1, at, price, b"ab"),
+        (None, None, None, None),
+        (None, None, None, None),
+        (-1, at, price, b"abc"),
+        (2, at, price, b"cd"),
+    ]
+    spill = tmp_path / "spill"
+    for how, table in answers(catalog, "SELECT x, at, p, b FROM t", spill).items():
+        assert [tuple(row.values()) for row in table.to_pylist()] == expected, how
+    sql = "SELECT x FROM t WHERE at = TIMESTAMP'2024-01-01 12:00:00Z' AND p < -1 AND b > X'6162'"
+    for how, table in answers(catalog, sql, spill).items():
+        assert table.column(0).to_pylist() == [-1, 2], how
 
 
 @pytest.mark.parametrize(
