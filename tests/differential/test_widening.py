@@ -271,7 +271,7 @@ def conditions_of(columns: tuple[Field, ...]) -> list[str]:
                 found += [f"{name} = TIMESTAMP_NTZ'9999-12-31 00:00:00'", f"{name} < TIMESTAMP_NTZ'1500-01-01 00:00:00'"]  # fmt: skip
             case "timestamp":
                 found.append(f"{name} > TIMESTAMP'2000-01-01 00:00:00'")
-            case "struct":
+            case "struct" if "x" in {field.name.lower() for field in column.dtype.fields}:
                 found.append(f"{name}.x > 0")
     return found
 
