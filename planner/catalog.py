@@ -69,6 +69,19 @@ class ScanAbilities:
 
 
 @dataclass(frozen=True)
+class ColumnNotes:
+    """What is declared of a column besides its type.
+
+    Args:
+        comment: What it means, for people.
+        nullable: Whether it may hold NULL.
+    """
+
+    comment: str = ""
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
 class TableInfo:
     """A table as the planner sees it.
 
@@ -85,6 +98,9 @@ class TableInfo:
             them.
         detail: What only that format knows of the table now, for estimates and explanations: a plan
             does not depend on it.
+        notes: What is declared of columns besides their types, by name; a plan does not depend on
+            it.
+        is_declared: Whether the columns are declared, so that they are known without data.
     """
 
     name: str
@@ -95,6 +111,8 @@ class TableInfo:
     format: str = "parquet"
     is_local: bool = False
     detail: object = None
+    notes: Mapping[str, ColumnNotes] = field(default_factory=dict, hash=False)
+    is_declared: bool = False
 
 
 class Catalog(Protocol):

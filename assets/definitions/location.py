@@ -10,7 +10,9 @@ materialized, with the reason, and everything else works.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,11 +129,15 @@ def build_definitions(
     if plan is None:
         plan = PinnedPlans(planner_of(options, DecidedByRun()), settings.open_store(), options)
     if plans is None:
-        planned = plan_project(order_queries(project.queries), tables, plan)
+        planned = plan_project(
+            order_queries(project.queries), tables, plan, comments_of=partial(_comments, tables)
+        )
     else:
         compiled = CompiledPlans(plan, Path(plans))
         order = order_queries(project.queries, compiled.reads)
-        planned = plan_project(order, tables, compiled, compiled.is_compiled)
+        planned = plan_project(
+            order, tables, compiled, compiled.is_compiled, partial(_comments, tables)
+        )
     if planned.mistakes:
         head = f"{len(planned.mistakes)} mistake(s) in queries:"
         raise ProjectError("\n  ".join([head, *planned.mistakes]))
@@ -180,7 +186,7 @@ class _Builder:
             for item in self._planned.queries
         ]
         tables = build_table_specs(
-            [_with_statistics(t, self._catalog) for t in read_tables(self._planned.queries)],
+            [self._shown_table(table) for table in read_tables(self._planned.queries)],
             self._translator,
         )
         missing = [
@@ -230,6 +236,12 @@ class _Builder:
             executor=stagecoach_threads,
         )
 
+    def _shown_table(self, table: TableInfo) -> TableInfo:
+        """A base table as its asset shows it; what is declared of its columns needs no data."""
+        found = _with_statistics(table, self._catalog)
+        declared = table.name.lower() in {name.lower() for name in self._listing.table_names()}
+        return replace(found, notes=self._listing.notes(table.name)) if declared else found
+
     def _sensors(
         self,
         specs: Sequence[tuple[PlannedQuery, Sequence[tuple[Stage, dg.AssetSpec]]]],
@@ -262,6 +274,13 @@ def _compactions(
 
 
 _STOPPED = dg.DefaultScheduleStatus.STOPPED
+
+
+def _comments(catalog: FileCatalog, table: str) -> Mapping[str, str]:
+    """Comments of a base table's columns; none of a table that the catalog does not have."""
+    if table.lower() not in {name.lower() for name in catalog.table_names()}:
+        return {}
+    return {name: note.comment for name, note in catalog.notes(table).items() if note.comment}
 
 
 def _with_statistics(table: TableInfo, catalog: Catalog) -> TableInfo:

@@ -110,7 +110,7 @@ def build_table_specs(
             dg.AssetSpec(
                 key=translator.get_table_key(table.name),
                 description=translator.get_table_description(table),
-                metadata={"dagster/column_schema": column_schema(table.columns)},
+                metadata={"dagster/column_schema": column_schema(table.columns, table.notes)},
                 group_name=TABLE_GROUP,
                 kinds=shown_kinds(table.format),
             ),

@@ -13,7 +13,7 @@ from stagecoach.assets.plans.shown import ShownPlan, ShownStage
 from stagecoach.assets.project.names import stage_path
 from stagecoach.assets.project.queries import Query
 from stagecoach.assets.report.column_names import column_names
-from stagecoach.assets.report.columns import column_lineage, column_schema
+from stagecoach.assets.report.columns import column_lineage, column_schema, commented
 from stagecoach.assets.report.metadata import NAMESPACE
 from stagecoach.infra.formats.registry import result_format, shown_kinds
 from stagecoach.planner.catalog import TableInfo
@@ -36,6 +36,7 @@ class StageProps:
         publishes: Whether a run publishes the query's result as a table.
         kept: What is shown of the plan, where it is known without looking at operators: those of a
             compiled plan are only decoded when `stage.fragment` is asked for.
+        comments: What columns of the query's result mean, by name.
     """
 
     query: Query
@@ -44,6 +45,7 @@ class StageProps:
     makers: "Mapping[str, StageProps]" = field(default_factory=lambda: MappingProxyType({}))
     publishes: bool = False
     kept: ShownPlan | None = field(default=None, repr=False, compare=False)
+    comments: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(
@@ -63,6 +65,7 @@ class StageProps:
             makers=makers or MappingProxyType({}),
             publishes=planned.publishes,
             kept=planned.shown,
+            comments=planned.comments,
         )
 
     @classmethod
@@ -150,8 +153,9 @@ class StageTranslator:
         """Columns, exchange, plan hash and the planner's estimates."""
         stage, graph = props.stage, props.graph
         columns = graph.result if props.is_head else stage.schema
+        comments = commented(props.comments if props.is_head else {})
         metadata: dict[str, Any] = {
-            "dagster/column_schema": column_schema(columns),
+            "dagster/column_schema": column_schema(columns, comments),
             f"{NAMESPACE}/query": graph.query,
             f"{NAMESPACE}/stage": stage.stage_id,
             f"{NAMESPACE}/exchange": "result" if props.is_head else stage.output.kind,

@@ -4,6 +4,7 @@ What it came to becomes metadata of the head stage's asset, for each partition i
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -19,13 +20,18 @@ if TYPE_CHECKING:
     from stagecoach.infra.formats.publishing import PartitionWindow
     from stagecoach.infra.publishing.publish import Published
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 
-def publish_target(query: Query, window: RunWindow | None) -> PublishTarget:
+
+def publish_target(
+    query: Query, window: RunWindow | None, comments: Mapping[str, str] = _NONE
+) -> PublishTarget:
     """Where the result of a run goes.
 
     Args:
         query: The query.
         window: What part of it the run made; None for a query without partitions.
+        comments: What columns of the result mean, by name.
     """
     front_matter = query.front_matter
     partitions = front_matter.partitions
@@ -40,6 +46,7 @@ def publish_target(query: Query, window: RunWindow | None) -> PublishTarget:
         windows=windows,
         partition_by=front_matter.output.partition_by,
         keep_versions=front_matter.output.keep_versions,
+        comments=tuple(sorted(comments.items())),
     )
 
 

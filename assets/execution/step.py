@@ -82,7 +82,8 @@ class StageStep:
         if metadata.recovered is not None:
             context.log.warning(metadata.recovered)
         page = self._end(context, runner, request, metadata) if self.is_head else {}
-        return to_result(metadata, self.keys[self.stage.stage_id], {**published, **page})
+        key, told = self.keys[self.stage.stage_id], {**published, **page}
+        return to_result(metadata, key, told, self.planned.comments if self.is_head else None)
 
     def _publish(
         self, context: dg.AssetExecutionContext, runner: StageRunner, request: StageRequest
@@ -91,7 +92,8 @@ class StageStep:
         if not self.planned.publishes or not isinstance(runner, Publishes):
             return {}
         window = run_window(context, self.planned.query.front_matter.partitions)
-        published = runner.publish(request, publish_target(self.planned.query, window))
+        target = publish_target(self.planned.query, window, self.planned.comments)
+        published = runner.publish(request, target)
         if window is not None and len(window.keys) > 1:
             for key in window.keys:
                 context.add_asset_metadata(partition_metadata(published, key), partition_key=key)
@@ -150,7 +152,10 @@ class StageStep:
 
 
 def to_result(
-    metadata: StageMetadata, key: dg.AssetKey, page: PageMetadata | None = None
+    metadata: StageMetadata,
+    key: dg.AssetKey,
+    page: PageMetadata | None = None,
+    comments: Mapping[str, str] | None = None,
 ) -> "dg.MaterializeResult[None]":
     """What a stage that ran reports: its numbers, and its fingerprint as data version.
 
@@ -158,9 +163,10 @@ def to_result(
         metadata: What it tells about itself.
         key: Its asset.
         page: Where the page of the run is, for the head stage.
+        comments: What columns of the result mean, for the head stage.
     """
     version = dg.DataVersion(metadata.fingerprint) if metadata.fingerprint else None
-    told = {**metadata.to_dagster(), **(page or {})}
+    told = {**metadata.to_dagster(comments), **(page or {})}
     return dg.MaterializeResult(asset_key=key, metadata=told, data_version=version)
 
 

@@ -12,6 +12,11 @@ A query that cannot be planned within `planner.timeout_seconds` is one Spark sta
 kept for the rest of the day (UTC) and for that timeout only, so that all processes have the same
 assets and a faster machine may make a better plan tomorrow.
 
+A table whose columns are declared may have no data yet. The run that makes its data must find the
+same stages before and after that, and so must runs of a web server that has loaded the location
+before there was data. So a plan that was made without data is used for a week, whatever data there
+is meanwhile; then the query is planned for the sizes of its tables.
+
 A kept plan that cannot be read costs time, nothing else. One that is used is written again once a
 day, so that gc, which removes what is old, takes none that is in use.
 """
@@ -41,6 +46,8 @@ logger = logging.getLogger(__name__)
 
 _BITS_OF_A_MAGNITUDE = 3
 _USED = "used"  # the note that tells the day
+_WITHOUT_DATA = "without data"  # the note that tells the day of a plan that was made so
+_DAYS_WITHOUT_DATA = 7
 
 
 class PinnedPlans:
@@ -70,7 +77,12 @@ class PinnedPlans:
         """
         key = self.key(query, catalog)
         place, late = (layout.pinned_plan(query.name, k) for k in (key, self._late_key(key)))
-        plan = self._read(place) or self._read(late)
+        early, has_data = self._early_place(query, catalog)
+        plan = None if early is None else self._read_early(early)
+        plan = plan or self._read(place) or self._read(late)
+        notes = {}
+        if early is not None and (not has_data or (plan and _WITHOUT_DATA in plan.notes)):
+            place, notes = early, {_WITHOUT_DATA: self._day}
         if plan is None or plan.graph.sql != query.sql:
             graph = self._plan(query, catalog)
             if is_timeout(graph.fallback_reason):
@@ -82,13 +94,27 @@ class PinnedPlans:
                 place = late
             # The queries of checks, which are not assets, have names that no asset can have.
             shown = ShownPlan(graph) if name_problem(query.name) is None else None
-            plan = CompiledPlan(graph=graph, notes={}, shown=shown)
+            plan = CompiledPlan(graph=graph, notes=notes, shown=shown)
             if (problem := self._write(place, plan)) is not None:
                 logger.warning("the plan of '%s' cannot be kept: %s", query.name, problem)
         elif plan.notes.get(_USED) != self._day and (problem := self._write(place, plan)):
             logger.debug("the plan of '%s' cannot be written again: %s", query.name, problem)
         self._shown[query.name, query.sql] = plan.shown
         return plan.graph
+
+    def _early_place(self, query: Query, catalog: Catalog) -> tuple[str | None, bool]:
+        """Where a plan is that was made before there was data, and whether there is some now.
+
+        None for a query over no table that is known without data.
+        """
+        tables = [catalog.table(name) for name in tables_read(query.sql)]
+        declared = [table for table in tables if table is not None and table.is_declared]
+        if not declared:
+            return None, True
+        parts = [self.key(query, catalog, with_data=False), _WITHOUT_DATA]
+        key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+        has_data = all(table.stats is not None for table in declared)
+        return layout.pinned_plan(query.name, key), has_data
 
     def _late_key(self, key: str) -> str:
         """The key of a plan that could not be made in time.
@@ -103,13 +129,19 @@ class PinnedPlans:
         """What is shown of the query's plan; see `ShowsPlans`."""
         return self._shown.get((query.name, query.sql))
 
-    def key(self, query: Query, catalog: Catalog) -> str:
-        """A hash of what the plan depends on, tables by columns and by magnitude only."""
+    def key(self, query: Query, catalog: Catalog, *, with_data: bool = True) -> str:
+        """A hash of what the plan depends on, tables by columns and by magnitude only.
+
+        Args:
+            query: The query.
+            catalog: Its tables.
+            with_data: Whether the data of tables counts whose columns are declared.
+        """
         parts: list[object] = [
             query.sql,
             self._options.texts(),
             f"{FORMAT_VERSION} {PLANNER_VERSION}",
-            *(_known(catalog.table(name)) for name in sorted(tables_read(query.sql))),
+            *(_known(catalog.table(name), with_data) for name in sorted(tables_read(query.sql))),
             *(
                 function.to_dict()
                 for name in sorted(functions_named(query.sql))
@@ -127,6 +159,15 @@ class PinnedPlans:
             return error
         return None
 
+    def _read_early(self, place: str) -> CompiledPlan | None:
+        """The plan that was made before there was data, if it is to be used still."""
+        plan = self._read(place)
+        made = None if plan is None else plan.notes.get(_WITHOUT_DATA)
+        if made is None:
+            return None
+        age = datetime.date.fromisoformat(self._day) - datetime.date.fromisoformat(made)
+        return plan if age.days < _DAYS_WITHOUT_DATA else None
+
     def _read(self, place: str) -> CompiledPlan | None:
         try:
             return parse_plan(self._store.read_bytes(place).decode(), later=True)
@@ -142,9 +183,11 @@ def magnitude(rows: int) -> int:
     return rows.bit_length() // _BITS_OF_A_MAGNITUDE
 
 
-def _known(table: TableInfo | None) -> Sequence[str | int | None]:
+def _known(table: TableInfo | None, with_data: bool) -> Sequence[str | int | None]:
     if table is None:
         return ()
     columns = " ".join(f"{field.name}:{field.dtype}" for field in table.columns)
+    if table.is_declared and not with_data:
+        return (table.name, columns, None, None)
     size = None if table.stats is None else magnitude(table.stats.num_rows)
     return (table.name, columns, size, table.native_reason)

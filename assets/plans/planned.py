@@ -1,6 +1,6 @@
 """A query together with its plan, and the function type that makes the plan."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -21,12 +21,14 @@ class PlannedQuery:
         graph: Its plan.
         publishes: Whether a run publishes the result as the query's table.
         kept: What is shown of the plan, where that was kept beside it.
+        comments: What columns of the result mean, by name.
     """
 
     query: Query
     graph: StageGraph
     publishes: bool = False
     kept: ShownPlan | None = field(default=None, repr=False, compare=False)
+    comments: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @cached_property
     def shown(self) -> ShownPlan:

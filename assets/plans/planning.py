@@ -6,10 +6,11 @@ graph that the next run of the same code location finds.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stagecoach.assets.plans.catalog import ProjectCatalog
 from stagecoach.assets.plans.checks import PlannedCheck, plan_checks
+from stagecoach.assets.plans.comments import Comments, result_comments
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.plans.planned import PlanQuery as PlanQuery
 from stagecoach.assets.plans.query_problems import result_problems
@@ -49,6 +50,7 @@ def plan_project(
     base: Catalog,
     plan: PlanQuery,
     is_compiled: Callable[[Query], bool] = lambda query: False,
+    comments_of: Callable[[str], Comments] = lambda table: {},
 ) -> PlannedProject:
     """Plan every query of a project; a mistake in one does not keep the others from being planned.
 
@@ -58,6 +60,7 @@ def plan_project(
         plan: How one query, or the query of a check, gets its plan.
         is_compiled: Whether a query, and with it its checks, has been compiled: then the plans of
             the checks are only looked at by the runs that need them.
+        comments_of: Gives the comments of a base table's columns, without looking at its data.
     """
     catalog = ProjectCatalog(base, [query.table for query in order.queries])
     queries: list[PlannedQuery] = []
@@ -66,6 +69,11 @@ def plan_project(
     blocked: list[tuple[Query, str]] = []
     mistakes: list[str] = []
     without_plan: dict[str, str] = {}
+    made: dict[str, Comments] = {}  # by the lower-case name of the table
+
+    def comments(table: str) -> Comments:
+        return made[table.lower()] if table.lower() in made else comments_of(table)
+
     for query in order.queries:
         missing = [q for q in order.upstream(query) if q.name in without_plan]
         if missing:
@@ -95,7 +103,9 @@ def plan_project(
         else:
             tables.append(table)
             kept = plan.shown(query) if isinstance(plan, ShowsPlans) else None
-            queries.append(PlannedQuery(query=query, graph=graph, publishes=True, kept=kept))
+            item = PlannedQuery(query=query, graph=graph, publishes=True, kept=kept)
+            made[query.table.lower()] = result_comments(item, comments)
+            queries.append(replace(item, comments=made[query.table.lower()]))
     return PlannedProject(
         queries=tuple(queries),
         checks=checks,

@@ -1,25 +1,46 @@
 """Columns of assets as Dagster shows them: their names, their types and where they come from."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import dagster as dg
 
 from stagecoach.assets.report.column_names import Named, column_names
+from stagecoach.planner.catalog import ColumnNotes
 from stagecoach.planner.lineage.model import Source, TableColumn
 from stagecoach.planner.types import Field
 
+_NO_NOTES: Mapping[str, ColumnNotes] = MappingProxyType({})
 
-def column_schema(columns: tuple[Field, ...]) -> dg.TableSchema:
+
+def column_schema(
+    columns: tuple[Field, ...], notes: Mapping[str, ColumnNotes] = _NO_NOTES
+) -> dg.TableSchema:
     """Columns as Dagster shows them, with Spark's types.
 
     Duplicate names, which a SELECT may have and a Dagster table may not, get their position.
+
+    Args:
+        columns: The columns.
+        notes: What is declared of some of them, by name.
     """
-    return dg.TableSchema(
-        columns=[
-            dg.TableColumn(name=name, type=str(column.dtype))
-            for name, column in zip(column_names(columns), columns, strict=True)
-        ]
-    )
+    shown = []
+    for name, column in zip(column_names(columns), columns, strict=True):
+        note = notes.get(column.name, ColumnNotes())
+        shown.append(
+            dg.TableColumn(
+                name=name,
+                type=str(column.dtype),
+                description=note.comment or None,
+                constraints=dg.TableColumnConstraints(nullable=note.nullable),
+            )
+        )
+    return dg.TableSchema(columns=shown)
+
+
+def commented(comments: Mapping[str, str]) -> Mapping[str, ColumnNotes]:
+    """Return comments of columns as what is declared of these."""
+    return {name: ColumnNotes(text) for name, text in comments.items()}
 
 
 def column_lineage(

@@ -71,11 +71,17 @@ class StageMetadata:
     plan_warning: str | None = None
     recovered: str | None = None
 
-    def to_dagster(self) -> "dict[str, dg.MetadataValue[Any]]":
-        """The metadata as Dagster takes it, with Dagster's own keys for rows and place."""
+    def to_dagster(
+        self, comments: Mapping[str, str] | None = None
+    ) -> "dict[str, dg.MetadataValue[Any]]":
+        """The metadata as Dagster takes it, with Dagster's own keys for rows and place.
+
+        Args:
+            comments: What columns mean, by name.
+        """
         import dagster as dg
 
-        from stagecoach.assets.report.columns import column_schema
+        from stagecoach.assets.report.columns import column_schema, commented
 
         values: dict[str, dg.MetadataValue[Any]] = {}
         for name, value in self._told():
@@ -86,7 +92,8 @@ class StageMetadata:
         if self.rows is not None:
             values[_ROW_COUNT] = dg.MetadataValue.int(self.rows)
         if self.columns:
-            values[_SCHEMA] = dg.MetadataValue.table_schema(column_schema(self.columns))
+            schema = column_schema(self.columns, commented(comments or {}))
+            values[_SCHEMA] = dg.MetadataValue.table_schema(schema)
         if self.uri is not None:
             values[_URI] = dg.MetadataValue.text(self.uri)
         return values

@@ -7,6 +7,9 @@ The file names each table, where it is and in which format:
         location: data/tpch/lineitem   # file, folder or glob; beside the YAML file, or s3://
                                        # a folder may hold partition folders such as day=2024-01-31
         format: parquet                # the default
+        columns:                       # may be declared, so that queries are planned without data
+          l_orderkey: BIGINT NOT NULL
+          l_comment: {type: STRING, comment: free text}
       metrics:
         kind: deduplicated             # a format that manages its own files
         location: data/metrics         # a folder of its own
@@ -38,7 +41,7 @@ from stagecoach.infra.formats.registry import table_format
 from stagecoach.infra.formats.snapshot import TableState
 from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry, canonical_location
-from stagecoach.planner.catalog import TableInfo
+from stagecoach.planner.catalog import ColumnNotes, TableInfo
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.project_function import ProjectFunction
 
@@ -89,7 +92,7 @@ class FileCatalog:
             return None
         with self._lock:
             if key not in self._tables:
-                self._tables[key] = self.state(name).info
+                self._tables[key] = self.open(name).planned()
             return self._tables[key]
 
     @property
@@ -145,6 +148,14 @@ class FileCatalog:
     def open_all(self) -> list[Table]:
         """Return all tables, in the order of the file."""
         return [self.open(source.name) for source in self._sources.values()]
+
+    def notes(self, name: str) -> Mapping[str, ColumnNotes]:
+        """Return what the catalog file declares of columns besides their types, by name.
+
+        Raises:
+            CatalogError: There is no such table.
+        """
+        return self.open(name).notes()
 
     def state(self, name: str, version: int | None = None) -> TableState:
         """Return the table and its files as they are now, or as they were.

@@ -49,6 +49,10 @@ class FileScan(ABC):
         return tuple(replace(c, field_id=ids(c.source)) for c in self.request.columns)
 
     @cached_property
+    def _sources(self) -> frozenset[str]:
+        return frozenset(column.source.lower() for column in self.request.columns)
+
+    @cached_property
     def _files(self) -> Mapping[str, DataFile]:
         # Each task of the stage is bound by this scan.
         return {file.uri: file for file in self.table.files}
@@ -59,7 +63,7 @@ class FileScan(ABC):
 
     def _rows(self, file: DataFile, unit: ScanUnit) -> DataFile:
         constants = table_constants(self.table, file, self.request.time_zone)
-        return file.for_task((unit.row_start, unit.row_end), constants)
+        return file.for_task((unit.row_start, unit.row_end), constants, self._sources)
 
     @abstractmethod
     def bind(self, share: ScanSlice) -> TableInput:

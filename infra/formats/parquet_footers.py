@@ -154,9 +154,11 @@ def _native_reason(footers: Sequence[FileFooter]) -> str | None:
     for footer in footers:
         if footer.native_reason:
             return footer.native_reason
-    first = footers[0]
-    for other in footers[1:]:
-        for field, ours, theirs in zip(first.columns, first.storage, other.storage, strict=True):
-            if ours != theirs:
-                return f"files store column {field.name!r} in different ways"
+    fields = footers[0].columns
+    known: list[str | None] = [None] * len(fields)
+    for footer in footers:
+        for i, storage in enumerate(footer.storage):
+            if storage is not None and known[i] not in (None, storage):
+                return f"files store column {fields[i].name!r} in different ways"
+            known[i] = known[i] or storage
     return None

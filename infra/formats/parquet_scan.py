@@ -73,4 +73,5 @@ def _identity(footer: FileFooter) -> DataFile:
         partition=partition_texts(footer.entry),
         bounds=stored_bounds(footer.columns, footer.summaries),
         checksums=footer.column_checksums,
+        stored_types=footer.stored_types,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from zoneinfo import ZoneInfo
 
 from stagecoach.infra.errors import StorageError
@@ -33,6 +33,16 @@ _UNUSUAL = re.compile(
     re.IGNORECASE,
 )
 _EPOCH = datetime.date(1970, 1, 1)
+# How values of a declared type are written in folder names; any text is a string.
+_WRITTEN: Mapping[DataType, re.Pattern[str] | None] = {
+    STRING: None,
+    INT: _WHOLE,
+    BIGINT: _WHOLE,
+    DOUBLE: re.compile(f"{_WHOLE.pattern}|{_FRACTION.pattern}"),
+    DATE: _DATE,
+    TIMESTAMP: re.compile(f"{_DATE.pattern}|{_TIMESTAMP.pattern}"),
+}
+_BITS = {INT: 31, BIGINT: 63}
 
 
 def partition_fields(location: str, entries: Sequence[FileEntry]) -> tuple[Field, ...]:
@@ -46,6 +56,62 @@ def partition_fields(location: str, entries: Sequence[FileEntry]) -> tuple[Field
         CatalogError: Files lie at different depths, folders name different columns, or the values
             of a column are of a kind that is not supported.
     """
+    names = _folder_names(location, entries)
+    values = [partition_texts(entry) for entry in entries]
+    columns = zip(*values, strict=True) if names else ()
+    return tuple(
+        Field(name, _common_kind(location, name, column))
+        for name, column in zip(names, columns, strict=True)
+    )
+
+
+def declared_partitions(
+    location: str, entries: Sequence[FileEntry], declared: tuple[Field, ...]
+) -> tuple[Field, ...]:
+    """The declared columns that come from the folders of these files, the last ones declared.
+
+    Args:
+        location: The table's location, for messages.
+        entries: All files of the table.
+        declared: All declared columns of the table.
+
+    Raises:
+        CatalogError: They do not stand last, or a folder's value is not of the declared type.
+    """
+    names = _folder_names(location, entries)
+    columns = declared[len(declared) - len(names) :]
+    if [name.lower() for name in names] != [column.name.lower() for column in columns]:
+        raise CatalogError(
+            f"{location}: the partition columns are ({', '.join(names)}); declare them last, in "
+            f"that order (declared last: {', '.join(column.name for column in columns) or 'none'})"
+        )
+    for entry in entries:
+        for column, text in zip(columns, partition_texts(entry), strict=True):
+            _check_value(entry, column, text)
+    return columns
+
+
+def _check_value(entry: FileEntry, column: Field, text: str | None) -> None:
+    if column.dtype not in _WRITTEN:
+        raise CatalogError(
+            f"{entry.uri}: partition column {column.name!r} is declared as {column.dtype}; declare "
+            f"it as {', '.join(map(str, _WRITTEN))}"
+        )
+    pattern = _WRITTEN[column.dtype]
+    fits = text is None or pattern is None or pattern.fullmatch(text) is not None
+    if fits and text is not None and column.dtype in (INT, BIGINT):
+        fits = -(1 << _BITS[column.dtype]) <= int(text) < 1 << _BITS[column.dtype]
+    if fits and text is not None and column.dtype in (DATE, TIMESTAMP):
+        fits = text[:4] != "0000" and _time_kind(text) != STRING
+    if not fits:
+        raise CatalogError(
+            f"{entry.uri}: the value {text!r} of partition column {column.name!r} is not a valid "
+            f"{column.dtype}; rename the folder, or declare another type"
+        )
+
+
+def _folder_names(location: str, entries: Sequence[FileEntry]) -> tuple[str, ...]:
+    """The names of the partition columns, as the folders spell them."""
     names = [_names(location, entry) for entry in entries]
     for entry, other in zip(entries, names, strict=True):
         if other != names[0]:
@@ -56,12 +122,7 @@ def partition_fields(location: str, entries: Sequence[FileEntry]) -> tuple[Field
             )
     if len({name.lower() for name in names[0]}) < len(names[0]):
         raise CatalogError(f"{location}: a partition column stands twice in {entries[0].uri}")
-    values = [partition_texts(entry) for entry in entries]
-    columns = zip(*values, strict=True) if names[0] else ()
-    return tuple(
-        Field(name, _common_kind(location, name, column))
-        for name, column in zip(names[0], columns, strict=True)
-    )
+    return names[0]
 
 
 def partition_texts(entry: FileEntry) -> tuple[str | None, ...]:

@@ -43,7 +43,7 @@ from stagecoach.infra.formats.units import ScanSlice, ScanUnit
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry
-from stagecoach.planner.catalog import TableInfo
+from stagecoach.planner.catalog import ColumnNotes, TableInfo
 from stagecoach.planner.errors import CatalogError
 
 if TYPE_CHECKING:
@@ -133,6 +133,19 @@ class Table(ABC):
             CatalogError: The table cannot be used, or there is no such version.
             StorageError: The storage refused.
         """
+
+    def planned(self) -> TableInfo:
+        """Return what the planner is told; without data if the columns are declared.
+
+        Raises:
+            CatalogError: The table cannot be used.
+            StorageError: The storage refused.
+        """
+        return self.state().info
+
+    def notes(self) -> Mapping[str, ColumnNotes]:
+        """Return what the catalog file declares of columns besides their types, by name."""
+        return {}
 
     @abstractmethod
     def entries(self) -> tuple[FileEntry, ...]:

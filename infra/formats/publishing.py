@@ -65,6 +65,7 @@ class PublishTarget:
         partition_by: Columns that become Hive folders, outermost first.
         keep_versions: How many of the newest versions gc leaves alone.
         target_file_bytes: Size at which a file ends.
+        comments: What columns mean, for people: names and texts.
     """
 
     table: str
@@ -75,6 +76,7 @@ class PublishTarget:
     partition_by: tuple[str, ...] = ()
     keep_versions: int = 5
     target_file_bytes: int = 256 << 20
+    comments: tuple[tuple[str, str], ...] = ()
 
 
 class WrittenFile(Protocol):

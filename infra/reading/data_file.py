@@ -10,7 +10,7 @@ Worker code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 from urllib.parse import unquote
@@ -19,11 +19,12 @@ from stagecoach.infra.reading.deletes import UnitDeletes
 from stagecoach.infra.reading.file_bounds import StoredBounds
 
 Constants = tuple[tuple[str, str | None], ...]
+StoredTypes = tuple[tuple[str, str | None], ...]
 
 _REQUIRED = {
     "uri", "num_bytes", "version", "num_rows", "row_groups", "footer_checksum", "partition",
 }  # fmt: skip
-_STORED = _REQUIRED | {"bounds", "checksums", "deletes"}
+_STORED = _REQUIRED | {"bounds", "checksums", "deletes", "stored_types"}
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,11 @@ class DataFile:
         row_groups: Rows of each row group; they add up to `num_rows`. Tasks do not get them.
         partition: Values of the table's partition columns as its folders spell them, None for
             NULL. Tasks get `constants` instead.
-        bounds: What the footer says of each stored column, in file order; none where unknown.
-            Tasks do not get them.
+        bounds: What the footer says of each column of the table that does not come from folders,
+            in the table's order and types; none where unknown. Tasks do not get them.
+        stored_types: Columns that the file stores with another type than the table's, or in another
+            way than other files, by name in lower case: the type or the way, None for a column that
+            it lacks. Files with equal ones are read alike. Tasks get those that they read.
         rows: The first row that is meant and the one after the last; None for all.
         constants: Columns that are not in the file, by source name in lower case: each value as
             text that a cast turns into it, None for NULL. They come from its partition folders.
@@ -61,6 +65,7 @@ class DataFile:
     row_groups: tuple[int, ...] = ()
     partition: tuple[str | None, ...] = ()
     bounds: tuple[StoredBounds, ...] = ()
+    stored_types: StoredTypes = ()
     rows: tuple[int, int] | None = None
     constants: Constants = ()
 
@@ -98,13 +103,35 @@ class DataFile:
         """The path of a local file, None for any other."""
         return local_path(self.uri)
 
-    def for_task(self, rows: tuple[int, int], constants: Constants = ()) -> DataFile:
-        """Return rows of the file as a task gets them, without what only the driver needs."""
-        return replace(self, rows=rows, constants=constants, row_groups=(), partition=(), bounds=())
+    @property
+    def lacks(self) -> frozenset[str]:
+        """Columns of the table that are not in the file, lower-case names: they are NULL."""
+        return frozenset(name for name, kind in self.stored_types if kind is None)
+
+    def for_task(
+        self, rows: tuple[int, int], constants: Constants = (), columns: Collection[str] = ()
+    ) -> DataFile:
+        """Return rows of the file as a task gets them, without what only the driver needs.
+
+        Args:
+            rows: The first row and the one after the last.
+            constants: Columns that come from its folders.
+            columns: Columns that the task reads, lower-case names.
+        """
+        return replace(
+            self,
+            rows=rows,
+            constants=constants,
+            stored_types=tuple(item for item in self.stored_types if item[0] in columns),
+            row_groups=(),
+            partition=(),
+            bounds=(),
+        )
 
     def to_list(self) -> list[Any]:
         """Plain data for `from_list`, of what a task gets."""
-        deletes = [] if self.deletes is None else [self.deletes.to_dict()]
+        deletes = None if self.deletes is None else self.deletes.to_dict()
+        rest = [deletes, self.stored_types] if self.stored_types else [deletes] if deletes else []
         return [
             self.uri,
             self.row_start,
@@ -115,7 +142,7 @@ class DataFile:
             self.constants,
             self.footer_checksum,
             self.checksums,
-            *deletes,
+            *rest,
         ]
 
     @classmethod
@@ -129,7 +156,8 @@ class DataFile:
             version=version,
             footer_checksum=footer,
             checksums=checksums,
-            deletes=UnitDeletes.from_dict(rest[0]) if rest else None,
+            deletes=UnitDeletes.from_dict(rest[0]) if rest and rest[0] else None,
+            stored_types=tuple((name, kind) for name, kind in rest[1]) if len(rest) > 1 else (),
             rows=(start, end),
             constants=tuple((name, value) for name, value in constants),
         )
@@ -141,6 +169,8 @@ class DataFile:
             del body["deletes"]
         else:
             body["deletes"] = self.deletes.to_dict()
+        if not self.stored_types:
+            del body["stored_types"]
         return body
 
     @classmethod
@@ -158,6 +188,7 @@ class DataFile:
                 "row_groups": tuple(body["row_groups"]),
                 "partition": tuple(body["partition"]),
                 "bounds": tuple(tuple(b) for b in body.get("bounds", ())),
+                "stored_types": tuple((n, kind) for n, kind in body.get("stored_types", ())),
                 "deletes": UnitDeletes.from_dict(body["deletes"]) if "deletes" in body else None,
             }
         )

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stagecoach.infra.reading.column_summary import ColumnSummary, merge_summaries
+from stagecoach.infra.reading.data_file import StoredTypes
 from stagecoach.infra.reading.file_bounds import StoredBounds, stored_bounds
 from stagecoach.infra.reading.parquet_types import (
     StoredColumn,
@@ -54,11 +55,13 @@ class FileFooter:
         num_rows: Rows of the file.
         row_groups: Rows of each row group.
         columns: Top-level columns in file order.
-        storage: How each column is stored, to compare files.
+        storage: How each column is stored, to compare files; None for a column in `stored_types`.
         summaries: Statistics of each column.
         native_reason: Why DuckDB must not read the file, or None where it may.
         column_checksums: Checksums of its column chunks, which a published table's version keeps;
             empty for any other file.
+        stored_types: Where the columns are those of a table: how the file's differ, as `DataFile`
+            has it.
     """
 
     entry: FileEntry
@@ -66,10 +69,11 @@ class FileFooter:
     num_rows: int
     row_groups: tuple[int, ...]
     columns: tuple[Field, ...]
-    storage: tuple[str, ...]
+    storage: tuple[str | None, ...]
     summaries: tuple[ColumnSummary, ...]
     native_reason: str | None = None
     column_checksums: str = ""
+    stored_types: StoredTypes = ()
 
 
 def read_footer(entry: FileEntry, options: StorageOptions | None = None) -> FileFooter:

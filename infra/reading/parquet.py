@@ -21,12 +21,14 @@ from stagecoach.infra.integrity.fetched import FetchedChecks
 from stagecoach.infra.integrity.local import FileChecks, check_local_parquet
 from stagecoach.infra.integrity.parquet import FooterChangedError, FooterError, read_footer
 from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.file_bounds import StoredBounds
 from stagecoach.infra.reading.footers import group_bounds
 from stagecoach.infra.reading.input_files import check_file, opened_unchanged
 from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput, leaf_schema
-from stagecoach.infra.reading.parquet_types import stored_columns
-from stagecoach.infra.reading.row_bounds import column_bounds
+from stagecoach.infra.reading.parquet_types import StoredColumn, stored_columns
+from stagecoach.infra.reading.row_bounds import Bounds, column_bounds
 from stagecoach.infra.reading.row_groups import read_row_groups
+from stagecoach.infra.reading.widening import readers, widened_array, widened_bounds
 from stagecoach.infra.storage.object_store import StorageOptions
 
 
@@ -174,18 +176,26 @@ def _groups_to_read(metadata: pq.FileMetaData, file: DataFile, leaf: ParquetInpu
         if position in leaf.test.columns
         and (name := column.source.lower()) in stored
         and name not in constants
-        and stored[name].field.dtype == column.dtype
+        and readers(stored[name].field.dtype, column.dtype) == "any"
     }
     groups = group_bounds(metadata, list(tested.values()))
     return [
         leaf.test.may_hold(
             {
-                position: column_bounds(column.field.dtype, num_rows, bounds)
+                position: _widened_bounds(column, leaf.columns[position], num_rows, bounds)
                 for (position, column), bounds in zip(tested.items(), known, strict=True)
             }
         )
         for num_rows, known in zip(rows, groups, strict=True)
     ]
+
+
+def _widened_bounds(
+    stored: StoredColumn, column: LeafColumn, num_rows: int, bounds: StoredBounds
+) -> Bounds:
+    return column_bounds(
+        column.dtype, num_rows, widened_bounds(stored.field.dtype, column.dtype, bounds)
+    )
 
 
 def _select_groups(
@@ -240,7 +250,4 @@ def _column(
         return pa.repeat(value.cast(kind), len(batch))
     if column.source.lower() not in stored:
         return pa.nulls(len(batch), kind)
-    array = batch.column(stored[column.source.lower()])
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    return array.cast(kind)
+    return widened_array(batch.column(stored[column.source.lower()]), kind)

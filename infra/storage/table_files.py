@@ -51,6 +51,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+class NoFilesError(CatalogError):
+    """A location does not exist or has no data file (yet)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FileEntry:
     """A file as a listing shows it: all that storage knows, and the key of the cache of footers.
@@ -123,7 +127,8 @@ def list_files(location: str, options: StorageOptions | None = None) -> tuple[Fi
     """Return the data files at a canonical location, sorted by URI.
 
     Raises:
-        CatalogError: There is nothing there, no data file, or a pattern matches partitions.
+        NoFilesError: There is nothing there, or no data file.
+        CatalogError: A pattern matches partitions.
         StorageError: The storage refused the listing.
     """
     policy = (options or StorageOptions()).file_identity
@@ -133,7 +138,7 @@ def list_files(location: str, options: StorageOptions | None = None) -> tuple[Fi
         found = _list_local(location, policy)
     files = sorted(found, key=lambda entry: entry.uri)
     if not files:
-        raise CatalogError(
+        raise NoFilesError(
             f"{location} has no data file (names that start with '_' or '.' and files in "
             "subfolders do not count); write the table first or correct the location"
         )
@@ -226,7 +231,7 @@ def _list_local(location: str, policy: FileIdentityPolicy) -> list[FileEntry]:
             return _local_entries([(location, os.stat(location))], (), policy)
         matches = glob.glob(location) if glob.has_magic(location) else []
         if not matches:
-            raise CatalogError(f"{location} does not exist; write the table or correct the path")
+            raise NoFilesError(f"{location} does not exist; write the table or correct the path")
         _refuse_hive(location, (m for m in matches if os.path.isdir(m)))
         entries = []
         for match in matches:
@@ -298,7 +303,7 @@ def _list_remote(location: str, options: StorageOptions | None) -> list[FileEntr
                 entries += _list_remote_folder(store, f"{root}/{folder}", folder)
         return entries
     except ObjectMissingError:
-        raise CatalogError(
+        raise NoFilesError(
             f"{location} does not exist; write the table or correct the location"
         ) from None
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from stagecoach.api.session import Session
     from stagecoach.infra.formats.stored_version import StoredVersion
     from stagecoach.planner.catalog import TableInfo
+    from stagecoach.planner.types import Field
 
 _LINE_WIDTH = 94
 
@@ -159,11 +160,21 @@ def _as_json(item: _Shown) -> dict[str, object]:
         "rows": stats.num_rows if stats else None,
         "bytes": stats.num_bytes if stats else None,
         "files": stats.num_files if stats else None,
-        "columns": [{"name": c.name, "type": str(c.dtype)} for c in item.info.columns],
+        "columns": [_column_json(c, item.info) for c in item.info.columns],
         "spark_only": item.info.native_reason,
     }
     if item.version is not None:
         shown["version"] = _version_json(item.version)
+    return shown
+
+
+def _column_json(column: Field, info: TableInfo) -> dict[str, object]:
+    shown: dict[str, object] = {"name": column.name, "type": str(column.dtype)}
+    note = info.notes.get(column.name)
+    if note is not None and not note.nullable:
+        shown["nullable"] = False
+    if note is not None and note.comment:
+        shown["comment"] = note.comment
     return shown
 
 
@@ -193,18 +204,31 @@ def _print_text(found: Sequence[_Shown]) -> None:
             continue
         stats = info.stats
         if stats is None:
-            click.echo(f"{name:<{width}}  (size unknown)")
+            click.echo(
+                f"{name:<{width}}  ({'no data yet' if info.is_declared else 'size unknown'})"
+            )
         else:
             size = format_bytes(stats.num_bytes)
             click.echo(
                 f"{name:<{width}}  {stats.num_rows:>13,} rows  {size:>8}  {_files(stats.num_files)}"
             )
-        for line in _wrapped([f"{printable(c.name)} {c.dtype}" for c in info.columns]):
+        for line in _wrapped([_column_text(c, info) for c in info.columns]):
             click.echo(f"    {line}")
+        for column in info.columns:
+            if (note := info.notes.get(column.name)) is not None and note.comment:
+                click.echo(f"    {printable(column.name)}: {printable(note.comment)}")
         if item.version is not None:
             click.echo(f"    published: {_version_text(item.version)}")
         if info.native_reason:
             click.echo(f"    read by Spark only: {info.native_reason}")
+
+
+def _column_text(column: Field, info: TableInfo) -> str:
+    from stagecoach.terminal.output import printable
+
+    note = info.notes.get(column.name)
+    required = "" if note is None or note.nullable else " NOT NULL"
+    return f"{printable(column.name)} {column.dtype}{required}"
 
 
 def _files(count: int) -> str:

@@ -27,7 +27,7 @@ from stagecoach.infra.errors import QueryError
 from stagecoach.infra.functions.errors import FunctionRaisedError
 from stagecoach.infra.functions.function_set import NO_FUNCTIONS, FunctionSet
 from stagecoach.infra.host.process_folders import ProcessFolder
-from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.data_file import DataFile, StoredTypes
 from stagecoach.infra.reading.format_input import SqlInput
 from stagecoach.infra.reading.inputs import (
     ArrowInput,
@@ -278,33 +278,43 @@ def _is_empty(leaf: Relation) -> bool:
 def parquet_select(cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput) -> str:
     """A SELECT of local Parquet files with the leaf's names and types.
 
-    Whole neighbours are one `read_parquet`; a part of a file is a range of `file_row_number`, by
-    which DuckDB skips row groups.
+    Whole neighbours that store the columns alike are one `read_parquet`: given files with different
+    types, it would convert them all to those of the first. A part of a file is a range of
+    `file_row_number`, by which DuckDB skips row groups.
     """
-    kinds = _stored_kinds(cursor, leaf)
-    pieces: list[str] = []
-    pending: list[DataFile] = []
+    groups: list[list[DataFile]] = []
     for file in leaf.files:
-        if pending and not (file.is_whole and file.constants == pending[0].constants):
-            pieces.append(_piece(leaf.columns, kinds, pending))
-            pending = []
-        pending.append(file)
-        if not file.is_whole:
-            pieces.append(_piece(leaf.columns, kinds, pending))
-            pending = []
-    if pending:
-        pieces.append(_piece(leaf.columns, kinds, pending))
-    return " UNION ALL ".join(pieces)
+        if groups and file.is_whole and _reads_with(file, groups[-1][-1]):
+            groups[-1].append(file)
+        else:
+            groups.append([file])
+    kinds: dict[StoredTypes, dict[str, str]] = {}
+    for first, *_ in groups:
+        if first.stored_types not in kinds:
+            kinds[first.stored_types] = _stored_kinds(cursor, leaf, first)
+    return " UNION ALL ".join(
+        _piece(leaf.columns, kinds[files[0].stored_types], files) for files in groups
+    )
+
+
+def _reads_with(file: DataFile, other: DataFile) -> bool:
+    """Whether two files can be read together."""
+    return (
+        other.is_whole
+        and file.constants == other.constants
+        and file.stored_types == other.stored_types
+    )
 
 
 def _piece(
     columns: tuple[LeafColumn, ...], kinds: dict[str, str], files: Sequence[DataFile]
 ) -> str:
-    constants = dict(files[0].constants)
+    first = files[0]
+    # A column that a file lacks is NULL in all of its rows.
+    constants = {**dict.fromkeys(first.lacks), **dict(first.constants)}
     items = ", ".join(_column(c, kinds, constants) for c in columns) or "TRUE AS no_column"
     paths = ", ".join(_literal(_escape_glob(f.local_path or "")) for f in files)
     select = f"SELECT {items} FROM read_parquet([{paths}], hive_partitioning = false"
-    first = files[0]
     if first.is_whole:
         return f"{select})"
     return (
@@ -326,14 +336,18 @@ def _column(column: LeafColumn, kinds: dict[str, str], constants: Mapping[str, s
     if leaves_out_values(column.dtype):
         source = without_bounds(source)
     # DuckDB drops a cast to the type that the column already has, so filters still reach the file.
+    # To another type, a cast converts as Spark's reader does (`infra.reading.widening`): members
+    # of structs go by name, whatever its case, and missing ones are NULL.
     return f"CAST({source} AS {kind}) AS {duckdb_name(column.name)}"
 
 
-def _stored_kinds(cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput) -> dict[str, str]:
+def _stored_kinds(
+    cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput, file: DataFile
+) -> dict[str, str]:
     """DuckDB's types of the stored columns by lower-case name, asked for only where they matter."""
     if not any(c.dtype.kind == "timestamp" for c in leaf.columns):
         return {}
-    path = _literal(_escape_glob(leaf.files[0].local_path or ""))
+    path = _literal(_escape_glob(file.local_path or ""))
     rows = cursor.execute(
         f"DESCRIBE SELECT * FROM read_parquet({path}, hive_partitioning = false)"
     ).fetchall()

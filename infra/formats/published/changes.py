@@ -30,6 +30,7 @@ class TableChange:
         files: New files.
         keep_versions: How many of the newest versions gc leaves alone.
         run_id: The run.
+        comments: What columns mean, for people: names and texts.
     """
 
     table: str
@@ -43,6 +44,7 @@ class TableChange:
     files: tuple[TableFile, ...] = ()
     keep_versions: int = 5
     run_id: str = ""
+    comments: tuple[tuple[str, str], ...] = ()
 
 
 def is_published(base: TableVersion | None, change: TableChange) -> bool:
@@ -103,6 +105,7 @@ def apply_change(base: TableVersion | None, change: TableChange) -> TableVersion
         files=files + tuple(replace(file, version=number) for file in change.files),
         keep_versions=change.keep_versions,
         run_id=change.run_id,
+        comments=change.comments,
     )
 
 

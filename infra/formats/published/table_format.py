@@ -42,6 +42,7 @@ from stagecoach.infra.integrity.findings import Check
 from stagecoach.infra.reading.footers import FileFooter
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry, canonical_uri
+from stagecoach.planner.catalog import ColumnNotes
 from stagecoach.planner.errors import CatalogError, StagecoachError
 from stagecoach.planner.types import Field
 
@@ -115,7 +116,11 @@ class PublishedTable(StoredTable):
             raise TypeError(f"not a version of a published table: {version!r}")
         footers = self._footers(version)
         partitions = version.columns[len(version.columns) - len(version.partition_by) :]
-        info = replace(table_info(self.name, footers, partitions), format=FORMAT.name)
+        info = replace(
+            table_info(self.name, footers, partitions),
+            format=FORMAT.name,
+            notes={name: ColumnNotes(text) for name, text in version.comments},
+        )
         return TableState(info, footers_snapshot(info, footers, version.number))
 
     def _readable(self) -> TableVersion:

@@ -26,8 +26,9 @@ from stagecoach.infra.formats.version_json import (
 )
 from stagecoach.planner.types import Field
 
-FORMAT_VERSION = 2
-_READABLE = (1, 2)  # files of format 1 have no checksums of column chunks
+FORMAT_VERSION = 3
+_READABLE = (1, 2, 3)  # files of format 1 have no checksums of column chunks
+_WITHOUT_COMMENTS = 2  # is written where there are none, so that older releases read it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +108,7 @@ class TableVersion:
         files: Live files, in the order of their rows where one publication wrote them.
         keep_versions: How many of the newest versions gc leaves alone.
         run_id: The run that made the commit.
+        comments: What columns mean, for people: names and texts.
     """
 
     table: str
@@ -120,6 +122,7 @@ class TableVersion:
     files: tuple[TableFile, ...] = ()
     keep_versions: int = 5
     run_id: str = ""
+    comments: tuple[tuple[str, str], ...] = ()
 
     @property
     def num_rows(self) -> int:
@@ -172,6 +175,10 @@ class TableVersion:
             "keep_versions": self.keep_versions,
             "run_id": self.run_id,
         }
+        if self.comments:
+            values["comments"] = self.comments
+        else:
+            values["format_version"] = _WITHOUT_COMMENTS
         return seal(values)
 
     @classmethod
@@ -189,6 +196,7 @@ class TableVersion:
 
 
 def _from_values(values: dict[str, Any]) -> TableVersion:
+    values.setdefault("comments", [])
     check_fields(TableVersion, values)
     parts = []
     for part in values["parts"]:
@@ -204,6 +212,7 @@ def _from_values(values: dict[str, Any]) -> TableVersion:
         "partition_by": tuple(values["partition_by"]),
         "parts": tuple(parts),
         "files": tuple(files),
+        "comments": tuple((name, text) for name, text in values["comments"]),
     }
     return TableVersion(**{**values, **rest})
 

@@ -92,6 +92,7 @@ class PublishedWriter:
             partition_by=target.partition_by,
             keep_versions=target.keep_versions,
             run_id=run_id,
+            comments=target.comments,
         )
 
     @property

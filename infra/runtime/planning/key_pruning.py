@@ -224,7 +224,13 @@ def most_key_bytes(scan_bytes: int) -> int:
 def _group_bounds(
     file: DataFile, names: tuple[str, ...], options: StorageOptions
 ) -> tuple[tuple[StoredBounds, ...], ...] | None:
-    """Bounds of columns in each row group; None where the file is another one by now."""
+    """Bounds of columns in each row group; None where the file is another one by now.
+
+    A file that stores one of them with another type is not looked at.
+    """
+    unlike = {name for name, _ in file.stored_types}
+    if any(name.lower() in unlike for name in names):
+        return None
     entry = FileEntry(uri=file.uri, num_bytes=file.num_bytes, version=file.version)
     try:
         checksum, bounds = read_group_bounds(entry, names, options)

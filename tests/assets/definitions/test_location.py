@@ -175,6 +175,58 @@ def test_missing_data_blocks_its_queries_only(
     assert "run_stock" not in jobs
 
 
+def test_a_declared_table_needs_no_data_to_be_an_asset(project: Path, tmp_path: Path) -> None:
+    (project / "catalog.yaml").write_text(
+        "tables:\n"
+        "  t: {location: t, columns: {k: {type: int, comment: of whom}, v: bigint not null}}\n"
+        "  u: {location: u}\n"
+    )
+    definitions = build_definitions(
+        queries=project / "queries",
+        catalog=project / "catalog.yaml",
+        storage=tmp_path / "storage",
+    )
+    table = node(definitions, "t")
+    columns = table.metadata["dagster/column_schema"].columns
+    assert [(c.name, c.type, c.description, c.constraints.nullable) for c in columns] == [
+        ("k", "int", "of whom", True),
+        ("v", "bigint", None, False),
+    ]
+    sales = node(definitions, "sales")
+    assert [dep.asset_key for dep in sales.deps] == [dg.AssetKey("t")]
+    lineage = sales.metadata["dagster/column_lineage"].deps_by_column
+    assert [(d.asset_key.path, d.column_name) for d in lineage["v"]] == [(["t"], "v")]
+    jobs = {job.name for job in definitions.resolve_all_job_defs()}
+    assert ("run_sales" in jobs, "run_stock" in jobs) == (True, False)
+    blocked = node(definitions, "stock").description
+    assert blocked is not None and "table 'u': " in blocked
+
+
+def test_comments_follow_columns_through_queries(project: Path, tmp_path: Path) -> None:
+    (project / "catalog.yaml").write_text(
+        "tables:\n"
+        "  t: {location: t, columns: {k: {type: int, comment: of whom},"
+        " v: {type: bigint, comment: how many}, w: int}}\n"
+    )
+    (project / "queries" / "sales.sql").write_text(
+        "SELECT K, max(v) AS v, sum(w) AS w, k + v AS s, max(k) AS other FROM t GROUP BY k, k + v"
+    )
+    (project / "queries" / "stock.sql").write_text("SELECT k, CAST(v AS int) AS v, s FROM sales")
+    definitions = build_definitions(
+        queries=project / "queries",
+        catalog=project / "catalog.yaml",
+        storage=tmp_path / "storage",
+    )
+
+    def descriptions(query: str) -> dict[str, str | None]:
+        columns = node(definitions, query).metadata["dagster/column_schema"].columns
+        return {column.name: column.description for column in columns}
+
+    nothing = {"w": None, "s": None, "other": None}
+    assert descriptions("sales") == {"K": "of whom", "v": "how many", **nothing}
+    assert descriptions("stock") == {"k": "of whom", "v": None, "s": None}
+
+
 def test_a_blocked_query_looks_as_the_translator_has_it(project: Path) -> None:
     class Prefixed(StageTranslator):
         def get_asset_key(self, props: StageProps) -> dg.AssetKey:

@@ -223,6 +223,31 @@ def test_a_plan_that_was_not_made_in_time_is_kept_for_the_day(tmp_path: Path) ->
     assert (slow.count, fast.count) == (1, 1)
 
 
+def test_a_plan_that_was_made_before_there_was_data_is_used_for_a_week(tmp_path: Path) -> None:
+    asked = query("a", "SELECT kind, count(*) AS n FROM orders GROUP BY kind")
+    store = open_store(tmp_path)
+
+    def load(day: str, rows: int | None) -> int:
+        stats = None if rows is None else TableStats(rows, rows * 20)
+        counting = Counting()
+        catalog = MappingCatalog([TableInfo("orders", COLUMNS, stats, is_declared=True)])
+        PinnedPlans(counting, store, OPTIONS, day=day)(asked, catalog)
+        return counting.count
+
+    assert load("2024-01-01", None) == 1
+    # The run that makes the data sees the same stages before and after it.
+    assert load("2024-01-01", 100_000) == 0
+    assert load("2024-01-07", 1_000_000_000) == 0
+    assert load("2024-01-08", 100_000) == 1
+    assert load("2024-01-08", 100_000) == 0
+    assert load("2024-01-08", 1_000_000_000) == 1
+    # Whoever removes the data starts again.
+    assert load("2024-01-09", None) == 1
+    assert load("2024-01-10", None) == 0
+    assert load("2024-01-10", 100_000) == 0
+    assert load("2024-01-16", 100_000) == 0, "it was planned for this size on January 8"
+
+
 def test_a_plan_with_a_longer_timeout_is_made_anew(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     asked = query("a", "SELECT kind, count(*) AS n FROM orders GROUP BY kind")

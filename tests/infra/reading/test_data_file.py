@@ -57,6 +57,18 @@ def test_a_task_gets_rows_without_what_the_driver_needs():
     assert DataFile.from_list(json.loads(json.dumps(part.to_list()))) == part
 
 
+@pytest.mark.parametrize("deletes", [None, UnitDeletes((1, 3))])
+def test_what_a_file_stores_otherwise_travels_with_it(deletes: UnitDeletes | None):
+    file = replace(FILE, stored_types=(("a", None), ("b", "int")), deletes=deletes)
+    assert DataFile.from_json(json.loads(json.dumps(file.to_json()))) == file
+    assert file.lacks == {"a"}
+    part = file.for_task((2, 5), columns={"a", "c"})
+    assert part.stored_types == (("a", None),)
+    assert part.deletes == deletes
+    assert DataFile.from_list(json.loads(json.dumps(part.to_list()))) == part
+    assert "stored_types" not in FILE.to_json()
+
+
 def test_all_rows_are_the_whole_file():
     whole = FILE.for_task((0, 9))
     assert whole.is_whole

@@ -248,3 +248,54 @@ def test_row_groups_of_a_file_that_is_gone_are_not_known(tables: Path) -> None:
     assert key_pruning._group_bounds(gone, ("v",), options) is None
     other = dataclasses.replace(first, footer_checksum="other")
     assert key_pruning._group_bounds(other, ("v",), options) is None
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_files_that_store_a_key_otherwise_are_pruned_by_its_bounds_in_the_table(
+    spark_settings: EngineSettings,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Files 0 and 2 have narrower types, file 3 has no `at`, file 4 no `k`."""
+    monkeypatch.setattr(key_pruning, "_GROUPS_BYTES", 0)
+    run_tasks_here(monkeypatch)
+    for name in ("fact", "keys"):
+        (tmp_path / name).mkdir()
+    for number in range(5):
+        values = range(number * 10, number * 10 + 10)
+        days = [DAY + dt.timedelta(value) for value in values]
+        narrow = number % 2 == 0
+        columns = {
+            "k": pa.array(values, pa.int16() if narrow else pa.int64()),
+            "at": pa.array(days, pa.date32()).cast(pa.date32() if narrow else pa.timestamp("us")),
+            "v": pa.array(values, pa.int64()),
+        }
+        columns.pop({3: "at", 4: "k"}.get(number, ""), None)
+        pq.write_table(pa.table(columns), tmp_path / "fact" / f"{number}.parquet", row_group_size=2)
+    noon = dt.datetime(DAY.year, DAY.month, DAY.day) + dt.timedelta(23)
+    keys = pa.table({"id": [5, 33], "at": pa.array([noon, noon], pa.timestamp("us"))})
+    pq.write_table(keys, tmp_path / "keys" / "a.parquet")
+    (tmp_path / "catalog.yaml").write_text(
+        "tables:\n"
+        "  fact: {location: fact, columns: {k: bigint, at: timestamp_ntz, v: bigint}}\n"
+        "  keys: {location: keys}\n"
+    )
+    catalog = load_catalog(tmp_path / "catalog.yaml")
+    settings = dataclasses.replace(
+        spark_settings, storage_root=str(tmp_path / "store"), min_task_bytes=0
+    )
+    make_views(spark, tmp_path, "keys")
+    schema = "k bigint, at timestamp_ntz, v bigint"
+    spark.read.schema(schema).parquet(str(tmp_path / "fact")).createOrReplaceTempView("fact")
+    cases = {
+        # All row groups of a file with another type, one of a file with the table's.
+        "SELECT f.v, CAST(f.at AS STRING) AS at FROM fact f JOIN keys q ON f.k = q.id": (2, 6),
+        "SELECT f.v, f.k FROM fact f JOIN keys q ON f.at = q.at": (1, 5),
+    }
+    found = {}
+    for sql in cases:
+        manifests = run_on_duckdb(sql, plan(sql, catalog), catalog, settings, spark)
+        found[sql] = fact_reads(manifests)
+    assert found == cases

@@ -285,3 +285,29 @@ def test_a_code_location_leaves_the_decision_to_the_run(
     )
     assert "spark" in stage.kinds
     assert "Spark may refuse it when it runs: QUALIFY needs a boolean" in caplog.text
+
+
+def test_declared_tables_are_checked_compiled_and_explained_without_data(project: Path) -> None:
+    declared = "{id: int not null, born: date}"
+    Path("catalog.yaml").write_text(f"tables: {{pets: {{location: later, columns: {declared}}}}}")
+    assert run().exit_code == 0
+    write(other="SELECT name FROM pets", second="SELECT max(born) AS born FROM pets")
+    found = run()
+    assert found.exit_code == 1
+    (line,) = [line for line in found.stdout.splitlines() if "other.sql" in line]
+    assert "other.sql:1:8" in line
+    assert "name" in line
+    Path("pipelines/queries/other.sql").unlink()
+    for command in (
+        ["compile"],
+        ["compile", "--check"],
+        ["explain", "pipelines/queries/second.sql"],
+    ):
+        done = CliRunner().invoke(cli, [*command, "--catalog", "catalog.yaml"])
+        assert done.exit_code == 0, done.output
+    assert "result: born date" in done.output
+    # The files may come later: the plan is of the declared columns.
+    Path("later").mkdir()
+    pq.write_table(pa.table({"ID": pa.array([1], pa.int16())}), "later/a.parquet")
+    again = CliRunner().invoke(cli, ["compile", "--check", "--catalog", "catalog.yaml"])
+    assert again.exit_code == 0, again.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -114,3 +115,37 @@ def test_versions_of_a_table(project: Path) -> None:
     missing = run("tables", "nothing", "--versions")
     assert missing.exit_code == 2
     assert "no project has published a table 'nothing' (published: Daily)" in missing.stderr
+
+
+def test_declared_columns_are_shown_with_and_without_data(project: Path) -> None:
+    declared = "{id: bigint not null, name: {type: string, comment: of the \\e pet}}"
+    (project / "catalog.yaml").write_text(
+        f"tables:\n  pets: {{location: pets, columns: {declared}}}\n"
+        f"  later: {{location: later, columns: {declared}}}\n"
+    )
+    found = run("tables", "pets", "later")
+    assert found.exit_code == 0
+    lines = found.stdout.splitlines()
+    assert lines[0].split()[:3] == ["pets", "2", "rows"]
+    assert lines[1:3] == ["    id bigint NOT NULL, name string", "    name: of the \\e pet"]
+    assert lines[3:] == ["later  (no data yet)", *lines[1:3]]
+    shown = json.loads(run("tables", "later", "--format", "json").stdout)["tables"]
+    assert shown[0]["rows"] is None
+    assert shown[0]["columns"] == [
+        {"name": "id", "type": "bigint", "nullable": False},
+        {"name": "name", "type": "string", "comment": "of the \\e pet"},
+    ]
+
+
+def test_comments_of_a_published_table_are_shown(project: Path) -> None:
+    store = LocalStore(str(project / "st"))
+    rows, target = pa.table({"n": [1], "m": [2]}), PublishTarget(table="noted")
+    publish_rows(store, rows, target, "first")
+    assert read_current(store, "noted").comments == ()
+    assert b'"format_version": 2' in store.read_bytes("results/noted/versions/000000000001.json")
+    publish_rows(store, rows.slice(0, 0), replace(target, comments=(("n", "how many"),)), "second")
+    assert read_current(store, "noted").comments == (("n", "how many"),)
+    lines = run("tables", "noted").stdout.splitlines()
+    assert lines[1:3] == ["    n bigint, m bigint", "    n: how many"]
+    shown = json.loads(run("tables", "noted", "--format", "json").stdout)["tables"]
+    assert shown[0]["columns"][0] == {"name": "n", "type": "bigint", "comment": "how many"}
