@@ -19,6 +19,7 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -198,11 +199,15 @@ class _Watcher:
             if self._order["digests"] is not None:
                 # While the JVM starts, which takes longer.
                 self._host = CommandHost(self._order["python_path"])
-            return self._run_servers()
+            code = self._run_servers()
         finally:
             self._life.end()
             if self._host is not None:
                 self._host.end()
+        if code == 0 and self._order["ttl_seconds"] is not None:
+            # Its own folder, with a log that nobody will ask for.
+            shutil.rmtree(self._folder, ignore_errors=True)
+        return code
 
     def _run_servers(self) -> int:
         failed = 0
