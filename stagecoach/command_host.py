@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stagecoach.host.handover import python_text, receive_request
+from stagecoach.host.handover import GO, python_text, receive_request
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.spark.connect_conf import code_digest, package_root
 from stagecoach.infra.spark.likeness import likeness
@@ -162,6 +162,8 @@ def _run(client: socket.socket, request: Request, files: Sequence[int]) -> int:
     """Become what the asking process is, run its command, and tell how it ended."""
     _become(request, files)
     _tell(client, {"pid": os.getpid()})
+    if client.recv(len(GO)) != GO:
+        return 1  # the asking process has not waited
     is_over = threading.Event()
     watch = threading.Thread(target=_end_with, args=(client, is_over), name="client", daemon=True)
     watch.start()

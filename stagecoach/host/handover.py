@@ -1,8 +1,10 @@
 """Hands a command over to the command host of a warm Spark, and waits for its end.
 
-    this process ─ arguments, environment, folder, streams ─▶ socket ─▶ host ─ fork ─▶ the command
-                 ◀──────────────────────── pid, exit code ─────────────────────────────┘
-                 ── SIGINT, SIGTERM, … ──────────────────────────────────────────────▶
+    this process ─ arguments, environment, streams ─▶ socket ─▶ host ─ fork ─▶ a process
+                 ◀─ pid ─────────────────────────────────────────────────────────┤
+                 ─ go ──────────────────────────────────────────────────────────▶│ the command
+                 ─ SIGINT, SIGTERM, … ──────────────────────────────────────────▶│
+                 ◀─ exit code ───────────────────────────────────────────────────┘
 
 A process that begins with nothing imports Dagster, pyspark and the planner first, which is most of
 the time of a small query. The host (`stagecoach.command_host`) has imported them. It refuses where
@@ -21,7 +23,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -33,8 +35,11 @@ COMMANDS = frozenset(["query", "explain", "check", "compile"])
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _LENGTH_BYTES = 4
 _MAX_BYTES = 1 << 24
-_CONNECT_SECONDS = 2.0
+_ASK_SECONDS = 5.0
 _NEVER = "never"
+
+GO = b"!"
+"""What lets the process begin."""
 
 
 def hand_over(arguments: Sequence[str]) -> int | None:
@@ -46,15 +51,27 @@ def hand_over(arguments: Sequence[str]) -> int | None:
     if not _is_ordinary(arguments):
         return None
     for path in filter(None, (found.announcement.host for found in find_servers())):
-        with contextlib.suppress(OSError), _connected(path) as host:
-            send_request(host, _request(arguments), [0, 1, 2])
-            with host.makefile("r", encoding="utf-8") as answers:
-                pid = _message(answers.readline()).get("pid")
-                if pid is None:
-                    continue  # refused
-                host.settimeout(None)
-                return _wait(answers, int(pid))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as host:
+            if (pid := _start(host, path, arguments)) is not None:
+                return _wait(host, pid)
     return None
+
+
+def _start(host: socket.socket, path: str, arguments: Sequence[str]) -> int | None:
+    """Have a host fork a process, and let it begin; return its number, or None if there is none."""
+    try:
+        host.settimeout(_ASK_SECONDS)
+        host.connect(path)
+        send_request(host, _request(arguments), [0, 1, 2])
+        pid = _answer(host).get("pid")
+        if pid is None:
+            return None
+        # Only now: a process that comes too late must not run what this one runs by itself.
+        host.sendall(GO)
+        host.settimeout(None)
+    except (OSError, ValueError):
+        return None
+    return int(pid)
 
 
 def send_request(host: socket.socket, request: dict[str, Any], descriptors: Sequence[int]) -> None:
@@ -126,20 +143,18 @@ def python_text() -> str:
     return f"{sys.executable} {sys.version} {sys.prefix}"
 
 
-@contextlib.contextmanager
-def _connected(path: str) -> Iterator[socket.socket]:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as host:
-        host.settimeout(_CONNECT_SECONDS)
-        host.connect(path)
-        yield host
+def _answer(host: socket.socket) -> dict[str, Any]:
+    """The next message of the host or of the process; empty if there is no more."""
+    line = b""
+    while not line.endswith(b"\n"):
+        if not (received := host.recv(1)):
+            return {}
+        line += received
+    found: dict[str, Any] = json.loads(line)
+    return found
 
 
-def _message(line: str) -> dict[str, Any]:
-    found = json.loads(line) if line else {}
-    return found if isinstance(found, dict) else {}
-
-
-def _wait(answers: Any, pid: int) -> int:
+def _wait(host: socket.socket, pid: int) -> int:
     """Pass signals on to the process that runs the command, and return its exit code."""
     received: list[int] = []
 
@@ -151,7 +166,9 @@ def _wait(answers: Any, pid: int) -> int:
     for number in _FORWARDED:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, forward)
-    code = _message(answers.readline()).get("code")
+    code = None
+    with contextlib.suppress(OSError):  # as where it was killed
+        code = _answer(host).get("code")
     if code is not None:
         return int(code)
     # It was ended by a signal: by one of ours, or it was killed.

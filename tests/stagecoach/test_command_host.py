@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 import stagecoach
 from stagecoach.infra.spark.announcements import Announcement, Published
 from stagecoach.infra.spark.command_fork import CommandHost
+from tests.waiting import wait_for
 
 ROOT = Path(stagecoach.__path__[0]).parent
 # The exit code, or None where no host has run the command.
@@ -178,8 +180,71 @@ def test_a_signal_ends_the_command(project: Path, environment: Mapping[str, str]
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        time.sleep(1.5)  # it waits for its input
+        wait_for(lambda: reading_of(project, process.pid))
+        time.sleep(0.5)  # it waits for its input
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0  # of the client above, which prints the code
         assert process.stderr is not None
         assert process.stderr.read().split() == ["Cancelling…", "code", "130"]
+
+
+_LEAVES = """
+import os, socket, sys
+sys.argv = ["stagecoach", *sys.argv[1:]]
+from stagecoach.host import handover
+from stagecoach.infra.spark.announcements import find_servers
+with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as host:
+    host.connect(find_servers()[0].announcement.host)
+    handover.send_request(host, handover._request(sys.argv), [0, 1, 2])
+    print(handover._answer(host)["pid"], flush=True)
+"""
+
+
+@pytest.mark.usefixtures("_host")
+def test_a_command_does_not_begin_where_nobody_waits_for_it(
+    project: Path, environment: Mapping[str, str]
+) -> None:
+    arguments = ("explain", "q.sql", "--catalog", "catalog.yaml")
+    # Its output closes when the forked process has ended, too.
+    done = subprocess.run(
+        [sys.executable, "-c", _LEAVES, *arguments],
+        cwd=project,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.strip().isdigit()  # the number of the process, and no plan
+
+
+@pytest.mark.usefixtures("_host")
+def test_a_killed_command_is_told_and_not_run_again(
+    project: Path, environment: Mapping[str, str]
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _CLIENT, "explain", "-", "--catalog", "catalog.yaml"],
+        cwd=project,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        wait_for(lambda: reading_of(project, process.pid))
+        time.sleep(0.5)  # it waits for its input
+        child = reading_of(project, process.pid)
+        assert child is not None
+        os.kill(child, signal.SIGKILL)
+        assert process.wait(20) == 0
+        assert process.stderr is not None
+        assert process.stderr.read().split() == ["code", str(128 + signal.SIGKILL)]
+
+
+def reading_of(folder: Path, asking: int) -> int | None:
+    """The process that a host has forked for another one, in its folder."""
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if int(path.name) != asking and (path / "cwd").resolve() == folder.resolve():
+                return int(path.name)
+    return None
