@@ -187,6 +187,7 @@ class _Watcher:
         self._is_here = CODE_CONF in self._conf
         self._say = say
         self._host: CommandHost | None = None
+        self._is_warm = threading.Event()
         self._ended = threading.Event()
 
     def end(self, signal_number: int, frame: FrameType | None) -> None:
@@ -196,9 +197,9 @@ class _Watcher:
     def run(self) -> int:
         """Start the server, and again whenever it ends; return the exit code."""
         try:
-            if self._order["digests"] is not None:
-                # While the JVM starts, which takes longer.
-                self._host = CommandHost(self._order["python_path"])
+            if self._life.is_starting:
+                # While the JVM starts, which takes longer. A UI has more urgent things to start.
+                self._start_host()
             code = self._run_servers()
         finally:
             self._life.end()
@@ -237,6 +238,8 @@ class _Watcher:
         if self._warm_up:
             warm_up.start()
         while process.poll() is None and not self._is_over():
+            if self._is_warm.is_set() and not self._life.is_announced:
+                self._announce()
             self._ended.wait(_POLL_SECONDS)
 
     @contextlib.contextmanager
@@ -290,7 +293,7 @@ class _Watcher:
         )
         self._tell(f"warm-up ended with {code}")
         if code == 0:
-            self._announce()
+            self._is_warm.set()
         elif self._life.is_starting:
             self._ended.set()
         if self._is_here:
@@ -300,11 +303,18 @@ class _Watcher:
             )
             self._tell(f"class data ended with {code}")
 
+    def _start_host(self) -> None:
+        # By the main thread: the kernel ends the host with the thread that has started it.
+        self._host = CommandHost(self._order["python_path"])
+
     def _announce(self) -> None:
-        """Let other processes of this user find the server, unless they do or shall not."""
+        """Let other processes of this user find the server, if they shall."""
         order = self._order
-        if order["digests"] is None or self._life.is_announced:
+        if order["digests"] is None:
+            self._is_warm.clear()
             return
+        if self._host is None:
+            self._start_host()
         host = self._host
         announcement = Announcement(
             port=self._port,
@@ -321,6 +331,7 @@ class _Watcher:
             self._life.announce(Published(announcement))
         except ConfigError as error:
             self._tell(str(error))
+            self._is_warm.clear()
             return
         self._tell("other processes of this user can find the server")
 
@@ -356,7 +367,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _code_path() -> str:
     folders = [str(package_root().parent)]
     present = [f for f in os.environ.get("PYTHONPATH", "").split(os.pathsep) if f]
-    return os.pathsep.join(dict.fromkeys([*folders, *present]))
+    # The server runs in another folder than this process.
+    return os.pathsep.join(dict.fromkeys([*folders, *map(os.path.abspath, present)]))
 
 
 def _address(url: str) -> tuple[str, int]:

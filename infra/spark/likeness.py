@@ -24,6 +24,7 @@ CLIENT_VARIABLES = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_EN
 """Variables of a Connect client, which no server gets."""
 
 _VARIABLE = "variable "
+_PYTHON_PATH = "PYTHONPATH"
 _DIGEST_DIGITS = 32
 # Of terminals, shells and desktops: they differ from one window to the next, and no task reads
 # them. All others count, because nobody can tell what a library or its credentials depend on.
@@ -68,7 +69,9 @@ def likeness(settings: EngineSettings, environment: Mapping[str, str]) -> dict[s
         "user, groups and umask": rights,
     }
     found |= {
-        f"{_VARIABLE}{name}": value for name, value in environment.items() if not _is_ignored(name)
+        f"{_VARIABLE}{name}": _absolute(value) if name == _PYTHON_PATH else value
+        for name, value in environment.items()
+        if not _is_ignored(name)
     }
     return found
 
@@ -93,6 +96,11 @@ def difference(mine: Mapping[str, str], other: Mapping[str, str]) -> str | None:
     """
     differing = {name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name)}
     return min(differing, key=lambda name: (name.startswith(_VARIABLE), name), default=None)
+
+
+def _absolute(path: str) -> str:
+    """A path variable with whole paths: a relative one means another folder in each folder."""
+    return os.pathsep.join(map(os.path.abspath, path.split(os.pathsep)))
 
 
 def _is_ignored(name: str) -> bool:

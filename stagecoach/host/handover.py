@@ -111,12 +111,18 @@ def _is_ordinary(arguments: Sequence[str]) -> bool:
         and os.environ.get("STAGECOACH_WARM") != _NEVER
         and not any("engine.warm" in argument for argument in arguments)
         and not (sys.flags.optimize or sys.flags.dev_mode or sys.flags.no_site)
+        and _is_absolute(os.environ.get("PYTHONPATH"))
         and not sys.warnoptions
         and not sys._xoptions
         and sys.gettrace() is None
         and sys.getprofile() is None
         and all(stream is not None for stream in (sys.stdin, sys.stdout, sys.stderr))
     )
+
+
+def _is_absolute(path: str | None) -> bool:
+    """Whether a path variable means the same in the folder of a host."""
+    return not path or all(map(os.path.isabs, path.split(os.pathsep)))
 
 
 def _request(arguments: Sequence[str]) -> dict[str, Any]:

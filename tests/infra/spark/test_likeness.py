@@ -62,6 +62,14 @@ def test_variables_of_terminals_and_of_our_own_settings_do_not_count(name: str) 
     assert found(**{name: "other"}) is None
 
 
+def test_a_relative_path_is_another_one_in_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = likeness(SETTINGS, ENVIRONMENT | {"PYTHONPATH": "lib"})
+    monkeypatch.chdir(tmp_path)
+    assert likeness(SETTINGS, ENVIRONMENT | {"PYTHONPATH": "lib"}) != here
+
+
 def test_settings_of_a_spark_count_and_those_of_a_run_do_not() -> None:
     assert found(EngineSettings(master="local[1]", spark_conf=SETTINGS.spark_conf)) == (
         "setting master"
