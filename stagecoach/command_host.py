@@ -96,6 +96,7 @@ class _Host:
             client.settimeout(_ASK_SECONDS)
             request, descriptors = receive_request(client)
             if (problem := self._problem(client, request)) is not None:
+                log.warning("a command runs by itself: %s", problem)
                 _tell(client, {"refused": problem})
             elif os.fork() == 0:
                 self._server.close()

@@ -6,12 +6,13 @@ The process itself is `stagecoach.command_host`, of a higher layer.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 
+from stagecoach.infra.host.process_folders import ProcessFolder
 from stagecoach.infra.host.processes import die_with_parent
 
 _MODULE = "stagecoach.command_host"
@@ -23,16 +24,18 @@ class CommandHost:
     """The command host of a server, from its start to its end.
 
     Args:
-        python_path: `PYTHONPATH` of who has started the server, which its watcher does not have.
+        environment: Variables of the process that has started the server.
+        python_path: Its `PYTHONPATH`, which the server's watcher does not have.
     """
 
-    def __init__(self, python_path: str) -> None:
-        # The path of a socket is at most 107 bytes long.
-        self._folder = tempfile.mkdtemp(prefix="stagecoach-host-")
-        self.path = os.path.join(self._folder, "host.sock")
+    def __init__(self, environment: Mapping[str, str], python_path: str) -> None:
+        # Not in the cache folder: the path of a socket is at most 107 bytes long.
+        self._folder = ProcessFolder(tempfile.gettempdir(), "host")
+        self.path = os.path.join(self._folder.path, "host.sock")
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", _MODULE, self.path, python_path],
             stdin=subprocess.DEVNULL,
+            env=dict(environment),
             start_new_session=True,
             preexec_fn=die_with_parent,
         )
@@ -50,4 +53,4 @@ class CommandHost:
         """End it; commands that it has forked go on."""
         self._process.kill()
         self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.close()

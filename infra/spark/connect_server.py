@@ -177,6 +177,8 @@ class _Watcher:
 
     def __init__(self, order: Mapping[str, Any], say: TextIO) -> None:
         self._order = order
+        # Before a Java is chosen, and set there.
+        self._given = dict(os.environ)
         self._port = int(order["port"])
         self._token = str(order["token"])
         self._life = Life(int(order["parent"]), order["ttl_seconds"])
@@ -305,7 +307,7 @@ class _Watcher:
 
     def _start_host(self) -> None:
         # By the main thread: the kernel ends the host with the thread that has started it.
-        self._host = CommandHost(self._order["python_path"])
+        self._host = CommandHost(self._given, self._order["python_path"])
 
     def _announce(self) -> None:
         """Let other processes of this user find the server, if they shall."""

@@ -52,7 +52,7 @@ def _host(environment: Mapping[str, str]) -> Iterator[None]:
             patch.delenv(name)
         for name, value in environment.items():
             patch.setenv(name, value)
-        host = CommandHost(str(ROOT))
+        host = CommandHost(environment, str(ROOT))
         published = Published(
             Announcement(
                 port=1,
