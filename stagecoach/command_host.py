@@ -31,8 +31,10 @@ from typing import Any
 
 from stagecoach.host.handover import GO, python_text, receive_request
 from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.formats.names import BY_FORMAT, BY_KIND, MADE
 from stagecoach.infra.spark.connect_conf import code_digest, package_root
 from stagecoach.infra.spark.likeness import likeness
+from stagecoach.planner.engines.registry import PLANNER_ENGINES
 
 PRELOADED = (
     "stagecoach.commands.main",
@@ -42,11 +44,17 @@ PRELOADED = (
     "stagecoach.commands.compile",
     "stagecoach.api.running",
     "stagecoach.api.query_parameters",
+    "stagecoach.api.explaining",
+    "stagecoach.api.head_output",
     "stagecoach.assets.in_process.run",
     "stagecoach.assets.in_process.instance",
     "stagecoach.assets.report.stage_metadata",
+    "stagecoach.assets.project.dependencies",
     "stagecoach.assets.project.front_matter",
+    "stagecoach.infra.catalog.catalog",
     "stagecoach.infra.catalog.stored",
+    "stagecoach.infra.runtime.records.run_marks",
+    "stagecoach.infra.runtime.stages.result_rows",
     "stagecoach.infra.runtime.stages.run_stage",
     "stagecoach.infra.runtime.stages.reuse",
     "stagecoach.infra.engines.spark.arbiter",
@@ -58,6 +66,13 @@ PRELOADED = (
     "pyspark.sql.connect.client.retries",
     "pyspark.sql.connect.functions.builtin",
     "pyspark.sql.connect.udf",
+    # What Dagster imports when a run begins.
+    "dagster._core.instance.runs.run_domain",
+    "dagster._core.storage.fs_io_manager",
+    "dagster._core.storage.schedules.sqlite",
+    "upath.implementations.local",
+    "fsspec.implementations.local",
+    "encodings.utf_8_sig",
 )
 _POLL_SECONDS = 1.0
 _ASK_SECONDS = 2.0
@@ -240,6 +255,9 @@ def main(path: str, python_path: str) -> int:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # no fork takes over threads
     for name in PRELOADED:
         importlib.import_module(name)
+    for registry in (BY_FORMAT, BY_KIND, MADE, PLANNER_ENGINES):
+        for name in registry.names:
+            registry.get(name)  # which imports it
     code_digest()  # of the code that was loaded, whatever becomes of its files
     gc.collect()
     gc.freeze()  # what is shared with all commands need not be copied for them
