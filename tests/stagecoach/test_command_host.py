@@ -41,7 +41,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """Variables of the host and of those who ask it."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("STAGECOACH_", "PYTEST_"))}
     cache = tmp_path_factory.mktemp("cache")
-    return {**kept, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT)}
+    # Not where servers of the user who runs the tests are.
+    places = {"XDG_CACHE_HOME": str(cache), "HOME": str(cache)}
+    return {**kept, **places, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,10 @@ from stagecoach.infra.spark.likeness import digests, likeness
 def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in [name for name in os.environ if name.startswith("STAGECOACH_")]:
         monkeypatch.delenv(name)
+    # Not where those of the user who runs the tests are.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temp"))
     monkeypatch.chdir(tmp_path)
 
 

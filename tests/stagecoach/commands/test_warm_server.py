@@ -52,7 +52,8 @@ def environment(tmp_path: Path) -> Mapping[str, str]:
         for archive in folder.glob("spark-*.jsa"):
             with contextlib.suppress(FileExistsError):
                 (cache / archive.name).symlink_to(archive)
-    return {**kept, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    places = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    return {**kept, **places, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture
