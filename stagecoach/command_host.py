@@ -61,17 +61,23 @@ PRELOADED = (
     "stagecoach.infra.spark.early_start",
     "stagecoach.planner.planning",
     "stagecoach.planner.explain.display",
+    "stagecoach.planner.syntax.explain_statement",
     "stagecoach.terminal.output",
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.client.retries",
     "pyspark.sql.connect.functions.builtin",
     "pyspark.sql.connect.udf",
+    "grpc._auth",
+    "grpc._channel",
     # What Dagster imports when a run begins.
+    "dagster._core.definitions.external_asset",
+    "dagster._core.definitions.repository_definition.repository_data_builder",
     "dagster._core.instance.runs.run_domain",
     "dagster._core.storage.fs_io_manager",
     "dagster._core.storage.schedules.sqlite",
     "upath.implementations.local",
     "fsspec.implementations.local",
+    "encodings.idna",
     "encodings.utf_8_sig",
 )
 _POLL_SECONDS = 1.0
