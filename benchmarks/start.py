@@ -182,10 +182,17 @@ def _of_checkout(root: Path, suffix: str, folder: Path, query: Path) -> Iterator
 
 
 def _environment(root: Path, folder: Path) -> dict[str, str]:
-    """The environment without settings of ours, and with bytecode, as after `pip install`."""
+    """The environment without settings of ours, and with bytecode, as after `pip install`.
+
+    Without a warm Spark, too, which may run on this machine.
+    """
     dropped = ("STAGECOACH_", "PYTHONDONTWRITEBYTECODE")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
-    return kept | {"PYTHONPATH": str(root), "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+    return kept | {
+        "PYTHONPATH": str(root),
+        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
+        "STAGECOACH_WARM": "never",
+    }
 
 
 def summary(runs: Mapping[str, Sequence[Taken]]) -> dict[str, dict[str, float]]:

@@ -1,12 +1,20 @@
-"""`python -m stagecoach` and the console script: handle signals first, then import the rest."""
+"""`python -m stagecoach` and the console script: handle signals first, then import the rest.
+
+Beside a warm Spark, a process that has imported the rest already runs the command.
+"""
 
 from __future__ import annotations
 
+import sys
+
+from stagecoach.host.handover import hand_over
 from stagecoach.terminal.interrupts import handled
 
 
 def main() -> None:
     """Run the command line."""
+    if (code := hand_over(sys.argv)) is not None:
+        sys.exit(code)
     with handled():
         from stagecoach.commands.main import cli
 

@@ -35,6 +35,7 @@ from stagecoach.planner.options import PlannerOptions
 
 Codec = Literal["lz4", "zstd", "none"]
 LogFormat = Literal["text", "json"]
+WarmUsers = Literal["commands", "always", "never"]
 AdaptiveKind = Literal["coalesce", "skew", "broadcast", "prune", "passing", "empty", "ranges"]
 """What a stage decides when it starts; `stagecoach.infra.runtime.adaptive` says how."""
 
@@ -81,6 +82,9 @@ class EngineSettings:
         storage_root: Folder or URL under which shuffles, runs and results are kept.
         storage_options: How to reach it; see `StorageOptions`.
         master: Spark master of a session that this process starts; ignored with `remote`.
+        warm: Which processes that would start Spark use a warm one of the same user on this machine
+            (of `stagecoach warm`, or of a UI) if it computes the same: `commands`, `always` (Python
+            sessions and Dagster's runs, too) or `never`.
         remote: Spark Connect URL (`sc://host:port`), or None for classic Spark.
         connect_seconds: How long to wait for that server while it does not listen yet.
         time_zone: Session time zone that queries are planned with, an IANA name.
@@ -143,6 +147,7 @@ class EngineSettings:
     storage_root: str = ".stagecoach/storage"
     storage_options: StorageOptions = field(default_factory=StorageOptions)
     master: str = "local[*]"
+    warm: WarmUsers = "commands"
     remote: str | None = None
     connect_seconds: float = 60.0
     time_zone: str = "UTC"
@@ -366,7 +371,11 @@ def _read_file(path: Path) -> dict[str, Any]:
 @functools.cache
 def _rules() -> Mapping[str, ValueRule]:
     limits = dict.fromkeys(_AT_LEAST_0, Limits()) | dict.fromkeys(_ABOVE_0, Limits(above=True))
-    choices = {"codec": get_args(Codec), "log_format": get_args(LogFormat)}
+    choices = {
+        "codec": get_args(Codec),
+        "log_format": get_args(LogFormat),
+        "warm": get_args(WarmUsers),
+    }
     return rules_of(EngineSettings, limits=limits, choices=choices)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 _PROC = Path("/proc")
+_PR_SET_PDEATHSIG = 1
 
 
 def is_running(pid: int) -> bool:
@@ -61,6 +64,12 @@ def send_signal(pids: Iterable[int], number: signal.Signals) -> None:
                 os.killpg(pid, number)
             else:
                 os.kill(pid, number)
+
+
+def die_with_parent() -> None:
+    """In a child before its exec: have the kernel kill it when its parent is gone (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _parents() -> Iterator[tuple[int, int]]:

@@ -1,22 +1,25 @@
-"""A warm Spark Connect server: one JVM that all runs of a UI share.
+"""A warm Spark Connect server: one JVM that all runs of a UI, and commands beside it, share.
 
     stagecoach ui ─ exec ─▶ dagster dev            runs ──(address and token in the environment)──┐
-         └─▶ watcher (this module as a program) ─▶ JVM ◀──────────────────────────────────────────┘
+         └─▶ watcher (this module as a program) ─▶ JVM ◀──────────────────────────────────────────┤
+    stagecoach warm ─▶ watcher ─▶ JVM ◀── stagecoach query, notebooks ──(private file)────────────┘
 
-The watcher starts the JVM again when it dies, and ends it when the process that launched the
-watcher is gone, however that ended. The JVM itself dies with the watcher. The server listens on the
-loopback address and takes only who has the token, which is in no argument, file or log. Its Python
-workers import our packages from where this process did, so that a client with the same code ships
-none.
+The watcher starts the JVM again when it dies, and ends it when the server's life is over
+(`server_life`): that of `stagecoach ui` ends with the UI, however that ended, that of
+`stagecoach warm` after a time without use. The JVM itself dies with the watcher. The server listens
+on the loopback address and takes only who has the token. The token is in no argument and no log; it
+is in the environment of the server and of the UI's runs, and in the file by which other processes
+of the user find the server, which only that user can read (`announcements`). Its Python workers
+import our packages from where this process did, so that a client with the same code ships none.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -32,7 +35,10 @@ from urllib.parse import urlsplit
 
 from stagecoach.infra.config.settings import ENVIRONMENT_PREFIX, EngineSettings
 from stagecoach.infra.errors import ConfigError
+from stagecoach.infra.host.processes import die_with_parent
+from stagecoach.infra.spark.announcements import Announcement, Published
 from stagecoach.infra.spark.class_data import share_classes
+from stagecoach.infra.spark.command_fork import CommandHost
 from stagecoach.infra.spark.connect_conf import (
     CODE_CONF,
     TOKEN_VARIABLE,
@@ -43,6 +49,8 @@ from stagecoach.infra.spark.connect_conf import (
     spark_home,
 )
 from stagecoach.infra.spark.java import ensure_java
+from stagecoach.infra.spark.likeness import CLIENT_VARIABLES, digests, likeness
+from stagecoach.infra.spark.server_life import Life
 from stagecoach.infra.spark.worker_memory import keep_worker_memory
 
 LOG_NAME = "connect-server.log"
@@ -53,8 +61,6 @@ _END_SECONDS = 8.0
 # A server that ends sooner than this has not worked; so often in a row, and it never will.
 _HEALTHY_SECONDS = 60.0
 _MAX_FAILED_STARTS = 3
-_PR_SET_PDEATHSIG = 1
-_CLIENT_VARIABLES = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +91,22 @@ class WarmServer:
         return {f"{ENVIRONMENT_PREFIX}REMOTE": self.url, TOKEN_VARIABLE: self.token}
 
 
-def launch(settings: EngineSettings, folder: Path, *, warm_up: bool = True) -> WarmServer:
-    """Start a server in the background and return at once; it ends with this process.
+def launch(
+    settings: EngineSettings,
+    folder: Path,
+    *,
+    warm_up: bool = True,
+    announced: bool = False,
+    ttl_seconds: float | None = None,
+) -> WarmServer:
+    """Start a server in the background and return at once.
 
     Args:
         settings: Its master and Spark configuration.
         folder: Where its log goes; made if it is missing.
         warm_up: Whether it runs a small job when it is up, so that the first run need not.
+        announced: Whether other processes of this user find it once it is warm.
+        ttl_seconds: How long it stays without use; None if it ends with this process.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / LOG_NAME
@@ -102,6 +117,10 @@ def launch(settings: EngineSettings, folder: Path, *, warm_up: bool = True) -> W
         "port": port,
         "token": token,
         "parent": os.getpid(),
+        "ttl_seconds": ttl_seconds,
+        "log": str(log),
+        "python_path": os.environ.get("PYTHONPATH", ""),
+        "digests": digests(likeness(settings, os.environ), token) if announced else None,
         "folder": str(folder),
         "conf": server_conf(settings, port),
         "warm_up": warm_up,
@@ -154,18 +173,23 @@ def is_up(url: str) -> bool:
 
 
 class _Watcher:
-    """Keeps one JVM up until its parent is gone or it is told to end."""
+    """Keeps one JVM up until its life is over or it is told to end."""
 
     def __init__(self, order: Mapping[str, Any], say: TextIO) -> None:
+        self._order = order
+        # Before a Java is chosen, and set there.
+        self._given = dict(os.environ)
         self._port = int(order["port"])
         self._token = str(order["token"])
-        self._parent = int(order["parent"])
+        self._life = Life(int(order["parent"]), order["ttl_seconds"])
         self._folder = str(order["folder"])
         self._conf: Mapping[str, str] = order["conf"]
         self._warm_up = bool(order["warm_up"])
         # Whether its executors are on this machine.
         self._is_here = CODE_CONF in self._conf
         self._say = say
+        self._host: CommandHost | None = None
+        self._is_warm = threading.Event()
         self._ended = threading.Event()
 
     def end(self, signal_number: int, frame: FrameType | None) -> None:
@@ -174,6 +198,21 @@ class _Watcher:
 
     def run(self) -> int:
         """Start the server, and again whenever it ends; return the exit code."""
+        try:
+            if self._life.is_starting:
+                # While the JVM starts, which takes longer. A UI has more urgent things to start.
+                self._start_host()
+            code = self._run_servers()
+        finally:
+            self._life.end()
+            if self._host is not None:
+                self._host.end()
+        if code == 0 and self._order["ttl_seconds"] is not None:
+            # Its own folder, with a log that nobody will ask for.
+            shutil.rmtree(self._folder, ignore_errors=True)
+        return code
+
+    def _run_servers(self) -> int:
         failed = 0
         while not self._is_over():
             started = time.monotonic()
@@ -184,21 +223,25 @@ class _Watcher:
                 break
             failed = failed + 1 if time.monotonic() - started < _HEALTHY_SECONDS else 0
             self._tell(f"the Spark Connect server ended with {code}")
+            if self._life.is_starting:
+                return 1  # which tells `stagecoach warm`
             if failed >= _MAX_FAILED_STARTS:
                 self._tell(f"it ended {failed} times soon after its start; not started again")
                 return 1
             self._ended.wait(failed)
         self._tell("the Spark Connect server is ended")
-        return 0
+        return 1 if self._life.is_starting else 0
 
     def _is_over(self) -> bool:
-        return self._ended.is_set() or os.getppid() != self._parent
+        return self._ended.is_set() or self._life.is_over()
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
         warm_up = threading.Thread(target=self._first_job, args=(process,), daemon=True)
         if self._warm_up:
             warm_up.start()
         while process.poll() is None and not self._is_over():
+            if self._is_warm.is_set() and not self._life.is_announced:
+                self._announce()
             self._ended.wait(_POLL_SECONDS)
 
     @contextlib.contextmanager
@@ -219,7 +262,7 @@ class _Watcher:
                 cwd=self._folder,
                 env=environment,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
             )
             try:
                 yield process
@@ -231,7 +274,7 @@ class _Watcher:
         kept = {
             name: value
             for name, value in os.environ.items()
-            if name not in _CLIENT_VARIABLES and not name.startswith(ENVIRONMENT_PREFIX)
+            if name not in CLIENT_VARIABLES and not name.startswith(ENVIRONMENT_PREFIX)
         }
         kept.setdefault("PYSPARK_PYTHON", sys.executable)
         if self._is_here:
@@ -247,21 +290,59 @@ class _Watcher:
             time.sleep(0.2)
         self._tell("the Spark Connect server is up")
         remote = {f"{ENVIRONMENT_PREFIX}REMOTE": f"sc://localhost:{self._port}"}
-        code = self._run(
+        code = self._program(
             "stagecoach.infra.runtime.stages.warm_up", {**self._environment(), **remote}
         )
         self._tell(f"warm-up ended with {code}")
+        if code == 0:
+            self._is_warm.set()
+        elif self._life.is_starting:
+            self._ended.set()
         if self._is_here:
             # For the next start, and only if it is missing: nobody waits for it.
-            code = self._run("stagecoach.infra.spark.class_data", self._environment(), nice=True)
+            code = self._program(
+                "stagecoach.infra.spark.class_data", self._environment(), nice=True
+            )
             self._tell(f"class data ended with {code}")
 
+    def _start_host(self) -> None:
+        # By the main thread: the kernel ends the host with the thread that has started it.
+        self._host = CommandHost(self._given, self._order["python_path"])
+
+    def _announce(self) -> None:
+        """Let other processes of this user find the server, if they shall."""
+        order = self._order
+        if order["digests"] is None:
+            self._is_warm.clear()
+            return
+        if self._host is None:
+            self._start_host()
+        host = self._host
+        announcement = Announcement(
+            port=self._port,
+            token=self._token,
+            owner="ui" if order["ttl_seconds"] is None else "warm",
+            watcher_pid=os.getpid(),
+            started=time.time(),
+            ttl_seconds=order["ttl_seconds"],
+            log=order["log"],
+            host=host.path if host is not None and host.is_up() else "",
+            digests=order["digests"],
+        )
+        try:
+            self._life.announce(Published(announcement))
+        except ConfigError as error:
+            self._tell(str(error))
+            self._is_warm.clear()
+            return
+        self._tell("other processes of this user can find the server")
+
     @staticmethod
-    def _run(module: str, environment: Mapping[str, str], *, nice: bool = False) -> int:
+    def _program(module: str, environment: Mapping[str, str], *, nice: bool = False) -> int:
         """Run a program of ours, which ends with this process; return its exit code."""
 
         def prepare() -> None:
-            _die_with_parent()
+            die_with_parent()
             if nice:
                 os.nice(19)
 
@@ -285,16 +366,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             process.wait(_END_SECONDS)
 
 
-def _die_with_parent() -> None:
-    """In a child before its exec: have the kernel kill it when its parent is gone (Linux only)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def _code_path() -> str:
     folders = [str(package_root().parent)]
     present = [f for f in os.environ.get("PYTHONPATH", "").split(os.pathsep) if f]
-    return os.pathsep.join(dict.fromkeys([*folders, *present]))
+    # The server runs in another folder than this process.
+    return os.pathsep.join(dict.fromkeys([*folders, *map(os.path.abspath, present)]))
 
 
 def _address(url: str) -> tuple[str, int]:

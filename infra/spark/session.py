@@ -1,8 +1,9 @@
 """The Spark session of a process, classic or Connect.
 
-Classic Spark starts in this process, bound to the loopback address when its master is local. A
-Connect server is somebody else's process, so our packages are shipped to it as a zip file, unless
-it says (as the warm server of `stagecoach ui` does) that its Python workers import the same code.
+Classic Spark starts in this process, bound to the loopback address when its master is local, unless
+a warm Spark of the same user runs on this machine and computes the same (`warm_client`). A Connect
+server is somebody else's process, so our packages are shipped to it as a zip file, unless it says
+(as a warm server does) that its Python workers import the same code.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
+from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
@@ -38,6 +40,7 @@ from stagecoach.infra.spark.java import ensure_java
 from stagecoach.infra.spark.jvm import start_session
 from stagecoach.infra.spark.kept_status import without_ui
 from stagecoach.infra.spark.safe_conf import SAFE_CONF, apply_safe_conf
+from stagecoach.infra.spark.warm_client import WarmUse, use_warm_server
 from stagecoach.infra.spark.worker_memory import executor_conf
 from stagecoach.infra.storage.masking import masked
 
@@ -53,7 +56,14 @@ _slots: dict[str, int] = {}
 _failures: dict[str, Exception] = {}
 # Connect sessions on a server whose workers import our code by themselves, by session id.
 _with_code: set[str] = set()
+# Warm servers that are used instead of a Spark of this process, by session id.
+_warm: dict[str, WarmUse] = {}
 
+# Of a request to a warm server, and milliseconds between two of them at most.
+_RETRIES = 5
+_BACKOFF = 1000
+# What pyspark sets in this process when it connects, and a classic session must not find.
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -93,11 +103,15 @@ def forget_failure(settings: EngineSettings) -> None:
 def _session(settings: EngineSettings) -> SparkSession:
     address = _address(settings)
     session = _sessions.get(address)
+    if session is not None and _is_lost(session):
+        log.warning("the warm Spark is gone")
+        _forget(session)
+        session = None
     if session is None or not is_alive(session):
         for name in _NOISY_LOGGERS:
             # They print every error with its JVM stack as JSON, also those that we handle.
             PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
-        session = _connect(settings) if settings.remote else _start(settings)
+        session = _connect(settings) if settings.remote else _local(settings)
         _sessions[address] = session
         _slots.pop(address, None)
     return session
@@ -112,13 +126,16 @@ def stop_sessions() -> None:
     with _lock:
         for address, session in _sessions.items():
             if is_connect(session):
-                _release(session, address)
+                _release(session, _url(session, address))
             elif is_alive(session):
                 session.stop()
         _sessions.clear()
         _failures.clear()
         _slots.clear()
         _with_code.clear()
+        for used in _warm.values():
+            used.hold.release()
+        _warm.clear()
 
 
 def forget_session(session: SparkSession) -> None:
@@ -130,11 +147,32 @@ def forget_session(session: SparkSession) -> None:
     if not is_connect(session):
         return
     with _lock:
-        for address, known in list(_sessions.items()):
-            if is_connect(known):
-                del _sessions[address]
-                _slots.pop(address, None)
-                _with_code.discard(_session_id(known))
+        _forget(session)
+
+
+def _forget(session: SparkSession) -> None:
+    for address, known in list(_sessions.items()):
+        if is_connect(known):
+            del _sessions[address]
+            _slots.pop(address, None)
+            _with_code.discard(_session_id(known))
+            if (used := _warm.pop(_session_id(known), None)) is not None:
+                used.hold.release()
+                # pyspark would give it to whoever asks for a session next.
+                _close(known)
+
+
+def _close(session: SparkSession) -> None:
+    """Stop a Connect session without telling its server, which has ended."""
+    # pyspark would try for ten minutes to tell it.
+    cast("ConnectSession", session).release_session_on_close = False
+    session.stop()
+
+
+def _is_lost(session: SparkSession) -> bool:
+    """Whether it is one of a warm server that has ended."""
+    used = _warm.get(_session_id(session)) if is_connect(session) else None
+    return used is not None and not is_up(used.url)
 
 
 def task_slots(settings: EngineSettings) -> int:
@@ -174,6 +212,8 @@ def isolated_session(spark: SparkSession, time_zone: str) -> Iterator[SparkSessi
     session = spark.newSession()
     remote = is_connect(session)
     try:
+        if remote and _session_id(spark) in _warm:
+            _retry_briefly(session)
         session.conf.set("spark.sql.session.timeZone", time_zone)
         session.conf.set("spark.sql.ansi.enabled", "true")
         apply_safe_conf(session)
@@ -203,11 +243,54 @@ def ship_code(session: SparkSession) -> None:
     session.addArtifacts(str(code_zip()), pyfile=True)
 
 
+def _local(settings: EngineSettings) -> SparkSession:
+    """A session on a warm Spark of this machine, else on one of this process."""
+    # A process with a JVM of its own cannot connect to another one.
+    if settings.warm == "always" and SparkContext._active_spark_context is None:
+        used = use_warm_server(settings)
+        if used is not None:
+            return _connect_warm(used)
+    return _start(settings)
+
+
+def _connect_warm(used: WarmUse) -> SparkSession:
+    try:
+        # As part of the address, and not in the environment, which other processes may inherit.
+        session = _open(used.url, f"{used.url}/;token={used.token}")
+    except BaseException:
+        used.hold.release()
+        raise
+    _warm[_session_id(session)] = used
+    _retry_briefly(session)
+    return session
+
+
+def _retry_briefly(session: SparkSession) -> None:
+    """Have a request to a warm server that has ended fail soon: there are other Sparks.
+
+    By default pyspark tries again for ten minutes.
+    """
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    client = cast("ConnectSession", session).client
+    client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_BACKOFF)])
+
+
 def _connect(settings: EngineSettings) -> SparkSession:
     url = settings.remote or ""
     log.info("connecting to Spark at %s", url.split(";", 1)[0])
     await_server(url, settings.connect_seconds)
-    session = SparkSession.builder.remote(url).getOrCreate()
+    return _open(url, url)
+
+
+def _open(url: str, address: str) -> SparkSession:
+    """Open a session on a Connect server.
+
+    Args:
+        url: Where it listens.
+        address: The same with all that pyspark needs to be let in.
+    """
+    session = SparkSession.builder.remote(address).getOrCreate()
     session.conf.set("spark.sql.ansi.enabled", "true")
     code = session.conf.get(CODE_CONF, "")
     if code == code_digest():
@@ -225,14 +308,20 @@ def _connect(settings: EngineSettings) -> SparkSession:
     return session
 
 
+def _url(session: SparkSession, address: str) -> str:
+    """Where the server of a Connect session listens."""
+    used = _warm.get(_session_id(session))
+    return address if used is None else used.url
+
+
 def _release(session: SparkSession, url: str) -> None:
     """Do not leave a session of this process on the server until it times out."""
     if not is_alive(session):
         return
-    if not is_up(url):
-        # pyspark would try for ten minutes to tell a server that has ended before this process.
-        cast("ConnectSession", session).release_session_on_close = False
-    session.stop()
+    if is_up(url):
+        session.stop()
+    else:
+        _close(session)
 
 
 def _session_id(session: SparkSession) -> str:
@@ -248,6 +337,8 @@ def _connect_slots(session: SparkSession) -> int:
 
 
 def _start(settings: EngineSettings) -> SparkSession:
+    # Of a warm Spark that is gone.
+    os.environ.pop(_CONNECT_MODE, None)
     running = SparkSession.getActiveSession()
     if running is not None and not is_connect(running) and is_alive(running):
         if running.sparkContext.master != settings.master:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +19,9 @@ from stagecoach.terminal.streams import announce_spark, configure_logging
 
 if TYPE_CHECKING:
     from stagecoach.api.session import Session
+    from stagecoach.infra.config.settings import WarmUsers
+
+log = logging.getLogger(__name__)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 DEBUG_KEY = "stagecoach.debug"
@@ -332,10 +336,22 @@ def read_settings(
 def open_session(
     catalog: str, storage: str | None, settings: Settings, *, offline: bool = False
 ) -> Session:
-    """A session for a command."""
-    return connect(
+    """A session for a command; it uses a warm Spark of this machine if the settings let it."""
+    session = connect(
         catalog, storage, settings=settings.engine, options=settings.planner, offline=offline
     )
+    if session.settings.warm == "commands":
+        session.settings = replace(session.settings, warm=_warm_users(session))
+    return session
+
+
+def _warm_users(session: Session) -> WarmUsers:
+    # Code of the project may depend on the folder that the command runs in, and workers of a warm
+    # Spark run in another one.
+    if session.base_catalog.function_names():
+        log.info("no warm Spark is used: the catalog declares functions of the project")
+        return "never"
+    return "always"
 
 
 def _check_zone(_: click.Context, __: click.Parameter, value: str | None) -> str | None:

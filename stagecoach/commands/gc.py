@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stagecoach.api.session import DEFAULT_CATALOG
+from stagecoach.arguments.ages import AgeType
 from stagecoach.arguments.options import debug_option, storage_option
 from stagecoach.planner.text.sizes import format_bytes
 from stagecoach.terminal.streams import configure_logging
@@ -16,26 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stagecoach.infra.upkeep.gc import GcReport
-
-
-class AgeType(click.ParamType[datetime.timedelta]):
-    """An age such as `12h` or `7d`."""
-
-    name = "age"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime.timedelta:
-        """The age that a text tells; click shows what is wrong with it."""
-        if isinstance(value, datetime.timedelta):
-            return value
-        from stagecoach.infra.errors import ConfigError
-        from stagecoach.infra.upkeep.ages import parse_age
-
-        try:
-            return parse_age(str(value))
-        except ConfigError as error:
-            self.fail(str(error), param, ctx)
 
 
 @click.command()

@@ -27,6 +27,7 @@ _MODULES: Mapping[str, tuple[str, str]] = {
     "explain": ("stagecoach.commands.explain", "explain"),
     "compile": ("stagecoach.commands.compile", "compile_"),
     "tables": ("stagecoach.commands.tables", "tables"),
+    "warm": ("stagecoach.commands.warm", "warm"),
     "ui": ("stagecoach.commands.ui", "ui"),
     "gc": ("stagecoach.commands.gc", "gc"),
     "storage": ("stagecoach.commands.storage", "storage"),

@@ -4,7 +4,8 @@ This process becomes `dagster dev`, whose webserver answers only what the policy
 accepts. The servers of run pages and metrics beside it have the same policy.
 
 Every run is a process of its own. The Spark Connect server that is started beside the UI keeps them
-from starting a JVM each; they find it through the environment.
+from starting a JVM each; they find it through the environment. Commands beside the UI find it as
+they find that of `stagecoach warm`.
 """
 
 from __future__ import annotations
@@ -224,7 +225,7 @@ def start_spark(
         return None
     if not warm or settings.remote:
         return None
-    return launch(settings, home / "spark")
+    return launch(settings, home / "spark", announced=True)
 
 
 def prepare_home() -> Path:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from stagecoach.infra.engines.protocol import Fragment, Relation
 from stagecoach.infra.engines.spark.engine import FedRelation, SparkEngine
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
     from pyspark.core.rdd import RDD
     from pyspark.sql import DataFrame, SparkSession
 
-REPORT_SCHEMA = "task bigint, report string"
+# As text, it would be parsed by the server of a Connect session, with one more request.
+_REPORT_SCHEMA = StructType([StructField("task", LongType()), StructField("report", StringType())])
+_RANGE_SCHEMA = StructType([StructField("id", LongType(), nullable=False)])
 
 
 def run_tasks(spark: SparkSession, specs: Sequence[TaskSpec]) -> list[TaskReport]:
@@ -52,8 +55,10 @@ def run_tasks(spark: SparkSession, specs: Sequence[TaskSpec]) -> list[TaskReport
     task = _task_function([spec.to_dict() for spec in specs])
     count, stage = len(specs), specs[0].stage_name
     if is_connect(spark):
-        frame = spark.range(0, count, 1, count).mapInArrow(_of_batches(task), REPORT_SCHEMA)
-        return _collect(frame, stage)
+        numbers = spark.range(0, count, 1, count)
+        # pyspark would ask the server for it; an attribute that it does not know harms nothing.
+        cast("Any", numbers)._cached_schema = _RANGE_SCHEMA
+        return _collect(numbers.mapInArrow(_of_batches(task), _REPORT_SCHEMA), stage)
     try:
         found = _bare_tasks(spark, count, task).collect()
     except SPARK_ERRORS as error:
@@ -131,7 +136,7 @@ def check_inputs(spark: SparkSession, spec: TaskSpec, leaves: Sequence[InputSpec
     payload = [TaskSpec(**piece).to_dict() for piece in pieces]
     frame = spark.range(0, len(pieces), 1, len(pieces))
     reports = _collect(
-        frame.mapInArrow(_of_batches(_check_function(payload)), REPORT_SCHEMA), spec.stage_name
+        frame.mapInArrow(_of_batches(_check_function(payload)), _REPORT_SCHEMA), spec.stage_name
     )
     for report in reports:
         if report.failure is not None:
@@ -189,7 +194,7 @@ def run_sql(
     )
     try:
         write = _write_function({**spec.to_dict(), "inputs": []})
-        written = engine.run(fragment).mapInArrow(write, REPORT_SCHEMA)
+        written = engine.run(fragment).mapInArrow(write, _REPORT_SCHEMA)
         return _reports(row["report"] for row in written.collect())
     except SPARK_ERRORS as error:
         failure = take_failure(store_from_dict(spec.settings.store), failure_key)
@@ -260,10 +265,12 @@ def _write_function(
 
 def _collect(frame: DataFrame, stage: str) -> list[TaskReport]:
     try:
-        rows = frame.collect()
+        if is_connect(frame.sparkSession):
+            # Rows would be made by a setting, for which pyspark asks the server.
+            return _reports(frame.toArrow().column("report").to_pylist())
+        return _reports(row["report"] for row in frame.collect())
     except SPARK_ERRORS as error:
         raise explain_error(error, stage.split("/", 1)[0], stage) from error
-    return _reports(row["report"] for row in rows)
 
 
 def _reports(texts: Iterable[str]) -> list[TaskReport]:

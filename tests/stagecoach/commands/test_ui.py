@@ -47,7 +47,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[EngineSettings, Path
     """What servers were launched, none of which really was."""
     calls: list[tuple[EngineSettings, Path]] = []
 
-    def launch(settings: EngineSettings, folder: Path) -> WarmServer:
+    def launch(settings: EngineSettings, folder: Path, *, announced: bool) -> WarmServer:
+        assert announced  # commands beside the UI use it, too
         calls.append((settings, folder))
         return WarmServer(port=20_123, token="secret", log=folder / "log", watcher_pid=1)
 
