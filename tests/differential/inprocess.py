@@ -259,11 +259,23 @@ def canonical(array: pa.ChunkedArray | pa.Array) -> list[Any]:
 
 def python_values(array: pa.ChunkedArray | pa.Array) -> list[Any]:
     """Values; dates and timestamps as numbers, because Python's end with the year 9999."""
-    if pa.types.is_timestamp(array.type):
-        array = array.cast(pa.int64())
-    elif pa.types.is_date(array.type):
-        array = array.cast(pa.int32())
-    return array.to_pylist()
+    numbers = _with_numbers(array.type)
+    return (array if numbers == array.type else array.cast(numbers)).to_pylist()
+
+
+def _with_numbers(kind: pa.DataType) -> pa.DataType:
+    """The type with numbers in place of dates and timestamps, at any depth."""
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_date(kind):
+        return pa.int32()
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_numbers(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_with_numbers(kind.key_type), _with_numbers(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_with_numbers(field.type)) for field in kind])
+    return kind
 
 
 def _members(value: Any) -> Any:
