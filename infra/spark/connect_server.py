@@ -306,8 +306,10 @@ class _Watcher:
             self._tell(f"class data ended with {code}")
 
     def _start_host(self) -> None:
-        # By the main thread: the kernel ends the host with the thread that has started it.
-        self._host = CommandHost(self._given, self._order["python_path"])
+        # By the main thread: the kernel ends the host with the thread that has started it. On other
+        # systems a fork of a process that has imported so much is not safe.
+        if sys.platform == "linux":
+            self._host = CommandHost(self._given, self._order["python_path"])
 
     def _announce(self) -> None:
         """Let other processes of this user find the server, if they shall."""
