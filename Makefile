@@ -12,8 +12,9 @@ FAULT_ARGS ?=
 FUZZ_ARGS  ?=
 PYTEST_ARGS ?=
 
-# Slow tests start many a JVM and wait for it: three at a time keep two cores busy.
-SLOW_ARGS := -n 3 --dist loadfile
+# Slow tests start many a JVM and wait for it: three at a time keep two cores busy. `tests/conftest.py`
+# says in which order.
+SLOW_ARGS := -n 3 --dist loadfile --no-loadscope-reorder
 
 # What to look at first when CI takes too long.
 SLOWEST := --durations=20 --durations-min=5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = "--update-golden"
+FEW = 3
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,6 +35,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption(UPDATE) and os.environ.get("CI", "").lower() not in ("", "0", "false"):
         raise pytest.UsageError(f"{UPDATE} is for people who read the diff; CI is set")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where workers take whole files, the files that take long come first.
+
+    A file of a few tests starts processes of its own for each of them and may run for a minute; one
+    of many shares a session. In the order of their number, which is that of xdist, the long ones
+    come last and are waited for by one worker.
+    """
+    if config.getoption("dist", "no") == "loadfile":
+        tests = Counter(item.path for item in items)
+        items.sort(key=lambda item: (tests[item.path] > FEW, -tests[item.path]))
 
 
 @pytest.fixture(autouse=True)
