@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from statistics import NormalDist
 
 from stagecoach.planner.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 from stagecoach.planner.types import DataType
@@ -28,6 +29,7 @@ class ColumnEstimate:
             such a column is likely one with that relation, so the values of one side are taken
             to be among those of the other.
         kept: Share of the domain that predicates on the column itself let through.
+        bell: How the values are distributed, for an aggregate of which that is known.
     """
 
     distinct: float
@@ -38,6 +40,7 @@ class ColumnEstimate:
     width: float = 8.0
     reduced: bool = False
     kept: float = 1.0
+    bell: NormalDist | None = None
 
     @cached_property
     def is_key(self) -> bool:

@@ -12,6 +12,7 @@ from stagecoach.planner.estimates.estimate import (
     default_width,
     value_estimate,
 )
+from stagecoach.planner.estimates.groups import aggregated
 from stagecoach.planner.estimates.joins import joined
 from stagecoach.planner.estimates.selectivity import filtered
 from stagecoach.planner.formats.protocol import Filters
@@ -170,8 +171,8 @@ class Estimator:
             rows *= column.distinct
         rows = min(rows, max(below.rows, 1.0)) if plan.groups else 1.0
         columns = dict(groups)
-        for made, _ in plan.aggregates:
-            columns[made.id] = ColumnEstimate(rows, width=default_width(made.dtype))
+        for made, call in plan.aggregates:
+            columns[made.id] = aggregated(call, made.dtype, below, rows)
         return Estimate(below.rows, columns).scaled(rows)
 
     def _union(self, plan: Union) -> Estimate:

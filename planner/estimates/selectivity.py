@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import NormalDist
 
 from stagecoach.planner.estimates.estimate import Estimate, value_estimate
 from stagecoach.planner.plan.comparisons import column_range
@@ -20,6 +21,7 @@ from stagecoach.planner.plan.expressions import (
 
 EQUALITIES = ("eq", "eq_null_safe")
 _EQ, _RANGE, _LIKE, _OTHER, _LEAST = 0.1, 0.3, 0.1, 0.3, 0.0005
+_TAIL = 0.01
 
 
 def filtered(below: Estimate, predicate: Expression) -> Estimate:
@@ -96,14 +98,26 @@ def _range_share(part: Expression, below: Estimate) -> tuple[int, float, float] 
     """A column, and the part of its value range (from 0 to 1) that a comparison lets through."""
     bounds = column_range(part)
     known = below.columns.get(bounds[0]) if bounds is not None else None
-    if bounds is None or known is None or known.low is None or known.high is None:
+    if bounds is None or known is None:
         return None
     column, low, high = bounds
+    if known.bell is not None:
+        return column, _below(known.bell, low), _below(known.bell, high)
+    if known.low is None or known.high is None:
+        return None
     width = known.high - known.low  # infinite where the bounds are the largest doubles
     if width <= 0 or math.isinf(width) or math.isnan(low) or math.isnan(high):
         return None
     low, high = (min(max((value - known.low) / width, 0.0), 1.0) for value in (low, high))
     return column, low, high
+
+
+def _below(bell: NormalDist, value: float) -> float:
+    """The share of values below one of them; the tails of real data are longer than a bell's."""
+    if math.isinf(value):
+        return 0.0 if value < 0 else 1.0
+    share = bell.cdf(value) if bell.stdev > 0 else float(bell.mean <= value)
+    return min(max(share, _TAIL), 1.0 - _TAIL)
 
 
 def _narrowed(estimate: Estimate, predicate: Expression) -> Estimate:
