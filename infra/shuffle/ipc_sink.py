@@ -25,8 +25,6 @@ import pyarrow as pa
 
 from stagecoach.infra.shuffle.encoding import Piece
 from stagecoach.infra.shuffle.map_file import Codec
-from stagecoach.infra.shuffle.message_format import MessageFormat
-from stagecoach.infra.shuffle.row_streams import RowSlices, whole
 from stagecoach.infra.storage.object_store import ByteSink
 from stagecoach.planner.errors import StagecoachError
 
@@ -41,12 +39,6 @@ _MARKER = 0xFFFF_FFFF
 _PREFIX_BYTES = 8  # of a message: a marker and the length of its metadata
 _WRITE_BYTES = 128 << 10
 """What is smaller is collected before it is written."""
-_LEAST_SAVING = 0.05
-_LEAST_SAVING_LZ4 = 0.1
-_LEAST_SAVING_LZ4_LOCAL = 0.5
-"""Part of a buffer that compression must save, or it is stored as it is. LZ4 is there for speed: a
-byte that it saves on random numbers takes it four times as long as one of texts, and much longer
-than to write it to a local disk and to read it."""
 
 
 class MessageFormatError(StagecoachError):
@@ -54,43 +46,50 @@ class MessageFormatError(StagecoachError):
 
 
 class MessageEncoder:
-    """Makes sealed IPC messages of rows of one schema."""
+    """Makes sealed IPC messages of batches of one schema."""
 
-    def __init__(
-        self, schema: pa.Schema, codec: Codec, *, seed: int = 0, is_local: bool = True
-    ) -> None:
+    def __init__(self, schema: pa.Schema, codec: Codec, *, seed: int = 0) -> None:
         """Prepare to encode.
 
         Args:
-            schema: Columns of the rows.
+            schema: Columns of the batches, in plain encodings.
             codec: Compression of the messages.
             seed: Of their file, `message_seed`.
-            is_local: Whether they stay on this machine.
         """
         self._seed = seed
-        least_saving = _LEAST_SAVING
-        if codec == "lz4":
-            least_saving = _LEAST_SAVING_LZ4_LOCAL if is_local else _LEAST_SAVING_LZ4
-        metadata = {METADATA_KEY: f"partition={0:05d};crc32c={PLACEHOLDER.decode()}"}
-        self._format = MessageFormat(schema, write_options(codec), metadata, least_saving)
-        start = self._format.template.find(b"partition=")
-        self._partition = slice(start + 10, start + 15)
-        place = self._format.template.find(_MARK + PLACEHOLDER) + len(_MARK)
-        self._checksum = slice(place, place + len(PLACEHOLDER))
+        self._pieces = _Pieces()
+        target = pa.PythonFile(self._pieces, mode="w")
+        self._writer = pa.ipc.new_stream(target, schema, options=write_options(codec))
+        # Before its first batch Arrow writes the schema, which is no part of a message.
+        self._writer.write_batch(pa.RecordBatch.from_pylist([], schema=schema))
 
-    def encode(self, rows: RowSlices, partition: int) -> pa.Buffer:
-        """Return the sealed message of some rows."""
-        pieces = self._format.message(rows)
-        pieces[0][self._partition] = b"%05d" % partition
-        content = bytearray().join(pieces)
+    def encode(self, batch: pa.RecordBatch, partition: int) -> pa.Buffer:
+        """Return the sealed message of a batch."""
+        self._pieces.clear()
+        seal = f"partition={partition:05d};crc32c={PLACEHOLDER.decode()}"
+        self._writer.write_batch(batch, custom_metadata={METADATA_KEY: seal})
+        content = bytearray().join(self._pieces)
+        # The metadata comes before the body, so the first mark is not user data.
+        start = content.index(_MARK + PLACEHOLDER) + len(_MARK)
         # The checksum's library takes nothing that it could change.
         message = pa.py_buffer(content)
-        content[self._checksum] = b"%08x" % (google_crc32c.value(message) ^ self._seed)
+        checksum = google_crc32c.value(message) ^ self._seed
+        content[start : start + len(PLACEHOLDER)] = b"%08x" % checksum
         return message
 
-    def content_checksum(self, message: bytes | pa.Buffer) -> int:
-        """Return the checksum of a message that `encode` made, whatever its file."""
-        return int(bytes(memoryview(message)[self._checksum]), 16) ^ self._seed
+
+class _Pieces(list[Any]):
+    """What Arrow writes, piece by piece and without a copy."""
+
+    closed = False
+
+    def write(self, piece: Any) -> int:
+        """Take the next piece."""
+        self.append(piece)
+        return len(piece)
+
+    def flush(self) -> None:
+        """Nothing waits."""
 
 
 class MapFileSink:
@@ -103,7 +102,6 @@ class MapFileSink:
         codec: Codec,
         *,
         seed: int = 0,
-        is_local: bool = True,
     ) -> None:
         """Begin the file.
 
@@ -112,11 +110,11 @@ class MapFileSink:
             schema: Its columns.
             codec: Compression of its messages.
             seed: Of the file, `message_seed`.
-            is_local: Whether it stays on this machine.
         """
         self._target = target
         self._schema = schema
-        self._encoder = MessageEncoder(schema, codec, seed=seed, is_local=is_local)
+        self._encoder = MessageEncoder(schema, codec, seed=seed)
+        self._seed = seed
         self._position = 0
         self._checksum = 0
         self._content_checksum = 0
@@ -142,18 +140,20 @@ class MapFileSink:
 
     def write(self, piece: Piece, partition: int, range_checksum: int) -> tuple[int, int]:
         """Append a batch; return its length in bytes and the partition's CRC-32C with it."""
-        return self.write_message(self.encode(whole(piece), partition), range_checksum)
+        return self.write_message(self.encode(piece.batch, partition), range_checksum)
 
-    def encode(self, rows: RowSlices, partition: int) -> pa.Buffer:
-        """Return the message of some rows, for `write_message`."""
-        return self._encoder.encode(rows, partition)
+    def encode(self, batch: pa.RecordBatch, partition: int) -> pa.Buffer:
+        """Return the message of a batch, for `write_message`."""
+        return self._encoder.encode(batch, partition)
 
     def write_message(self, message: bytes | pa.Buffer, range_checksum: int) -> tuple[int, int]:
         """Append a sealed message of this file's schema and codec, as `write` does a batch."""
         length, metadata_bytes = len(message), _metadata_bytes(message)
         self._blocks.append((self._position, metadata_bytes, length - metadata_bytes))
         range_checksum = google_crc32c.extend(range_checksum, message)
-        own = b"%08x" % self._encoder.content_checksum(message)
+        own = b"%08x" % (
+            read_seal(bytes(memoryview(message)[:metadata_bytes])).checksum ^ self._seed
+        )
         self._content_checksum = google_crc32c.extend(self._content_checksum, own)
         self._hand_on(message)
         return length, range_checksum

@@ -9,28 +9,25 @@ memory of one message. It is read, not mapped: pages of a map count as this proc
 
 Rows enough for a batch of their own are written as the message that the map file will have, so that
 they are copied there and not encoded twice. Fewer are joined with those of other runs first: they
-are spilled as streams of bytes, uncompressed.
+are spilled uncompressed.
 """
 
 from __future__ import annotations
 
 import os
-import struct
 import tempfile
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO
+
+import pyarrow as pa
 
 from stagecoach.infra.host.process_folders import ProcessFolder
-from stagecoach.infra.shuffle.encoding import Piece
+from stagecoach.infra.shuffle.encoding import Piece, is_batch
 from stagecoach.infra.shuffle.ipc_sink import MessageEncoder
 from stagecoach.infra.shuffle.map_file import Codec
-from stagecoach.infra.shuffle.row_streams import Part, RowSlices, whole
 from stagecoach.infra.storage.object_store import explain_os_error
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _LEAST_BYTES: dict[Codec, int] = {"none": 128 << 10, "lz4": 256 << 10, "zstd": 512 << 10}
 """Pieces of this size are batches of the map file. Smaller ones go to the disk uncompressed and are
@@ -58,7 +55,6 @@ class SpillRuns:
         batch_rows: int,
         batch_bytes: int,
         seed: int = 0,
-        is_local: bool = True,
     ) -> None:
         """Prepare to spill; nothing is opened before the first run.
 
@@ -70,14 +66,12 @@ class SpillRuns:
             batch_rows: Target rows of a batch in the map file.
             batch_bytes: Target size of a batch there before compression.
             seed: Of the map file's messages, `message_seed`.
-            is_local: Whether the map file stays on this machine.
         """
         self._schema = schema
         self._num_partitions = num_partitions
         self._parent = spill_dir or tempfile.gettempdir()
         self._codec = codec
         self._seed = seed
-        self._is_local = is_local
         self._targets = batch_rows, batch_bytes
         self._folder: ProcessFolder | None = None
         self._file: IO[bytes] | None = None
@@ -93,7 +87,7 @@ class SpillRuns:
         """Bytes on disk."""
         return self._ends[-1] if self._ends else 0
 
-    def add(self, pieces: Callable[[int], Iterator[Piece | RowSlices]]) -> None:
+    def add(self, pieces: Callable[[int], Iterator[Piece]]) -> None:
         """Write one run: for each partition the pieces, near the target size, that are yielded.
 
         Raises:
@@ -105,19 +99,20 @@ class SpillRuns:
             for partition in range(self._num_partitions):
                 self._first_messages.append(len(self._ends))
                 for piece in pieces(partition):
-                    rows = whole(piece) if isinstance(piece, Piece) else piece
-                    is_final = self._is_final(rows)
-                    content = encoder.encode(rows, partition) if is_final else _pack(rows)
-                    position += file.write(content)
+                    is_final = self._is_final(piece)
+                    batch = piece.batch
+                    position += file.write(
+                        encoder.encode(batch, partition) if is_final else batch.serialize()
+                    )
                     self._ends.append(position)
-                    self._rows.append(rows.num_rows)
-                    self._sizes.append(0 if is_final else rows.num_bytes)
+                    self._rows.append(batch.num_rows)
+                    self._sizes.append(0 if is_final else piece.num_bytes)
             file.flush()
         except OSError as error:
             raise explain_os_error("spill to", self._place, error) from error
         self._num_runs += 1
 
-    def read(self, partition: int) -> Iterator[RowSlices | SpilledMessage]:
+    def read(self, partition: int) -> Iterator[Piece | SpilledMessage]:
         """Yield the rows of one partition, run by run; no run can be added afterwards.
 
         Raises:
@@ -132,14 +127,11 @@ class SpillRuns:
                 if not self._sizes[message]:
                     yield SpilledMessage(content, self._rows[message])
                     continue
-                yield _unpack(content, self._rows[message], self._sizes[message])
+                batch = pa.ipc.read_record_batch(pa.py_buffer(content), self._schema)
+                yield Piece(batch, self._sizes[message])
 
-    def _is_final(self, rows: RowSlices) -> bool:
-        return (
-            rows.num_bytes >= _LEAST_BYTES[self._codec]
-            or rows.num_rows * 8 >= self._targets[0]
-            or rows.num_bytes * 8 >= self._targets[1]
-        )
+    def _is_final(self, piece: Piece) -> bool:
+        return piece.num_bytes >= _LEAST_BYTES[self._codec] or is_batch(piece, *self._targets)
 
     def close(self) -> None:
         """Remove the runs."""
@@ -175,26 +167,5 @@ class SpillRuns:
             # Without a buffer: messages are large, and each is read once.
             path = os.path.join(self._folder.path, "runs")
             self._file = open(path, "w+b", buffering=0)  # noqa: SIM115
-            self._encoder = MessageEncoder(
-                self._schema, self._codec, seed=self._seed, is_local=self._is_local
-            )
+            self._encoder = MessageEncoder(self._schema, self._codec, seed=self._seed)
         return self._file, self._encoder
-
-
-def _pack(rows: RowSlices) -> bytes:
-    """Return the streams of rows one after the other, their lengths before them."""
-    numbers = [~part if isinstance(part, int) else len(part) for part in rows.parts]
-    content = [part for part in rows.parts if not isinstance(part, int)]
-    return b"".join([struct.pack(f"<{1 + len(numbers)}q", len(numbers), *numbers), *content])
-
-
-def _unpack(content: bytes, num_rows: int, num_bytes: int) -> RowSlices:
-    """Return the rows that `_pack` packed."""
-    view = memoryview(content)
-    (count,) = struct.unpack_from("<q", view)
-    parts: list[Part] = []
-    start = 8 + 8 * count
-    for number in struct.unpack_from(f"<{count}q", view, 8):
-        parts.append(~number if number < 0 else view[start : start + number])
-        start += max(0, number)
-    return RowSlices(num_rows, num_bytes, parts)

@@ -27,7 +27,6 @@ from stagecoach.infra.shuffle.ipc_sink import MapFileSink, message_checksum, mes
 from stagecoach.infra.shuffle.map_file import Codec, MapFile, OutputPartitioning, PartitionRanges
 from stagecoach.infra.shuffle.partitioner import check_key_type, partition_ids, partitions_in_turn
 from stagecoach.infra.shuffle.row_order import RowOrder
-from stagecoach.infra.shuffle.row_streams import RowSlices, joined, whole
 from stagecoach.infra.shuffle.sorted_blocks import BLOCK_BYTES, BlockSampler
 from stagecoach.infra.shuffle.sorted_rows import HeldRows, SortedChunk
 from stagecoach.infra.shuffle.spill import SpilledMessage, SpillRuns
@@ -114,7 +113,7 @@ class ShuffleWriter:
         self._pending: list[Piece] = []
         self._pending_rows = self._pending_bytes = 0
         num_partitions = partitioning.num_partitions
-        self._held = HeldRows(num_partitions, batch_rows, self._batch_bytes)
+        self._held = HeldRows(batch_rows, self._batch_bytes)
         self._offsets = [0] * num_partitions
         self._lengths = [0] * num_partitions
         self._rows = [0] * num_partitions
@@ -217,7 +216,6 @@ class ShuffleWriter:
             batch_rows=self._batch_rows,
             batch_bytes=self._batch_bytes,
             seed=message_seed(self._name),
-            is_local=self._store.is_local,
         )
 
     def _open_sink(self) -> MapFileSink:
@@ -228,7 +226,6 @@ class ShuffleWriter:
                 self._schema,
                 self._codec,
                 seed=message_seed(self._name),
-                is_local=self._store.is_local,
             )
         return self._sink
 
@@ -267,9 +264,7 @@ class ShuffleWriter:
                 itertools.chain(self._spill.read(partition), self._held.pieces(partition)),
             )
 
-    def _write_partition(
-        self, partition: int, rows: Iterator[Piece | RowSlices | SpilledMessage]
-    ) -> None:
+    def _write_partition(self, partition: int, rows: Iterator[Piece | SpilledMessage]) -> None:
         sink = self._open_sink()
         if not self._rows[partition]:
             self._offsets[partition] = sink.num_bytes
@@ -279,7 +274,7 @@ class ShuffleWriter:
             self._rows[partition] += num_rows
 
     def _messages(
-        self, sink: MapFileSink, partition: int, rows: Iterator[Piece | RowSlices | SpilledMessage]
+        self, sink: MapFileSink, partition: int, rows: Iterator[Piece | SpilledMessage]
     ) -> Iterator[tuple[tuple[int, int], int]]:
         """Write messages; yield what the sink says of each, and its rows."""
         for kind, group in itertools.groupby(rows, type):
@@ -288,16 +283,10 @@ class ShuffleWriter:
                     if isinstance(item, SpilledMessage):
                         written = sink.write_message(item.content, self._checksums[partition])
                         yield written, item.num_rows
-            elif kind is RowSlices:
-                small = (item for item in group if isinstance(item, RowSlices))
-                for slices in joined(small, self._batch_rows, self._batch_bytes):
-                    message = sink.encode(slices, partition)
-                    written = sink.write_message(message, self._checksums[partition])
-                    yield written, slices.num_rows
             else:
                 pieces = (item for item in group if isinstance(item, Piece))
                 for piece in encoding.coalesce(pieces, self._batch_rows, self._batch_bytes):
-                    offset, message = sink.num_bytes, sink.encode(whole(piece), partition)
+                    offset, message = sink.num_bytes, sink.encode(piece.batch, partition)
                     written = sink.write_message(message, self._checksums[partition])
                     if self._sampler is not None:
                         checksum = message_checksum([message])

@@ -27,7 +27,6 @@ PACKAGES = (
     "google_crc32c",
     "numpy",
     "pyarrow",
-    "zstandard",
 )
 """What `pip` must install where tasks run on local files; object stores need s3fs besides."""
 
