@@ -23,7 +23,7 @@ SLOWEST := --durations=20 --durations-min=5
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead faults stored-faults fuzz-lexers random-queries sql-support settings query-schema screenshots dist lock clean distclean
+.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -107,6 +107,9 @@ random-queries: install ## Run 10,000 random queries beside plain Spark (RANDOM_
 
 bench-overhead: install ## What Dagster, Spark and storage cost for a stage that does nothing
 	$(BIN)/python -m benchmarks.overhead $(BENCH_ARGS)
+
+bench-peers: install ## TPC-H beside DataFusion, Sail, Daft, Polars, DuckDB and Spark (BENCH_ARGS="--scale-factor 10")
+	$(BIN)/python -m benchmarks.peers $(BENCH_ARGS)
 
 sql-support: install ## Write docs/sql-support.md from the registries
 	$(BIN)/python docs/sql_support.py

@@ -113,12 +113,12 @@ def render(measurements: Sequence[Measurement]) -> str:
     known = [(m.query, m.breakdown) for m in measurements if m.breakdown]
     parts += [[query, *_parts(found)] for query, found in known]
     everything = sum((found for _, found in known), Breakdown())
-    text = "Seconds, the least of all repeats.\n" + _table([*lines, seconds, total])
+    text = "Seconds, the least of all repeats.\n" + table_text([*lines, seconds, total])
     if known:
         text += "\n\nWhere Stagecoach's seconds go, along the critical path.\n"
-        text += _table([*parts, ["sum", *_parts(everything)]])
+        text += table_text([*parts, ["sum", *_parts(everything)]])
         share = [f"{getattr(everything, p) / everything.total:.0%}" for p in PARTS]
-        text += "\n" + _table([["share ", *share, "100%"]], widths=_widths(parts))
+        text += "\n" + table_text([["share ", *share, "100%"]], widths=_widths(parts))
     return text
 
 
@@ -208,7 +208,8 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
 
 
-def _table(rows: Sequence[Sequence[str]], widths: Sequence[int] | None = None) -> str:
+def table_text(rows: Sequence[Sequence[str]], widths: Sequence[int] | None = None) -> str:
+    """Rows of cells in columns; the first is the header, the first column is text."""
     sizes = widths or _widths(rows)
     return "\n".join(
         "  ".join(
