@@ -256,6 +256,13 @@ def _table_source(path: Path, name: object, body: object) -> TableSource:
     format_name, format_keys = _format(place, body) if kind == names.FILES else (kind, ())
     found = table_format(format_name)
     _check_keys(place, body, (*_TABLE_KEYS, *format_keys, *found.keys))
+    declaration = found.declare(place, body)
+    located = found.located(declaration)
+    if located:
+        folder = str(path.absolute().parent)
+        return TableSource(
+            name=name, location=located, format=format_name, declaration=declaration, folder=folder
+        )
     location = body.get("location")
     if not isinstance(location, str) or not location.strip():
         raise CatalogError(
@@ -268,7 +275,6 @@ def _table_source(path: Path, name: object, body: object) -> TableSource:
         raise CatalogError(f"{place}: {error}") from error
     if found.needs_folder and any(sign in location for sign in "*?["):
         raise CatalogError(f"{place}: 'location' must be one folder of its own, not a pattern")
-    declaration = found.declare(place, body)
     return TableSource(name=name, location=location, format=format_name, declaration=declaration)
 
 

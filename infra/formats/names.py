@@ -15,7 +15,10 @@ FILES = "files"
 """The `kind` of a table in the catalog file whose `format` is given by itself."""
 
 BY_FORMAT: Registry[object] = Registry(
-    {"parquet": "stagecoach.infra.formats.parquet.table_format:FORMAT"}
+    {
+        "parquet": "stagecoach.infra.formats.parquet.table_format:FORMAT",
+        "iceberg": "stagecoach.infra.formats.iceberg.table_format:FORMAT",
+    }
 )
 """Formats of files, by `format` in the catalog file; the first is the default."""
 

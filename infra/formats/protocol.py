@@ -71,12 +71,14 @@ class TableSource:
         location: Canonical location: an absolute path or a URL; a file, a folder or a glob.
         format: Name of the format.
         declaration: What the format's `declare` made of the format's own keys.
+        folder: The folder of the catalog file, for a table that is found by its declaration.
     """
 
     name: str
     location: str
     format: str = "parquet"
     declaration: Any = None
+    folder: str = ""
 
 
 @dataclass(frozen=True)
@@ -237,6 +239,14 @@ class TableFormat(ABC):
             CatalogError: A key is missing or its value is not valid.
         """
         return None
+
+    def located(self, declaration: Any) -> str:
+        """Return what stands for the location of a table that is found without one; else empty.
+
+        Args:
+            declaration: What `declare` returned.
+        """
+        return ""
 
     @abstractmethod
     def open(self, source: TableSource, access: Access) -> Table:
