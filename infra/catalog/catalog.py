@@ -44,6 +44,7 @@ from stagecoach.infra.storage.table_files import FileEntry, canonical_location
 from stagecoach.planner.catalog import ColumnNotes, TableInfo
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.project_function import ProjectFunction
+from stagecoach.planner.versioned_names import split_name, versioned_name
 
 _TABLE_KEYS = ("location", "kind")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -88,11 +89,12 @@ class FileCatalog:
             StorageError: The storage refused.
         """
         key = name.lower()
-        if key not in self._sources:
+        if split_name(key)[0] not in self._sources:
             return None
         with self._lock:
             if key not in self._tables:
-                self._tables[key] = self.open(name).planned()
+                is_newest = split_name(name)[1] is None
+                self._tables[key] = self.open(name).planned() if is_newest else self._at(name).info
             return self._tables[key]
 
     @property
@@ -127,7 +129,7 @@ class FileCatalog:
         Raises:
             CatalogError: There is no such table.
         """
-        source = self._sources.get(name.lower())
+        source = self._sources.get(split_name(name)[0].lower())
         if source is None:
             names = self.table_names()
             raise CatalogError(
@@ -168,7 +170,21 @@ class FileCatalog:
             CatalogError: There is no such table or version, or its files cannot be used.
             StorageError: The storage refused.
         """
-        return self.open(name).state(version)
+        return self._at(name) if split_name(name)[1] else self.open(name).state(version)
+
+    def _at(self, name: str) -> TableState:
+        """The table at the version that is in its name."""
+        own, version = split_name(name)
+        if version is None:
+            return self.open(own).state()
+        found = self.source(own).name
+        try:
+            return self.open(own).at(version).named(versioned_name(found, version))
+        except CatalogError as error:
+            message = str(error)
+            if f"'{found}'" not in message:
+                message = f"table '{found}': {message}"
+            raise CatalogError(message) from error
 
     def list_files(self, name: str) -> tuple[FileEntry, ...]:
         """Return what changes when the table's rows change, without opening any file.

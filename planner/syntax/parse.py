@@ -43,6 +43,7 @@ from stagecoach.planner.syntax.spark_syntax import position as position
 from stagecoach.planner.syntax.statement import as_query
 from stagecoach.planner.syntax.syntax_conditions import syntax_condition
 from stagecoach.planner.syntax.text import SparkText, cut_text
+from stagecoach.planner.syntax.time_travel import without_versions
 from stagecoach.planner.syntax.tokens import SYNTAX_ERROR
 from stagecoach.planner.syntax.unparsed_query import UnparsedQuery
 
@@ -229,7 +230,10 @@ def spark_text(sql: str) -> SparkText:
         ParseError: As `read_query`.
         ForbiddenSqlError: As `read_query`.
     """
-    return SparkText(sql, is_parsed=isinstance(read_query(sql), ParsedQuery))
+    query = read_query(sql)
+    if isinstance(query, ParsedQuery):
+        return SparkText(without_versions(query))
+    return SparkText(sql, is_parsed=False)
 
 
 def _start_of(found: Mapping[str, Any]) -> tuple[int | None, int | None]:

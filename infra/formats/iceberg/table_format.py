@@ -11,11 +11,13 @@ process.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.formats.iceberg.declaration import IcebergSource, read_source
+from stagecoach.infra.formats.moments import moment_of
 from stagecoach.infra.formats.protocol import Access, ScanPlan, Table, TableFormat, TableSource
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
@@ -23,6 +25,7 @@ from stagecoach.infra.host.recent_cache import RecentCache
 from stagecoach.infra.storage.table_files import FileEntry
 from stagecoach.planner.catalog import ColumnNotes
 from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.versioned_names import TableVersion
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table as OpenedTable
@@ -47,6 +50,33 @@ class IcebergTable(Table):
         if found is None:
             raise CatalogError(f"table {self.source.name!r} has no snapshot {version}")
         return self._state(table, found)
+
+    def at(self, version: TableVersion) -> TableState:
+        """Read the snapshot with an id, of a branch or tag, or that was current at a moment.
+
+        A branch is read with the table's present columns, all others with those of the snapshot.
+        """
+        from pyiceberg.table.refs import SnapshotRefType
+
+        table = self._open()
+        if version.kind == "timestamp":
+            moment = moment_of(version)
+            found = table.snapshot_as_of_timestamp(math.floor(moment.timestamp() * 1000))
+            return self._state(table, self._known(found, version), own_schema=True)
+        reference = table.refs().get(version.value)
+        if reference is not None:
+            named = table.snapshot_by_id(reference.snapshot_id)
+            is_branch = reference.snapshot_ref_type == SnapshotRefType.BRANCH
+            return self._state(table, self._known(named, version), own_schema=not is_branch)
+        found = table.snapshot_by_id(int(version.value)) if version.value.isdigit() else None
+        return self._state(table, self._known(found, version), own_schema=True)
+
+    def _known(self, found: Snapshot | None, version: TableVersion) -> Snapshot:
+        if found is None:
+            raise CatalogError(
+                f"table '{self.source.name}' has no snapshot, branch or tag for {version}"
+            )
+        return found
 
     def notes(self) -> Mapping[str, ColumnNotes]:
         """Return the comments of columns, and which of them are required."""
@@ -79,16 +109,22 @@ class IcebergTable(Table):
         source = self.source
         return open_table(declared, source.location, source.folder, self.access.options, kept)
 
-    def _state(self, table: OpenedTable, snapshot: Snapshot | None) -> TableState:
+    def _state(
+        self, table: OpenedTable, snapshot: Snapshot | None, *, own_schema: bool = False
+    ) -> TableState:
         from stagecoach.infra.formats.iceberg.state import table_state
 
         number = None if snapshot is None else snapshot.snapshot_id
         # The metadata file has the schema, which may change without a snapshot.
-        key = (self.source.name, table.metadata_location, number)
+        key = (self.source.name, table.metadata_location, number, own_schema)
+        known = table.schemas()
+        schema = None
+        if own_schema and snapshot is not None and snapshot.schema_id is not None:
+            schema = known.get(snapshot.schema_id)
         try:
             return _STATES.get(
                 key,
-                lambda: table_state(self.source.name, table, snapshot),
+                lambda: table_state(self.source.name, table, snapshot, schema),
                 lambda made: len(made.snapshot.json_text),
             )
         except CatalogError as error:
