@@ -37,7 +37,7 @@ from stagecoach.infra.catalog.functions import ProjectFunctions, read_functions
 from stagecoach.infra.config.yaml_text import load_yaml
 from stagecoach.infra.formats import names
 from stagecoach.infra.formats.protocol import Access, Table, TableSource
-from stagecoach.infra.formats.registry import table_format
+from stagecoach.infra.formats.registry import metadata_state, table_format
 from stagecoach.infra.formats.snapshot import TableState
 from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry, canonical_location
@@ -89,12 +89,12 @@ class FileCatalog:
             StorageError: The storage refused.
         """
         key = name.lower()
-        if split_name(key)[0] not in self._sources:
+        if split_name(key)[0] not in self._sources and self._about(name) is None:
             return None
         with self._lock:
             if key not in self._tables:
-                is_newest = split_name(name)[1] is None
-                self._tables[key] = self.open(name).planned() if is_newest else self._at(name).info
+                is_plain = key in self._sources
+                self._tables[key] = self.open(name).planned() if is_plain else self._at(name).info
             return self._tables[key]
 
     @property
@@ -170,11 +170,29 @@ class FileCatalog:
             CatalogError: There is no such table or version, or its files cannot be used.
             StorageError: The storage refused.
         """
-        return self._at(name) if split_name(name)[1] else self.open(name).state(version)
+        if version is None and name.lower() not in self._sources:
+            return self._at(name)
+        return self.open(name).state(version)
+
+    def _about(self, name: str) -> tuple[TableSource, str] | None:
+        """The table that a metadata table such as `orders.files` is about, and what it tells."""
+        own, dot, part = name.rpartition(".")
+        source = self._sources.get(own.lower()) if dot else None
+        return None if source is None else (source, part.lower())
 
     def _at(self, name: str) -> TableState:
-        """The table at the version that is in its name."""
+        """A metadata table, or a table at the version that is in its name."""
         own, version = split_name(name)
+        about = self._about(name)
+        if about is not None and own.lower() not in self._sources:
+            source, part = about
+            known = self.open(source.name).metadata()
+            if part not in known:
+                raise CatalogError(
+                    f"table '{source.name}' has no metadata table '{part}' (it has: "
+                    f"{', '.join(f'{source.name}.{other}' for other in sorted(known))})"
+                )
+            return metadata_state(f"{source.name}.{part}", known[part]())
         if version is None:
             return self.open(own).state()
         found = self.source(own).name

@@ -43,9 +43,9 @@ from stagecoach.planner.syntax.spark_syntax import position as position
 from stagecoach.planner.syntax.statement import as_query
 from stagecoach.planner.syntax.syntax_conditions import syntax_condition
 from stagecoach.planner.syntax.text import SparkText, cut_text
-from stagecoach.planner.syntax.time_travel import without_versions
 from stagecoach.planner.syntax.tokens import SYNTAX_ERROR
 from stagecoach.planner.syntax.unparsed_query import UnparsedQuery
+from stagecoach.planner.syntax.view_names import with_view_names
 
 TABLE_FUNCTIONS = frozenset(
     (
@@ -232,7 +232,7 @@ def spark_text(sql: str) -> SparkText:
     """
     query = read_query(sql)
     if isinstance(query, ParsedQuery):
-        return SparkText(without_versions(query))
+        return SparkText(with_view_names(query))
     return SparkText(sql, is_parsed=False)
 
 

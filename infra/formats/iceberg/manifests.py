@@ -67,7 +67,7 @@ def snapshot_files(
         CatalogError: A file is of a format that is not read.
     """
     with ThreadPoolExecutor(_THREADS) as pool:
-        read = list(pool.map(lambda manifest: _entries(manifest, io), manifests))
+        read = list(pool.map(lambda manifest: manifest_entries(manifest, io), manifests))
     entries = [entry for part in read for entry in part]
     deletes = _DeleteIndex()
     data: list[FoundFile] = []
@@ -84,8 +84,8 @@ def snapshot_files(
     return sorted(found, key=lambda item: item.path)
 
 
-def _entries(manifest: ManifestFile, io: FileIO) -> list[ManifestEntry]:
-    """The live entries of a manifest, with all fields of version 3."""
+def manifest_entries(manifest: ManifestFile, io: FileIO) -> list[ManifestEntry]:
+    """Return the live entries of a manifest, with all fields of version 3."""
     from pyiceberg import manifest as m
     from pyiceberg.avro.file import AvroFile
 

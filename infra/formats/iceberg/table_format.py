@@ -12,7 +12,7 @@ process.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.versioned_names import TableVersion
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyiceberg.table import Table as OpenedTable
     from pyiceberg.table.snapshots import Snapshot
 
@@ -100,6 +101,18 @@ class IcebergTable(Table):
             snapshot = parent
         version = "" if snapshot is None else str(snapshot.snapshot_id)
         return (FileEntry(uri=self.source.location, num_bytes=0, version=version),)
+
+    def metadata(self) -> Mapping[str, Callable[[], pa.Table]]:
+        """Return `files`, `snapshots`, `history` and `refs`."""
+        from stagecoach.infra.formats.iceberg import metadata_tables as made
+
+        return {
+            **super().metadata(),
+            "files": lambda: made.files(self._open()),
+            "snapshots": lambda: made.snapshots(self._open()),
+            "history": lambda: made.history(self._open()),
+            "refs": lambda: made.refs(self._open()),
+        }
 
     def _open(self) -> OpenedTable:
         from stagecoach.infra.formats.iceberg.catalogs import open_table

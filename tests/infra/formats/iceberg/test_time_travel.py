@@ -121,7 +121,7 @@ def test_versions_of_a_published_table(tmp_path: Path) -> None:
 
 
 def test_spark_reads_views_of_versions() -> None:
-    sql = "SELECT t.k, 'x VERSION AS OF 1' FROM a.t /* c */ VERSION AS OF 'Q1' JOIN u FOR TIMESTAMP AS OF '2024-01-01 00:00:00Z' x ON 1=1, v"
+    sql = "SELECT t.k, 'x VERSION AS OF 1' FROM a.`t` /* c */ VERSION AS OF 'Q1' JOIN u FOR TIMESTAMP AS OF '2024-01-01 00:00:00Z' x ON 1=1, v"
     assert spark_text(sql).text == (
         "SELECT t.k, 'x VERSION AS OF 1' FROM `a.t@version=~511` AS `t` JOIN "
         "`u@timestamp=2024-01-01~2000~3a00~3a00~5a` x ON 1=1, v"
@@ -129,8 +129,11 @@ def test_spark_reads_views_of_versions() -> None:
     assert [name for name, _ in read_query(sql).tables] == [
         "a.t@version=~511", "u@timestamp=2024-01-01~2000~3a00~3a00~5a", "v"
     ]  # fmt: skip
-    changing = "SELECT * FROM t TIMESTAMP AS OF current_timestamp()"
-    assert spark_text(changing).text == changing
+    assert spark_text("SELECT k FROM a.b JOIN c USING (k)").text == (
+        "SELECT k FROM `a.b` AS `b` JOIN c USING (k)"
+    )
+    for sql in ("SELECT * FROM t TIMESTAMP AS OF current_timestamp()", "SELECT a.b.k FROM a.b"):
+        assert spark_text(sql).text == sql
 
 
 @pytest.mark.spark
