@@ -14,10 +14,12 @@ from pyiceberg.transforms import BucketTransform, MonthTransform
 from pyiceberg.types import DoubleType, LongType
 
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
+from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.iceberg import catalogs
 from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.planner.errors import CatalogError
 from tests.infra.formats.iceberg.answers import as_set, files_read, rows, run
+from tests.infra.formats.iceberg.rest_server import TOKEN, rest_server
 from tests.s3_server import S3Server
 from tests.s3_server import s3_server as s3_server
 
@@ -114,6 +116,25 @@ def test_a_table_without_catalog(local: IcebergCatalog, tmp_path: Path) -> None:
     path.write_text(f"tables:\n  t: {{format: iceberg, location: '{location}'}}\n")
     found = rows(load_catalog(path), "SELECT * FROM t", tmp_path)
     assert as_set(found) == as_set(expected)
+
+
+def test_a_rest_catalog(
+    local: IcebergCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = write_history(local)
+    with rest_server(local) as (url, requests):
+        monkeypatch.setenv("PYICEBERG_CATALOG__STAGE__TOKEN", TOKEN)
+        monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", _config())
+        catalog = opened(tmp_path, f"{{name: stage, type: rest, uri: '{url}'}}")
+        assert as_set(rows(catalog, "SELECT * FROM orders", tmp_path)) == as_set(expected)
+        assert requests[:2] == ["v1/config", "v1/namespaces/tpch/tables/orders"]
+        local.drop_table("tpch.orders")
+        with pytest.raises(CatalogError, match=r"Iceberg table stage:tpch\.orders not found"):
+            opened(tmp_path, f"{{name: stage, type: rest, uri: '{url}'}}").table("orders")
+        monkeypatch.setenv("PYICEBERG_CATALOG__STAGE__TOKEN", "wrong-token")
+        monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", _config())
+        with pytest.raises(StorageError, match=r"the catalog of Iceberg table stage:tpch\.orders"):
+            opened(tmp_path, f"{{name: stage, type: rest, uri: '{url}'}}").table("orders")
 
 
 @pytest.mark.s3
