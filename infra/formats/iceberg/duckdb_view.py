@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from stagecoach.infra.errors import InputLostError
 from stagecoach.infra.formats.iceberg.columns import IcebergColumn
 from stagecoach.infra.formats.iceberg.delete_files import delete_leaf, deleted_positions
 from stagecoach.infra.formats.iceberg.file_footers import footer_of
@@ -74,7 +75,11 @@ def bind_files(
         StorageError: The storage refused.
     """
     binder = _Binder(cursor, name, leaf, memory_bytes, input_errors)
-    body = " UNION ALL ".join(binder.selects()) or binder.empty()
+    try:
+        body = " UNION ALL ".join(binder.selects()) or binder.empty()
+    except InputLostError as error:
+        # Others wrote the file, and may have removed it with its snapshot.
+        raise InputLostError(error.uri, error.problem) from error
     cursor.execute(f"CREATE TEMP VIEW {name} AS {body}")
 
 

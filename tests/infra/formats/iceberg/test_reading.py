@@ -15,6 +15,7 @@ from pyiceberg.types import LongType
 
 from stagecoach.infra.formats.snapshot import Snapshot, take_snapshot
 from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.planning import plan_query
 from tests.infra.formats.iceberg.answers import FORCED, as_set, catalog_of, files_read, rows, run
 from tests.infra.formats.iceberg.handmade import HandmadeTable
 
@@ -275,3 +276,24 @@ def test_a_large_file_is_shared_out_by_its_row_groups(tmp_path: Path) -> None:
     )
     assert found == [{"n": 10_000, "s": 49_995_000, "d": 10_000}]
     assert len(stages[0].specs) > 1
+
+
+def test_planning_opens_no_data_file(tmp_path: Path) -> None:
+    table = HandmadeTable(tmp_path / "t")
+    table.schema(column(1, "k", "long"))
+    entry = table.data(pa.table({"k": [1, 2, 3]}))
+    table.commit(entry)
+    table.commit(table.position_deletes({entry.path: [0]}))
+    catalog = catalog_of(tmp_path, t=table.save())
+    for folder in ("data", "deletes"):
+        for path in (tmp_path / "t" / folder).iterdir():
+            path.rename(path.with_suffix(".away"))
+    info = catalog.table("t")
+    assert info is not None
+    assert info.stats is not None
+    assert (info.stats.num_rows, info.stats.columns["k"].max_value) == (3, 3)
+    assert plan_query("SELECT sum(k) AS s FROM t", catalog).stages
+    with pytest.raises(AssertionError, match="'there is no such file', False"):
+        rows(catalog, "SELECT k FROM t", tmp_path)
+    # A filter that rules the file out does not need it.
+    assert rows(catalog, "SELECT k FROM t WHERE k > 3", tmp_path) == []
