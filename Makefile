@@ -23,7 +23,7 @@ SLOWEST := --durations=20 --durations-min=5
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries sql-support settings query-schema screenshots dist lock clean distclean
+.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries iceberg-histories sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -104,6 +104,10 @@ fuzz-lexers: install ## Compare our SQL tokens with Spark's on 200,000 random te
 
 random-queries: install ## Run 10,000 random queries beside plain Spark (RANDOM_ARGS="--queries N --seed S --log FILE")
 	$(BIN)/python -m benchmarks.random_queries $(RANDOM_ARGS)
+
+iceberg-histories: install ## Read 500 random histories of Iceberg tables (ICEBERG_HISTORIES=N ICEBERG_FIRST_SEED=S)
+	ICEBERG_HISTORIES=$(or $(ICEBERG_HISTORIES),500) ICEBERG_FIRST_SEED=$(or $(ICEBERG_FIRST_SEED),1000) \
+	  $(BIN)/python -m pytest -q tests/infra/formats/iceberg/test_histories.py $(PYTEST_ARGS)
 
 bench-overhead: install ## What Dagster, Spark and storage cost for a stage that does nothing
 	$(BIN)/python -m benchmarks.overhead $(BENCH_ARGS)

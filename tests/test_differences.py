@@ -34,7 +34,7 @@ PROOFS = {
     "Anything but a SELECT.": f"{HERE}::test_only_a_select_is_planned",
     "Functions that reach outside.": f"{HERE}::test_functions_that_reach_outside_are_refused",
     "Files and programs.": f"{HERE}::test_files_and_programs_are_refused",
-    "Time travel.": "tests/differential/test_differences.py::test_time_travel_is_refused",
+    "Time travel to a computed moment.": "tests/differential/test_differences.py::test_time_travel_to_a_computed_moment_is_refused",
     "Texts too deep to check.": "tests/planner/analysis/test_error_places.py::test_an_error_is_placed_at_what_is_wrong",
     "Correlated subqueries.": "tests/differential/test_subqueries.py::test_what_spark_refuses_is_what_duckdb_says",
     "Shifts behind arrays.": "tests/differential/test_differences.py::test_a_shift_may_follow_an_array",

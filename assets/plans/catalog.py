@@ -1,11 +1,13 @@
 """A catalog of the base tables and of the tables that planned queries make."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stagecoach.infra.catalog.planned import PlannedTable
 from stagecoach.planner.catalog import Catalog, TableInfo, TableStats
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.project_function import ProjectFunction
+from stagecoach.planner.versioned_names import split_name, versioned_name
 
 _VALUE_BYTES = 8
 
@@ -44,12 +46,17 @@ class ProjectCatalog:
         Raises:
             CatalogError: Its columns are not known before its query has run.
         """
-        if (made := self._unknown.get(name.lower())) is not None:
+        if (made := self._unknown.get(split_name(name)[0].lower())) is not None:
             raise CatalogError(
                 f"the columns of table '{made}' are not known before it is made, because Spark "
                 "runs the whole query that makes it; write that query so that it can be planned"
             )
-        return self._made.get(name.lower()) or self._base.table(name)
+        own, version = split_name(name)
+        found = self._made.get(own.lower())
+        if found is not None and version is not None:
+            # The columns are those of the query as it is now; a run compares them.
+            return replace(found, name=versioned_name(found.name, version))
+        return found or self._base.table(name)
 
     def table_names(self) -> Sequence[str]:
         """All names, the base tables first."""

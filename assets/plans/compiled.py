@@ -30,6 +30,7 @@ from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import GraphFormatError, SqlError, StagecoachError
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.planner.versioned_names import split_name
 
 if TYPE_CHECKING:
     from stagecoach.planner.arbiter import Arbiter
@@ -78,7 +79,9 @@ class CompiledPlans:
     def reads(self, query: Query) -> tuple[str, ...]:
         """The tables that a query reads; its SQL is only parsed where it is not compiled."""
         found = self.compiled(query)
-        return sql_reads(query) if found is None else tuple(name for name, _ in found.graph.tables)
+        if found is None:
+            return sql_reads(query)
+        return tuple(dict.fromkeys(split_name(name)[0] for name, _ in found.graph.tables))
 
     def compiled(self, query: Query) -> CompiledPlan | None:
         """The query's compiled plan if there is one of its present text, whatever its tables."""

@@ -17,6 +17,7 @@ from stagecoach.assets.project.queries import ProjectError, Query
 from stagecoach.planner.errors import SqlError
 from stagecoach.planner.syntax.parse import read_query
 from stagecoach.planner.types import Field
+from stagecoach.planner.versioned_names import split_name
 
 
 class CircleError(ProjectError):
@@ -69,7 +70,7 @@ class QueryOrder:
 
 def sql_reads(query: Query) -> tuple[str, ...]:
     """The tables that a query reads by its SQL."""
-    return tables_read(query.sql)
+    return tuple(dict.fromkeys(split_name(name)[0] for name in tables_read(query.sql)))
 
 
 def order_queries(

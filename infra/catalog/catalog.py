@@ -37,13 +37,14 @@ from stagecoach.infra.catalog.functions import ProjectFunctions, read_functions
 from stagecoach.infra.config.yaml_text import load_yaml
 from stagecoach.infra.formats import names
 from stagecoach.infra.formats.protocol import Access, Table, TableSource
-from stagecoach.infra.formats.registry import table_format
+from stagecoach.infra.formats.registry import metadata_state, table_format
 from stagecoach.infra.formats.snapshot import TableState
 from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry, canonical_location
 from stagecoach.planner.catalog import ColumnNotes, TableInfo
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.project_function import ProjectFunction
+from stagecoach.planner.versioned_names import split_name, versioned_name
 
 _TABLE_KEYS = ("location", "kind")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -88,11 +89,12 @@ class FileCatalog:
             StorageError: The storage refused.
         """
         key = name.lower()
-        if key not in self._sources:
+        if split_name(key)[0] not in self._sources and self._about(name) is None:
             return None
         with self._lock:
             if key not in self._tables:
-                self._tables[key] = self.open(name).planned()
+                is_plain = key in self._sources
+                self._tables[key] = self.open(name).planned() if is_plain else self._at(name).info
             return self._tables[key]
 
     @property
@@ -127,7 +129,7 @@ class FileCatalog:
         Raises:
             CatalogError: There is no such table.
         """
-        source = self._sources.get(name.lower())
+        source = self._sources.get(split_name(name)[0].lower())
         if source is None:
             names = self.table_names()
             raise CatalogError(
@@ -168,7 +170,39 @@ class FileCatalog:
             CatalogError: There is no such table or version, or its files cannot be used.
             StorageError: The storage refused.
         """
+        if version is None and name.lower() not in self._sources:
+            return self._at(name)
         return self.open(name).state(version)
+
+    def _about(self, name: str) -> tuple[TableSource, str] | None:
+        """The table that a metadata table such as `orders.files` is about, and what it tells."""
+        own, dot, part = name.rpartition(".")
+        source = self._sources.get(own.lower()) if dot else None
+        return None if source is None else (source, part.lower())
+
+    def _at(self, name: str) -> TableState:
+        """A metadata table, or a table at the version that is in its name."""
+        own, version = split_name(name)
+        about = self._about(name)
+        if about is not None and own.lower() not in self._sources:
+            source, part = about
+            known = self.open(source.name).metadata()
+            if part not in known:
+                raise CatalogError(
+                    f"table '{source.name}' has no metadata table '{part}' (it has: "
+                    f"{', '.join(f'{source.name}.{other}' for other in sorted(known))})"
+                )
+            return metadata_state(f"{source.name}.{part}", known[part]())
+        if version is None:
+            return self.open(own).state()
+        found = self.source(own).name
+        try:
+            return self.open(own).at(version).named(versioned_name(found, version))
+        except CatalogError as error:
+            message = str(error)
+            if f"'{found}'" not in message:
+                message = f"table '{found}': {message}"
+            raise CatalogError(message) from error
 
     def list_files(self, name: str) -> tuple[FileEntry, ...]:
         """Return what changes when the table's rows change, without opening any file.
@@ -256,6 +290,13 @@ def _table_source(path: Path, name: object, body: object) -> TableSource:
     format_name, format_keys = _format(place, body) if kind == names.FILES else (kind, ())
     found = table_format(format_name)
     _check_keys(place, body, (*_TABLE_KEYS, *format_keys, *found.keys))
+    declaration = found.declare(place, body)
+    located = found.located(declaration)
+    if located:
+        folder = str(path.absolute().parent)
+        return TableSource(
+            name=name, location=located, format=format_name, declaration=declaration, folder=folder
+        )
     location = body.get("location")
     if not isinstance(location, str) or not location.strip():
         raise CatalogError(
@@ -268,7 +309,6 @@ def _table_source(path: Path, name: object, body: object) -> TableSource:
         raise CatalogError(f"{place}: {error}") from error
     if found.needs_folder and any(sign in location for sign in "*?["):
         raise CatalogError(f"{place}: 'location' must be one folder of its own, not a pattern")
-    declaration = found.declare(place, body)
     return TableSource(name=name, location=location, format=format_name, declaration=declaration)
 
 

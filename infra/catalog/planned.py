@@ -23,6 +23,7 @@ from stagecoach.planner.catalog import TableInfo, TableStats
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.types import Field
+from stagecoach.planner.versioned_names import split_name, versioned_name
 
 _GUESSED_ROW_BYTES = 64
 
@@ -144,7 +145,9 @@ class PublishedCatalog:
             return self._base.table(name)
         with self._lock:
             if name.lower() not in self._tables:
-                self._tables[name.lower()] = self._plan(planned)
+                is_newest = split_name(name)[1] is None
+                found = self._plan(planned) if is_newest else self._at(planned, name).info
+                self._tables[name.lower()] = found
             return self._tables[name.lower()]
 
     def table_names(self) -> Sequence[str]:
@@ -192,6 +195,8 @@ class PublishedCatalog:
         if planned is None:
             return self._base.state(name)
         table = self._opened(planned)
+        if split_name(name)[1] is not None:
+            return self._at(planned, name)
         version = table.current()
         if version is None or not version.has_data:
             raise CatalogError(f"table '{planned.name}' has no data yet; materialize it first")
@@ -221,7 +226,18 @@ class PublishedCatalog:
 
     def _published(self, name: str) -> PlannedTable | None:
         """The published table of that name; None for one of the base tables, or none at all."""
-        return self._planned.get(name.lower())
+        return self._planned.get(split_name(name)[0].lower())
+
+    def _at(self, planned: PlannedTable, name: str) -> TableState:
+        """A published table at the version that is in its name."""
+        _, version = split_name(name)
+        table = self._opened(planned)
+        if version is None:
+            return table.state()
+        try:
+            return table.at(version).named(versioned_name(planned.name, version))
+        except CatalogError as error:
+            raise CatalogError(f"table '{planned.name}': {error}") from error
 
     def _plan(self, planned: PlannedTable) -> TableInfo:
         """What the planner is told: the planned columns, with what statistics there are."""

@@ -16,6 +16,7 @@ from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.protocol import Access
 from stagecoach.infra.formats.registry import stored_formats
 from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.planner.versioned_names import split_name
 
 
 class StoredCatalog(PublishedCatalog):
@@ -58,7 +59,8 @@ class StoredCatalog(PublishedCatalog):
         super().refresh()
 
     def _published(self, name: str) -> PlannedTable | None:
-        return None if name.lower() in self._base_names() else self._all().get(name.lower())
+        own = split_name(name)[0].lower()
+        return None if own in self._base_names() else self._all().get(own)
 
     def _all(self) -> Mapping[str, PlannedTable]:
         with self._lock:

@@ -38,7 +38,7 @@ class FileScan(ABC):
     @cached_property
     def units(self) -> Sequence[ScanUnit]:
         """The files that the filters do not rule out."""
-        return [_unit(file) for file in needed_files(self.request, self.table)]
+        return [unit_of(file) for file in needed_files(self.request, self.table)]
 
     @property
     def columns(self) -> tuple[LeafColumn, ...]:
@@ -79,7 +79,8 @@ def needed_files(request: ScanRequest, table: TableSnapshot) -> tuple[DataFile, 
     )
 
 
-def _unit(file: DataFile) -> ScanUnit:
+def unit_of(file: DataFile) -> ScanUnit:
+    """Return a file as a unit, which may be cut between its row groups."""
     # The snapshot has no bytes per row group; rows of one file are about equally wide.
     groups = tuple(
         (rows, file.num_bytes * rows // file.num_rows if file.num_rows else 0)

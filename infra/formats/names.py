@@ -15,7 +15,10 @@ FILES = "files"
 """The `kind` of a table in the catalog file whose `format` is given by itself."""
 
 BY_FORMAT: Registry[object] = Registry(
-    {"parquet": "stagecoach.infra.formats.parquet.table_format:FORMAT"}
+    {
+        "parquet": "stagecoach.infra.formats.parquet.table_format:FORMAT",
+        "iceberg": "stagecoach.infra.formats.iceberg.table_format:FORMAT",
+    }
 )
 """Formats of files, by `format` in the catalog file; the first is the default."""
 
@@ -29,12 +32,17 @@ MADE: Registry[object] = Registry(
 )
 """Formats of tables that queries make, which are in no catalog file; results become the first."""
 
+ABOUT: Registry[object] = Registry(
+    {"metadata": "stagecoach.infra.formats.metadata.table_format:FORMAT"}
+)
+"""The format of tables about other tables, such as `orders.files`."""
+
 _UNNAMED = ("parquet", "published", "deduplicated")
 
 
 def find(name: str) -> object | None:
     """Return the format of that name, or None."""
-    for registry in (BY_FORMAT, BY_KIND, MADE):
+    for registry in (BY_FORMAT, BY_KIND, MADE, ABOUT):
         if (found := registry.get(name)) is not None:
             return found
     return None

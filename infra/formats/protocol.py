@@ -45,6 +45,7 @@ from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry
 from stagecoach.planner.catalog import ColumnNotes, TableInfo
 from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.versioned_names import TableVersion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,12 +72,14 @@ class TableSource:
         location: Canonical location: an absolute path or a URL; a file, a folder or a glob.
         format: Name of the format.
         declaration: What the format's `declare` made of the format's own keys.
+        folder: The folder of the catalog file, for a table that is found by its declaration.
     """
 
     name: str
     location: str
     format: str = "parquet"
     declaration: Any = None
+    folder: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,17 @@ class Table(ABC):
             CatalogError: The table cannot be used, or there is no such version.
             StorageError: The storage refused.
         """
+
+    def at(self, version: TableVersion) -> TableState:
+        """Read the version that a query names; by default, `VERSION AS OF` a number.
+
+        Raises:
+            CatalogError: The format has no such versions, or there is no version like that.
+            StorageError: The storage refused.
+        """
+        if version.kind == "version" and version.value.isdigit():
+            return self.state(int(version.value))
+        raise CatalogError(f"{version}: the table's versions go by their numbers")
 
     def planned(self) -> TableInfo:
         """Return what the planner is told; without data if the columns are declared.
@@ -237,6 +251,14 @@ class TableFormat(ABC):
             CatalogError: A key is missing or its value is not valid.
         """
         return None
+
+    def located(self, declaration: Any) -> str:
+        """Return what stands for the location of a table that is found without one; else empty.
+
+        Args:
+            declaration: What `declare` returned.
+        """
+        return ""
 
     @abstractmethod
     def open(self, source: TableSource, access: Access) -> Table:

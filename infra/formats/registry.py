@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from stagecoach.infra.formats import names
 from stagecoach.infra.formats.protocol import Access, TableFormat
+from stagecoach.infra.formats.snapshot import TableState
 from stagecoach.infra.formats.stored import StoredFormat, StoredTable
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.errors import CatalogError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@runtime_checkable
+class MakesState(Protocol):
+    """A format that makes tables of rows."""
+
+    def state_of(self, name: str, rows: pa.Table) -> TableState:
+        """Return a table with these rows."""
+        ...
 
 
 def table_format(name: str) -> TableFormat:
@@ -50,6 +64,19 @@ def stored_format(name: str) -> StoredFormat:
 def result_format() -> StoredFormat:
     """Return the format that results are published in: the first of those of stored tables."""
     return stored_format(names.MADE.names[0])
+
+
+def metadata_state(name: str, rows: pa.Table) -> TableState:
+    """Return a table of rows about another table.
+
+    Args:
+        name: Its name, such as `orders.files`.
+        rows: Its rows.
+    """
+    found = names.find(names.ABOUT.names[0])
+    if not isinstance(found, MakesState):
+        raise CatalogError("there is no format of metadata tables")
+    return found.state_of(name, rows)
 
 
 def stored_tables(store: ObjectStore) -> Iterator[StoredTable]:

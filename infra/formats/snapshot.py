@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, cast
 
@@ -157,6 +157,10 @@ class TableState:
 
     info: TableInfo
     snapshot: TableSnapshot
+
+    def named(self, name: str) -> TableState:
+        """Return the same version under another name."""
+        return TableState(replace(self.info, name=name), replace(self.snapshot, table=name))
 
 
 class SnapshotSource(Protocol):

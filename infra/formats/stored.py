@@ -12,13 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stagecoach.infra.formats.capabilities import Expired, ExpiryRule
+from stagecoach.infra.formats.moments import moment_of
 from stagecoach.infra.formats.protocol import Access, Table, TableFormat
 from stagecoach.infra.formats.publishing import PublishTarget, ResultWriter
 from stagecoach.infra.formats.snapshot import TableState
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.storage.listing import StoredObject
 from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.types import Field
+from stagecoach.planner.versioned_names import TableVersion
 
 
 class StoredTable(Table):
@@ -60,6 +63,28 @@ class StoredTable(Table):
             CatalogError: Its files cannot be used.
             StorageError: The store failed.
         """
+
+    def at(self, version: TableVersion) -> TableState:
+        """Read the version of a number, or the newest one that was committed by a moment."""
+        if version.kind == "version":
+            wanted = version.value
+            found = next((v for v in self.kept_versions() if str(v.number) == wanted), None)
+        else:
+            moment = moment_of(version)
+            found = next(
+                (
+                    v
+                    for v in self.kept_versions()
+                    if datetime.datetime.fromisoformat(v.committed_at) <= moment
+                ),
+                None,
+            )
+        if found is None or not found.has_data:
+            problem = "has no data" if found is not None else "is not kept"
+            raise CatalogError(
+                f"{version} {problem}; `stagecoach tables show --versions` lists them"
+            )
+        return self.state_of(found)
 
     @abstractmethod
     def clear(self) -> StoredVersion:

@@ -114,33 +114,73 @@ def _read_file(
     source: pa.NativeFile, files: Sequence[DataFile], leaf: ParquetInput
 ) -> Iterator[pa.RecordBatch]:
     """The rows that are meant of one file."""
-    first, checks = files[0], leaf.checks
-    try:
-        known = first.footer_checksum if checks.files else ""
-        metadata = read_footer(source, source.size(), known)
-    except FooterChangedError as error:
-        if not first.checksums:  # a user's own file, which may have been written again
-            raise InputLostError(first.uri, str(error)) from error
-        raise DamagedFileError(first.uri, str(error)) from error
-    except FooterError as error:
-        raise DamagedFileError(first.uri, str(error)) from error
-    if metadata.num_rows != files[0].num_rows:
-        found = f"it has {metadata.num_rows} rows instead of {files[0].num_rows}"
-        raise InputLostError(files[0].uri, found)
+    metadata = _checked_footer(source, files[0], leaf.checks)
     schema = leaf_schema(leaf.columns)
     stored = {name.lower(): name for name in metadata.schema.to_arrow_schema().names}
     constants = dict(files[0].constants)
     sources = [c.source.lower() for c in leaf.columns]
     names = [stored[source] for source in sources if source in stored]
-    groups, ranges = _select_groups(metadata, files, _groups_to_read(metadata, files[0], leaf))
+    wanted = _groups_to_read(metadata, files[0], leaf)
+    for piece in _stored_rows(source, metadata, files, names, wanted, leaf):
+        arrays = [_column(piece, c, stored, constants) for c in leaf.columns]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def read_stored_columns(
+    leaf: ParquetInput, names: Sequence[str], wanted: Sequence[bool] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield columns of the one file of a scan as it stores them.
+
+    Args:
+        leaf: Says which rows, and how they are read; its columns are not looked at.
+        names: Top-level columns, as the file spells them; none gives batches of the right length.
+        wanted: Which row groups may have a row that is needed; None for all.
+
+    Raises:
+        DamagedFileError: The file is damaged.
+        InputLostError: It is gone or has fewer rows than the snapshot says.
+        StorageError: The store refuses or fails.
+    """
+    (file,) = leaf.files
+    with opened_unchanged(file, StorageOptions.from_dict(leaf.storage_options)) as source:
+        metadata = _checked_footer(source, file, leaf.checks)
+        groups = [True] * metadata.num_row_groups if wanted is None else wanted
+        yield from _stored_rows(source, metadata, leaf.files, names, groups, leaf)
+
+
+def _checked_footer(source: pa.NativeFile, file: DataFile, checks: FileChecks) -> pq.FileMetaData:
+    try:
+        known = file.footer_checksum if checks.files else ""
+        metadata = read_footer(source, source.size(), known)
+    except FooterChangedError as error:
+        if not file.checksums:  # a user's own file, which may have been written again
+            raise InputLostError(file.uri, str(error)) from error
+        raise DamagedFileError(file.uri, str(error)) from error
+    except FooterError as error:
+        raise DamagedFileError(file.uri, str(error)) from error
+    if metadata.num_rows != file.num_rows:
+        found = f"it has {metadata.num_rows} rows instead of {file.num_rows}"
+        raise InputLostError(file.uri, found)
+    return metadata
+
+
+def _stored_rows(
+    source: pa.NativeFile,
+    metadata: pq.FileMetaData,
+    files: Sequence[DataFile],
+    names: Sequence[str],
+    wanted: Sequence[bool],
+    leaf: ParquetInput,
+) -> Iterator[pa.RecordBatch]:
+    """Stored columns of the rows that are meant of one file, in row groups that are wanted."""
+    first, checks = files[0], leaf.checks
+    groups, ranges = _select_groups(metadata, files, wanted)
     checked: FetchedChecks | None = None
     if checks.files if first.checksums else checks.pages:
         num_chunks = metadata.num_row_groups * metadata.num_columns
         checked = FetchedChecks(first.uri, first.checksums, num_chunks)
     batches = read_row_groups(source, metadata, groups, names, leaf.memory_bytes, checked)
-    for piece in _cut(_decoded(batches, source, metadata, groups, names, first.uri), ranges):
-        arrays = [_column(piece, c, stored, constants) for c in leaf.columns]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    yield from _cut(_decoded(batches, source, metadata, groups, names, first.uri), ranges)
 
 
 def _decoded(

@@ -45,6 +45,7 @@ from stagecoach.planner.syntax.syntax_conditions import syntax_condition
 from stagecoach.planner.syntax.text import SparkText, cut_text
 from stagecoach.planner.syntax.tokens import SYNTAX_ERROR
 from stagecoach.planner.syntax.unparsed_query import UnparsedQuery
+from stagecoach.planner.syntax.view_names import with_view_names
 
 TABLE_FUNCTIONS = frozenset(
     (
@@ -229,7 +230,10 @@ def spark_text(sql: str) -> SparkText:
         ParseError: As `read_query`.
         ForbiddenSqlError: As `read_query`.
     """
-    return SparkText(sql, is_parsed=isinstance(read_query(sql), ParsedQuery))
+    query = read_query(sql)
+    if isinstance(query, ParsedQuery):
+        return SparkText(with_view_names(query))
+    return SparkText(sql, is_parsed=False)
 
 
 def _start_of(found: Mapping[str, Any]) -> tuple[int | None, int | None]:

@@ -12,6 +12,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from stagecoach.planner.syntax.spark_syntax import position
+from stagecoach.planner.versioned_names import TableVersion, versioned_name
 
 Place = tuple[int | None, int | None]
 _NUMBER = "cte"
@@ -126,5 +127,19 @@ def cte_number(cte: exp.CTE) -> int:
 
 
 def full_name(table: exp.Table) -> str:
-    """The name of a table with what stands before it, such as a schema."""
-    return ".".join(part.name for part in table.parts)
+    """The name of a table with what stands before it, such as a schema, and with its version."""
+    name = ".".join(part.name for part in table.parts)
+    version = table_version(table)
+    return name if version is None else versioned_name(name, version)
+
+
+def table_version(table: exp.Table) -> TableVersion | None:
+    """The version that a constant behind the table's name tells; None for no version."""
+    found = table.args.get("version")
+    if not isinstance(found, exp.Version) or str(found.args.get("kind")).upper() != "AS OF":
+        return None
+    kind = "timestamp" if found.name.upper() == "TIMESTAMP" else "version"
+    value = found.args.get("expression")
+    if not isinstance(value, exp.Literal) or (kind == "timestamp" and not value.is_string):
+        return None
+    return TableVersion("timestamp" if kind == "timestamp" else "version", str(value.this))

@@ -50,7 +50,7 @@ from stagecoach.planner.plan.logical import (
     SharedScan,
 )
 from stagecoach.planner.plan.shared import SharedPlan
-from stagecoach.planner.syntax.parsed_query import cte_number, full_name
+from stagecoach.planner.syntax.parsed_query import cte_number, full_name, table_version
 from stagecoach.planner.syntax.places import located
 from stagecoach.planner.tree import walk
 
@@ -139,7 +139,7 @@ def _relation(
     if node.args.get("sample"):
         raise UnsupportedSqlError("TABLESAMPLE: which rows it takes is up to Spark")
     for part in ("laterals", "when", "version"):
-        if node.args.get(part):
+        if node.args.get(part) and not (part == "version" and _has_version(node)):
             raise UnsupportedSqlError(f"{part.removesuffix('s').upper()} in FROM is not staged")
     if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
         if _is_pivoted(node):
@@ -161,6 +161,11 @@ def _relation(
         plan, relation = _aliased(plan, cte)
         return (plan, relation) if not node.alias else _aliased(plan, node)
     return _aliased(_scan(context, name, node, ctes), node)
+
+
+def _has_version(node: exp.Expr) -> bool:
+    """Whether a constant tells the version of a table."""
+    return isinstance(node, exp.Table) and table_version(node) is not None
 
 
 def _is_pivoted(node: exp.Expr) -> bool:

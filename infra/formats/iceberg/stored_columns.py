@@ -1,0 +1,215 @@
+"""The columns of a Parquet file by field ids, and the SQL that reads them as a table's columns.
+
+Worker code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stagecoach.infra.engines.duckdb.parquet_bounds import leaves_out_values, without_bounds
+from stagecoach.infra.formats.iceberg.columns import IcebergColumn, MappedName
+from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.text.quoting import duckdb_name
+from stagecoach.planner.text.type_names import duckdb_type
+from stagecoach.planner.types import DataType
+
+_FIELD_ID = b"PARQUET:field_id"
+_UUID_GROUPS = "'(.{8})(.{4})(.{4})(.{4})(.{12})', '\\1-\\2-\\3-\\4-\\5'"
+
+
+@dataclass(frozen=True)
+class StoredField:
+    """A column of a file, or a member of one.
+
+    Args:
+        field_id: Its id; None for one that is of no column of the table.
+        name: Its name in the file.
+        kind: Its type, as pyarrow reads it.
+        members: Members of a struct, the element of a list, key and value of a map.
+    """
+
+    field_id: int | None
+    name: str
+    kind: pa.DataType
+    members: tuple[StoredField, ...] = ()
+
+
+def stored_fields(
+    metadata: pq.FileMetaData, names: Sequence[MappedName]
+) -> tuple[StoredField, ...]:
+    """Return the columns of a file.
+
+    Args:
+        metadata: Its footer.
+        names: The table's name mapping, for a file without ids.
+
+    Raises:
+        CatalogError: The file has no ids, and nothing says which columns its names stand for.
+    """
+    schema = metadata.schema.to_arrow_schema()
+    found = tuple(_stored(field) for field in schema)
+    if found and not any(_has_ids(field) for field in found):
+        if not names:
+            raise CatalogError(
+                "the file has no field ids, and the table no name mapping "
+                "(schema.name-mapping.default) that says which columns it has; set one"
+            )
+        return tuple(_mapped(field, names) for field in found)
+    return found
+
+
+def _stored(field: pa.Field) -> StoredField:
+    number = (field.metadata or {}).get(_FIELD_ID)
+    kind = field.type
+    inner: list[pa.Field] = []
+    if pa.types.is_struct(kind):
+        inner = [kind.field(i) for i in range(kind.num_fields)]
+    elif pa.types.is_map(kind):
+        inner = [kind.key_field, kind.item_field]
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        inner = [kind.value_field]
+    members = tuple(map(_stored, inner))
+    return StoredField(None if number is None else int(number), field.name, kind, members)
+
+
+def _has_ids(field: StoredField) -> bool:
+    return field.field_id is not None or any(map(_has_ids, field.members))
+
+
+def _mapped(field: StoredField, names: Sequence[MappedName]) -> StoredField:
+    found = next((mapped for mapped in names if field.name in mapped.names), None)
+    if found is None:
+        return StoredField(None, field.name, field.kind, field.members)
+    inner = field.members
+    if pa.types.is_map(field.kind):  # whose members go by these names, whatever the file's are
+        inner = tuple(
+            StoredField(None, name, member.kind, member.members)
+            for name, member in zip(("key", "value"), inner, strict=True)
+        )
+    elif not pa.types.is_struct(field.kind):
+        inner = tuple(StoredField(None, "element", m.kind, m.members) for m in inner)
+    members = tuple(_mapped(member, found.members) for member in inner)
+    if not pa.types.is_struct(field.kind):
+        originals = zip(members, field.members, strict=True)
+        members = tuple(StoredField(m.field_id, o.name, m.kind, m.members) for m, o in originals)
+    return StoredField(found.field_id, field.name, field.kind, members)
+
+
+def column_sql(
+    column: IcebergColumn, stored: Sequence[StoredField], constants: Mapping[int, str | None]
+) -> tuple[str, StoredField | None]:
+    """Return SQL of a column of the table in rows of a file, and the file's column if it has one.
+
+    Args:
+        column: The column of the table.
+        stored: The columns of the file.
+        constants: Values of the file's identity partition, by field id.
+    """
+    found = next((field for field in stored if field.field_id == column.field_id), None)
+    if found is None:
+        return _missing(column, constants), None
+    source = duckdb_name(found.name)
+    if leaves_out_values(column.dtype):
+        source = without_bounds(source)
+    return _converted(source, found, column, constants, 0), found
+
+
+def _missing(column: IcebergColumn, constants: Mapping[int, str | None]) -> str:
+    """A column that a file lacks: its partition's value, its default, or NULL."""
+    text = constants.get(column.field_id, column.default)
+    return literal_sql(text, column.dtype)
+
+
+def literal_sql(text: str | None, dtype: DataType) -> str:
+    """Return SQL of a value as `IcebergColumn.default` has it."""
+    kind = duckdb_type(dtype)
+    if text is None:
+        return f"CAST(NULL AS {kind})"
+    if dtype.kind == "binary":
+        return f"unhex('{text}')"
+    quoted = text.replace("'", "''")
+    return f"CAST('{quoted}' AS {kind})"
+
+
+def _converted(
+    source: str,
+    stored: StoredField,
+    column: IcebergColumn,
+    constants: Mapping[int, str | None],
+    depth: int,
+) -> str:
+    """A value of a file as one of the table."""
+    kind = duckdb_type(column.dtype)
+    if column.dtype.is_atomic:
+        return _cast(source, stored.kind, column.dtype, kind)
+    if _is_alike(stored, column):
+        # DuckDB drops a cast to the type that is there, so filters on members reach the file.
+        return f"CAST({source} AS {kind})"
+    if column.dtype.kind == "struct":
+        found = {member.field_id: member for member in stored.members}
+        items = []
+        for member in column.members:
+            inner = found.get(member.field_id)
+            value = (
+                _missing(member, constants)
+                if inner is None
+                else _converted(f"{source}[{_text(inner.name)}]", inner, member, constants, depth)
+            )
+            items.append(f"{duckdb_name(member.name)} := {value}")
+        packed = f"struct_pack({', '.join(items)})"
+        return f"CASE WHEN {source} IS NULL THEN CAST(NULL AS {kind}) ELSE {packed} END"
+    name = f"e{depth}"
+    if column.dtype.kind == "array":
+        inner_sql = _converted(name, stored.members[0], column.members[0], constants, depth + 1)
+        return f"CAST(list_transform({source}, lambda {name}: {inner_sql}) AS {kind})"
+    pairs = [
+        _converted(f"{name}[{_text(part)}]", member, wanted, constants, depth + 1)
+        for part, member, wanted in zip(
+            ("key", "value"), stored.members, column.members, strict=True
+        )
+    ]
+    entries = (
+        f"list_transform(map_entries({source}), "
+        f"lambda {name}: struct_pack(key := {pairs[0]}, value := {pairs[1]}))"
+    )
+    return (
+        f"CASE WHEN {source} IS NULL THEN CAST(NULL AS {kind}) "
+        f"ELSE CAST(map_from_entries({entries}) AS {kind}) END"
+    )
+
+
+def _cast(source: str, stored: pa.DataType, wanted: DataType, kind: str) -> str:
+    if wanted.kind == "timestamp" and pa.types.is_timestamp(stored) and stored.tz is None:
+        # INT96: an instant that is stored without its zone.
+        return f"make_timestamptz(epoch_us({source}))"
+    if wanted.kind == "timestamp_ntz" and pa.types.is_timestamp(stored) and stored.tz is not None:
+        return f"make_timestamp(epoch_us({source}))"
+    if wanted.kind == "string" and pa.types.is_fixed_size_binary(stored):  # a UUID
+        return f"regexp_replace(lower(hex({source})), {_UUID_GROUPS})"
+    return f"CAST({source} AS {kind})"
+
+
+def _is_alike(stored: StoredField, column: IcebergColumn) -> bool:
+    """Whether a cast converts: members have the same names and ids, in order."""
+    if column.dtype.is_atomic:
+        if pa.types.is_timestamp(stored.kind):
+            return (stored.kind.tz is None) == (column.dtype.kind == "timestamp_ntz")
+        return not (pa.types.is_fixed_size_binary(stored.kind) and column.dtype.kind == "string")
+    if len(stored.members) != len(column.members):
+        return False
+    named = column.dtype.kind == "struct"
+    return all(
+        ours.field_id == theirs.field_id
+        and (not named or ours.name == theirs.name)
+        and _is_alike(ours, theirs)
+        for ours, theirs in zip(stored.members, column.members, strict=True)
+    )
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
