@@ -10,6 +10,7 @@ LOCK_ARGS  ?=
 BENCH_ARGS ?=
 FAULT_ARGS ?=
 FUZZ_ARGS  ?=
+FILES_ARGS ?=
 PYTEST_ARGS ?=
 
 # Slow tests start many a JVM and wait for it: three at a time keep two cores busy. `tests/conftest.py`
@@ -23,7 +24,7 @@ SLOWEST := --durations=20 --durations-min=5
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries iceberg-histories sql-support settings query-schema screenshots dist lock clean distclean
+.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries iceberg-histories csv-files sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -114,6 +115,9 @@ bench-overhead: install ## What Dagster, Spark and storage cost for a stage that
 
 bench-peers: install ## TPC-H beside DataFusion, Sail, Daft, Polars, DuckDB and Spark (BENCH_ARGS="--scale-factor 10")
 	$(BIN)/python -m benchmarks.peers $(BENCH_ARGS)
+
+csv-files: install ## Read 5,000 generated CSV, JSON and text files beside spark.read (FILES_ARGS="--files N --seed S")
+	$(BIN)/python -m benchmarks.text_files --files 5000 $(FILES_ARGS)
 
 sql-support: install ## Write docs/sql-support.md from the registries
 	$(BIN)/python docs/sql_support.py

@@ -18,6 +18,9 @@ BY_FORMAT: Registry[object] = Registry(
     {
         "parquet": "stagecoach.infra.formats.parquet.table_format:FORMAT",
         "iceberg": "stagecoach.infra.formats.iceberg.table_format:FORMAT",
+        "csv": "stagecoach.infra.formats.text_files.csv_format:FORMAT",
+        "json": "stagecoach.infra.formats.text_files.json_format:FORMAT",
+        "text": "stagecoach.infra.formats.text_files.lines_format:FORMAT",
     }
 )
 """Formats of files, by `format` in the catalog file; the first is the default."""

@@ -14,12 +14,13 @@ Worker code.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.inputs import LeafColumn, PlainInput, ScanInput
+from stagecoach.infra.reading.spark_files import SparkFiles
 from stagecoach.planner.registry import load
 
 if TYPE_CHECKING:
@@ -68,6 +69,22 @@ class FormatInput(ABC):
     def spread(self) -> Self:
         """Return the same rows in as many parts as there can be."""
         return self
+
+    def spark_files(self) -> SparkFiles | None:
+        """Return how Spark reads the same rows by itself; None if tasks feed them to it."""
+        return None
+
+    def with_files(self, change: Callable[[DataFile], DataFile]) -> Self:
+        """Return the scan with other files in place of its own, for a scan with `spark_files`."""
+        raise NotImplementedError(f"{type(self).__name__} has no files that Spark reads")
+
+    @property
+    def whole_query_reason(self) -> str | None:
+        """Why Spark must read the rows in the whole query and not in a stage; None if it need not.
+
+        Asked only where Spark reads the scan.
+        """
+        return None
 
     def prefixes(self) -> Iterator[Self]:
         """Yield larger and larger beginnings of the scan, for a fragment that wants first rows.

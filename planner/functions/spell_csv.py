@@ -114,7 +114,7 @@ def from_csv(node: Call) -> str:
         f"{quoted(options.null_value)}) END"
     )
     members = ", ".join(
-        f"{quoted(f.name)}: {_value(f'w_[{number + 1}]', f.dtype)}"
+        f"{quoted(f.name)}: {field_value(f'w_[{number + 1}]', f.dtype)}"
         for number, f in enumerate(node.dtype.fields)
     )
     values = f"list_transform({fields}, lambda v_: {value})"
@@ -137,11 +137,12 @@ def refuse_from_csv(node: Call) -> str | None:
         return "from_csv with such options is not proven"
     if not is_plain_struct(node.dtype):
         return f"from_csv of {node.dtype} is not proven"
-    odd = next((f.dtype for f in node.dtype.fields if not _is_read(f.dtype)), None)
+    odd = next((f.dtype for f in node.dtype.fields if not is_read_field(f.dtype)), None)
     return f"from_csv of {odd} is not proven" if odd else None
 
 
-def _is_read(dtype: DataType) -> bool:
+def is_read_field(dtype: DataType) -> bool:
+    """Whether fields of CSV can be read as the type."""
     known = ("string", "boolean", "double", "date", "timestamp", "timestamp_ntz")
     return dtype.is_integral or dtype.is_decimal or dtype.kind in known
 
@@ -153,7 +154,7 @@ _NO_NUMBER = r"^[A-HJ-MO-Za-z_/:;#@%&*()$ ]*[A-HJ-MO-Za-z_/:;#@%&*()$]"
 _ASCII = r"[\x01-\x7f]*"
 
 
-def _value(text: str, dtype: DataType) -> str:
+def field_value(text: str, dtype: DataType) -> str:
     """A field as a value of the type; NULL if it cannot be read as one."""
     if dtype == STRING:
         return text

@@ -23,14 +23,14 @@ _UNCLEAR = "CAST(error('JSON_IS_UNCLEAR') AS {})"
 
 def from_json(node: Call) -> str:
     """FROM_JSON of a text that both engines read alike."""
-    return _value("CAST({0} AS JSON)", node.dtype, 0)
+    return json_value("CAST({0} AS JSON)", node.dtype, 0)
 
 
 def refuse_from_json(node: Call) -> str | None:
     """Why DuckDB must not read a schema: options, and types whose texts have several forms."""
     if len(node.args) > 2:
         return "from_json with options is not proven"
-    if node.dtype.is_atomic or not _is_read(node.dtype):
+    if node.dtype.is_atomic or not is_read_value(node.dtype):
         return f"from_json of {node.dtype} is not proven"
     return refuse_constant(node)
 
@@ -43,19 +43,20 @@ def is_plain_struct(dtype: DataType) -> bool:
     return dtype.kind == "struct" and known and 0 < len(names) == len(dtype.fields)
 
 
-def _is_read(dtype: DataType) -> bool:
+def is_read_value(dtype: DataType) -> bool:
+    """Whether JSON values can be read as the type."""
     if dtype.kind == "struct":
-        return is_plain_struct(dtype) and all(_is_read(field.dtype) for field in dtype.fields)
+        return is_plain_struct(dtype) and all(is_read_value(field.dtype) for field in dtype.fields)
     if dtype.kind == "array":
-        return _is_read(dtype.fields[0].dtype)
+        return is_read_value(dtype.fields[0].dtype)
     if dtype.kind == "map":
         key, value = (field.dtype for field in dtype.fields)
-        return key.kind == "string" and _is_read(value)
+        return key.kind == "string" and is_read_value(value)
     known = ("string", "boolean", "double", "date", "timestamp", "timestamp_ntz")
     return dtype.is_integral or dtype.kind in known
 
 
-def _value(json_text: str, dtype: DataType, depth: int) -> str:
+def json_value(json_text: str, dtype: DataType, depth: int) -> str:
     """A JSON value as a value of the type; NULL for null and for what is missing."""
     name = duck_name(dtype)
     kind = f"json_type({json_text})"
@@ -67,7 +68,7 @@ def _value(json_text: str, dtype: DataType, depth: int) -> str:
     elif dtype.kind == "array":
         item = f"j{depth}_"
         items = f"json_extract({json_text}, '$[*]')"
-        body = _value(item, dtype.fields[0].dtype, depth + 1)
+        body = json_value(item, dtype.fields[0].dtype, depth + 1)
         branches.append(
             f"WHEN {kind} = 'ARRAY' THEN list_transform({items}, lambda {item}: {body})"
         )
@@ -97,7 +98,7 @@ def _struct(json_text: str, dtype: DataType, depth: int) -> str:
     given = f"s{depth}_"
     members = ", ".join(
         f"{quoted(field.name)}: "
-        + _value(f"struct_extract({given}, {quoted(field.name)})", field.dtype, depth + 1)
+        + json_value(f"struct_extract({given}, {quoted(field.name)})", field.dtype, depth + 1)
         for field in dtype.fields
     )
     keys = f"json_keys({json_text})"
@@ -112,7 +113,7 @@ def _struct(json_text: str, dtype: DataType, depth: int) -> str:
 def _map(json_text: str, dtype: DataType, depth: int) -> str:
     """The members of an object as the entries of a map."""
     entry = f"m{depth}_"
-    value = _value(f"{entry}.value", dtype.fields[1].dtype, depth + 1)
+    value = json_value(f"{entry}.value", dtype.fields[1].dtype, depth + 1)
     entries = (
         f"map_entries(json_transform({json_text}, {quoted(json.dumps('MAP(VARCHAR, JSON)'))}))"
     )

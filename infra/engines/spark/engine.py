@@ -18,6 +18,7 @@ from stagecoach.infra.engines.spark.query import query_frame
 from stagecoach.infra.errors import QueryError
 from stagecoach.infra.functions.function_set import NO_FUNCTIONS, FunctionSet
 from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput
+from stagecoach.infra.reading.spark_files import SparkFiles
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.syntax.text import SparkText
@@ -27,7 +28,9 @@ from stagecoach.planner.types import Field
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+    from stagecoach.infra.reading.data_file import DataFile
 
 _VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
 
@@ -88,6 +91,10 @@ class SparkEngine:
             if not relation.files:
                 return _empty_frame(self.session, fields)
             return _parquet_frame(self.session, relation, verify_pages=self.verify_pages)
+        if isinstance(relation, SparkFiles):
+            if not relation.files:
+                return _empty_frame(self.session, fields)
+            return _files_frame(self.session, relation)
         if not isinstance(relation, FedRelation):
             raise QueryError(f"Spark cannot read a {type(relation).__name__}")
         if not (parts := relation.num_parts):
@@ -144,14 +151,46 @@ def _parquet_frame(spark: SparkSession, leaf: ParquetInput, *, verify_pages: boo
     paths = [_escape_glob(f.local_path or "") for f in leaf.files]
     # Spark's own check, by the checksums of pages, is off by default.
     reader = spark.read.schema(_ddl(stored)).option(_VERIFY_PAGES, str(verify_pages).lower())
-    first = leaf.files[0]
-    if first.constants:  # Spark reads them from the names of the folders below the table's
-        root = first.local_path or ""
-        for _ in range(len(first.constants) + 1):
-            root = os.path.dirname(root)
-        reader = reader.option("basePath", root)
-    frame = reader.parquet(*paths)
-    return frame.select(*(frame[spark_name(c.source)].alias(c.name) for c in leaf.columns))
+    frame = _with_folders(reader, leaf.files[0]).parquet(*paths)
+    return _renamed(frame, leaf.columns)
+
+
+def _files_frame(spark: SparkSession, leaf: SparkFiles) -> DataFrame:
+    reader = spark.read.schema(_ddl(leaf.fields)).options(**dict(leaf.options))
+    reader = _with_folders(reader.format(leaf.reader), leaf.files[0])
+    frame = reader.load([_escape_glob(f.local_path or "") for f in leaf.files])
+    return _renamed(frame, leaf.columns)
+
+
+def inferred_columns(spark: SparkSession, files: SparkFiles) -> list[tuple[str, str]]:
+    """Return the columns that Spark finds in files: names, and types as Spark prints them.
+
+    Args:
+        spark: A session.
+        files: Local files, and how Spark reads them; of their columns nothing is known.
+
+    Raises:
+        PySparkException: Spark cannot read them.
+    """
+    reader = spark.read.options(**dict(files.options)).format(files.reader)
+    frame = _with_folders(reader, files.files[0]).load(
+        [_escape_glob(f.local_path or "") for f in files.files]
+    )
+    return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+
+
+def _with_folders(reader: DataFrameReader, first: DataFile) -> DataFrameReader:
+    """The reader, which finds partition columns in the names of the folders below the table's."""
+    if not first.constants:
+        return reader
+    root = first.local_path or ""
+    for _ in range(len(first.constants) + 1):
+        root = os.path.dirname(root)
+    return reader.option("basePath", root)
+
+
+def _renamed(frame: DataFrame, columns: Sequence[LeafColumn]) -> DataFrame:
+    return frame.select(*(frame[spark_name(c.source)].alias(c.name) for c in columns))
 
 
 def _empty_frame(spark: SparkSession, fields: tuple[Field, ...]) -> DataFrame:

@@ -43,6 +43,7 @@ from stagecoach.infra.runtime.planning.plan_tasks import (
 )
 from stagecoach.infra.runtime.records.stage_log import write_stage_log
 from stagecoach.infra.runtime.stages.dispatch import check_inputs, run_sql, run_tasks
+from stagecoach.infra.runtime.stages.fetched_files import within_reach
 from stagecoach.infra.runtime.stages.run import Run
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.shuffle.map_file import MapFile, OutputPartitioning
@@ -232,6 +233,9 @@ def run_spark(attempt: Attempt) -> Output:
         raise QueryFailedError(attempt.run.graph.query, type(error).__name__, str(error)) from error
     run = attempt.run
     leaves, decisions = whole_leaves(attempt.reads, run.settings, run.store)
+    for leaf in leaves:
+        if isinstance(leaf, FormatInput) and (reason := leaf.whole_query_reason) is not None:
+            raise QueryFailedError(run.graph.query, "WHOLE_QUERY", reason)
     decisions = (*decisions, *not_applied(stage))
     _log_decisions(attempt, decisions)
     views = {f"in_{position}": leaf for position, leaf in enumerate(leaves)}
@@ -297,7 +301,8 @@ def _run_sql(
         ):
             _check_scans(session, spec, views)
             try:
-                reports = run_sql(session, spec, text, views=views, parameters=parameters)
+                with within_reach(views, attempt.run.settings, spec.settings.store) as reached:
+                    reports = run_sql(session, spec, text, views=reached, parameters=parameters)
             except TaskFailedError:
                 # Spark passes on the text of an error in a reading task, not its class.
                 if not was_canceled(job_tag(attempt.run.run_id, attempt.stage.stage_id)):

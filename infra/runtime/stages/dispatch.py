@@ -119,7 +119,8 @@ def check_inputs(spark: SparkSession, spec: TaskSpec, leaves: Sequence[InputSpec
     """Read inputs piece by piece, and raise the first error as itself.
 
     What Spark passes on of an error in a task that feeds it is a text. Local Parquet files are
-    checked as far as they are not yet, and not read: Spark reads them by itself.
+    checked as far as they are not yet, and not read: Spark reads them by itself, as it does other
+    files (`SparkFiles`).
 
     Args:
         spark: A session.
@@ -146,7 +147,7 @@ def check_inputs(spark: SparkSession, spec: TaskSpec, leaves: Sequence[InputSpec
 def _pieces_of(leaf: InputSpec) -> Iterator[InputSpec]:
     if isinstance(leaf, ScanInput):
         yield from (replace(leaf, files=(file,)) for file in leaf.files)
-    elif isinstance(leaf, FormatInput):
+    elif isinstance(leaf, FormatInput) and leaf.spark_files() is None:
         spread = leaf.spread()
         yield from (spread.part(i) for i in range(spread.num_parts))
 
@@ -210,6 +211,8 @@ def _relation(spec: TaskSpec, leaf: InputSpec, failure_key: str) -> Relation:
     if isinstance(leaf, ScanInput) and all(f.local_path is not None for f in leaf.files):
         return ParquetInput(leaf.columns, leaf.files)
     if isinstance(leaf, FormatInput):
+        if (files := leaf.spark_files()) is not None:
+            return files
         leaf = leaf.spread()
     payload = replace(spec, inputs=(leaf,)).to_dict()
     return FedRelation(leaf.columns, _num_parts(leaf), _read_function(payload, failure_key))
