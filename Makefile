@@ -10,6 +10,7 @@ LOCK_ARGS  ?=
 BENCH_ARGS ?=
 FAULT_ARGS ?=
 FUZZ_ARGS  ?=
+HISTORY_ARGS ?=
 PYTEST_ARGS ?=
 
 # Slow tests start many a JVM and wait for it: three at a time keep two cores busy.
@@ -22,7 +23,7 @@ SLOWEST := --durations=20 --durations-min=5
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead faults stored-faults fuzz-lexers random-queries sql-support settings query-schema screenshots dist lock clean distclean
+.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead faults stored-faults fuzz-lexers random-queries incremental-histories sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -103,6 +104,9 @@ fuzz-lexers: install ## Compare our SQL tokens with Spark's on 200,000 random te
 
 random-queries: install ## Run 10,000 random queries beside plain Spark (RANDOM_ARGS="--queries N --seed S --log FILE")
 	$(BIN)/python -m benchmarks.random_queries $(RANDOM_ARGS)
+
+incremental-histories: install ## Run 2,000 random histories of growing tables (HISTORY_ARGS="--histories N --seed S --log FILE")
+	$(BIN)/python -m benchmarks.incremental_histories $(HISTORY_ARGS)
 
 bench-overhead: install ## What Dagster, Spark and storage cost for a stage that does nothing
 	$(BIN)/python -m benchmarks.overhead $(BENCH_ARGS)
