@@ -22,8 +22,8 @@ from collections.abc import Iterator, Sequence
 
 from stagecoach.infra.formats.units import ScanUnit, join_neighbours
 
-WANTED_GROUPS = 128
-"""A small table has about so many groups, or up to twice as many."""
+WANTED_GROUPS = 64
+"""A small table has at most about so many groups, and at least half as many."""
 
 USUAL_BYTES = 64 << 20
 """Size of the groups of a large table: what a task reads in a moment."""
