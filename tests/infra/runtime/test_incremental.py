@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.faults.local_runs import LocalRuns, tasks_here
+from stagecoach.assets.report.stage_metadata import stage_metadata
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.runtime.stages.run import StageResult
 from stagecoach.infra.runtime.stages.run_stage import read_result, run_stage
@@ -25,6 +26,7 @@ from stagecoach.infra.upkeep.gc import collect_garbage
 from stagecoach.infra.upkeep.usage import storage_usage
 from stagecoach.infra.upkeep.verify.outputs import output_checks
 from stagecoach.planner.options import PlannerOptions
+from stagecoach.terminal.progress import describe_stage
 from tests.contexts import run_stages
 
 OPTIONS = PlannerOptions(incremental=True, single_task_bytes=0, num_partitions=2, inline_bytes=0)
@@ -300,6 +302,21 @@ def test_a_run_needs_no_spark_where_no_task_is_left(project: Project) -> None:
 
     context = runs.context(runs.plan("q", OPTIONS, TOTALS), spark=no_spark)
     assert told(run_stage(0, context)) == (4, 4)
+
+
+def test_metadata_and_progress_tell_what_was_taken_over(project: Project) -> None:
+    project.run()
+    project.add_day(5)
+    runs = project.runs()
+    context = runs.context(runs.plan("q", OPTIONS, TOTALS))
+    with tasks_here():
+        result = run_stage(0, context)
+    found = stage_metadata(result, context.graph, context.snapshot, context.store)
+    assert (found.tasks, found.taken_over) == (6, 5)
+    assert found.decisions is not None
+    assert "**tasks** 6, one for each group of files" in found.decisions
+    assert "5 taken over from the last commit" in found.decisions
+    assert "6 tasks, 5 taken over, 6 rows" in describe_stage(found)
 
 
 def test_read_result_is_whole(project: Project) -> None:
