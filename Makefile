@@ -11,6 +11,7 @@ BENCH_ARGS ?=
 FAULT_ARGS ?=
 FUZZ_ARGS  ?=
 FILES_ARGS ?=
+HISTORY_ARGS ?=
 PYTEST_ARGS ?=
 
 # Slow tests start many a JVM and wait for it: three at a time keep two cores busy. `tests/conftest.py`
@@ -24,7 +25,7 @@ SLOWEST := --durations=20 --durations-min=5
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries iceberg-histories csv-files sql-support settings query-schema screenshots dist lock clean distclean
+.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries iceberg-histories incremental-histories csv-files sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -109,6 +110,9 @@ random-queries: install ## Run 10,000 random queries beside plain Spark (RANDOM_
 iceberg-histories: install ## Read 500 random histories of Iceberg tables (ICEBERG_HISTORIES=N ICEBERG_FIRST_SEED=S)
 	ICEBERG_HISTORIES=$(or $(ICEBERG_HISTORIES),500) ICEBERG_FIRST_SEED=$(or $(ICEBERG_FIRST_SEED),1000) \
 	  $(BIN)/python -m pytest -q tests/infra/formats/iceberg/test_histories.py $(PYTEST_ARGS)
+
+incremental-histories: install ## Run 2,000 random histories of growing tables (HISTORY_ARGS="--histories N --seed S --log FILE")
+	$(BIN)/python -m benchmarks.incremental_histories $(HISTORY_ARGS)
 
 bench-overhead: install ## What Dagster, Spark and storage cost for a stage that does nothing
 	$(BIN)/python -m benchmarks.overhead $(BENCH_ARGS)

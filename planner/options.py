@@ -38,6 +38,9 @@ class PlannerOptions:
             stages; 1 always makes stages.
         max_lost_seconds: Longest estimated time of such a task, which is what a failure can lose;
             0 always makes stages.
+        incremental: Whether stages over tables read groups of files, so that a run computes only
+            the groups that are new since the last one. No task then computes several stages by
+            itself, unless the query reads less than `single_task_bytes`.
         force_distribution: Plan as if all data were large: no inline scans, no single task.
         key_list_bytes: Largest estimated list of keys as a runtime filter (and no larger than
             `broadcast_bytes`); beyond it the keys are put into a Bloom filter.
@@ -61,6 +64,7 @@ class PlannerOptions:
     single_task_bytes: int = 1 << 20
     task_cores: int = 2
     max_lost_seconds: int = 2
+    incremental: bool = False
     key_list_bytes: int = 64 << 20
     bloom_bytes: int = 16 << 20
     force_distribution: bool = False

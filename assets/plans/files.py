@@ -123,7 +123,8 @@ def compile_query(
         # A file would keep this plan for good; a faster machine may make a better one.
         raise PlanningTimeoutError(f"query '{query.name}': {graph.fallback_reason}")
     tables = {t: _statistics(catalog.table(t)) for t, _ in graph.tables}
-    notes = {"options": options.texts(), "statistics": tables}
+    planned_with = query.front_matter.planned_with(options)
+    notes = {"options": planned_with.texts(), "statistics": tables}
     return CompiledPlan(graph=graph, notes=notes, shown=ShownPlan(graph) if is_asset else None)
 
 

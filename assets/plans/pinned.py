@@ -139,7 +139,7 @@ class PinnedPlans:
         """
         parts: list[object] = [
             query.sql,
-            self._options.texts(),
+            query.front_matter.planned_with(self._options).texts(),
             f"{FORMAT_VERSION} {PLANNER_VERSION}",
             *(_known(catalog.table(name), with_data) for name in sorted(tables_read(query.sql))),
             *(

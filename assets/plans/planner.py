@@ -33,7 +33,7 @@ class DecidedByRun:
 
 
 def planner_of(options: PlannerOptions, arbiter: "Arbiter | None" = None) -> PlanQuery:
-    """Plans a query anew, with the parameters that its front matter declares.
+    """Plans a query anew, with the parameters and options that its front matter declares.
 
     Args:
         options: Knobs of the planner.
@@ -46,7 +46,12 @@ def planner_of(options: PlannerOptions, arbiter: "Arbiter | None" = None) -> Pla
 
         parameters = query_parameters(query.sql, query.front_matter, options.time_zone)
         return plan_query(
-            query.sql, catalog, options, name=query.name, parameters=parameters, arbiter=arbiter
+            query.sql,
+            catalog,
+            query.front_matter.planned_with(options),
+            name=query.name,
+            parameters=parameters,
+            arbiter=arbiter,
         )
 
     return plan

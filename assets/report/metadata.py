@@ -26,6 +26,7 @@ class StageMetadata:
         bytes: Bytes of the output's files.
         bytes_read: Stored bytes that its tasks read.
         tasks: Tasks that made it.
+        taken_over: Of these tasks, those of an earlier run, where it is incremental.
         partitions: Partitions of the output.
         skew: Bytes of its largest partition, divided by the median of all; 1 is even.
         seconds: Wall time of the stage, seconds.
@@ -51,6 +52,7 @@ class StageMetadata:
     bytes: int | None = None
     bytes_read: int | None = None
     tasks: int | None = None
+    taken_over: int | None = None
     partitions: int | None = None
     skew: float | None = None
     seconds: float | None = None

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MAX_REASON = 300
 MAX_TABLES = 20
 _RUNTIME_FILTER = "runtime filter"
+_TAKEN = "taken_over"
 
 
 def stage_metadata(
@@ -62,6 +63,7 @@ def stage_metadata(
         bytes=manifest.num_bytes,
         bytes_read=None if result.reused else num_bytes,
         tasks=len(manifest.files),
+        taken_over=None if result.reused else manifest.metrics.get("incremental", {}).get(_TAKEN),
         partitions=manifest.num_partitions,
         skew=skew(manifest.partition_bytes),
         seconds=result.seconds,
@@ -161,6 +163,8 @@ def _engine_line(stage: Stage, result: "StageResult") -> str:
 def _task_line(manifest: Manifest) -> str:
     metrics, count = manifest.metrics, len(manifest.files)
     read = f"{_input_bytes(manifest):,} bytes of input"
+    if "incremental" in metrics:
+        return f"**tasks** {count}, one for each group of files; {read} were read"
     if manifest.engine == SPARK or "slots" not in metrics:
         return f"**tasks** {count}, as Spark divided {read}"
     if count == 1 and _input_bytes(manifest) < metrics["min_task_bytes"]:

@@ -13,11 +13,11 @@ Damage = Callable[[Run, int, Manifest, Random], None]
 
 
 def _key(manifest: Manifest, dice: Random) -> str:
-    return layout.shuffle_file(manifest.fingerprint, dice.choice(manifest.files).name)
+    return manifest.file_key(dice.choice(manifest.files))
 
 
 def _index(manifest: Manifest) -> str:
-    return layout.shuffle_file(manifest.fingerprint, manifest.index_name)
+    return manifest.index_key
 
 
 def _delete(context: Run, key: str) -> None:
@@ -36,7 +36,7 @@ def _flip(context: Run, key: str, dice: Random) -> None:
 
 
 def _swap(context: Run, manifest: Manifest, dice: Random) -> None:
-    keys = [layout.shuffle_file(manifest.fingerprint, f.name) for f in manifest.files]
+    keys = [manifest.file_key(file) for file in manifest.files]
     if len(keys) < 2:
         return _flip(context, keys[0], dice)
     one, other = dice.sample(keys, 2)

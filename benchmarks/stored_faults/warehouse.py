@@ -187,16 +187,9 @@ class Warehouse:
             case "published hint":
                 return [(here, paths.table_current("published"))]
             case "map file":
-                return [
-                    (here, layout.shuffle_file(m.fingerprint, file.name))
-                    for m in self.manifests()
-                    for file in m.files
-                ]
+                return [(here, m.file_key(file)) for m in self.manifests() for file in m.files]
             case "index":
-                return [
-                    (here, layout.shuffle_file(m.fingerprint, m.index_name))
-                    for m in self.manifests()
-                ]
+                return [(here, m.index_key) for m in self.manifests()]
             case "manifest":
                 return [(here, layout.manifest(m.fingerprint)) for m in self.manifests()]
             case "snapshot":

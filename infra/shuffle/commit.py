@@ -12,7 +12,8 @@ its place.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.shuffle import index as index_file
@@ -22,7 +23,13 @@ from stagecoach.infra.shuffle.manifest import (
     ManifestError,
     ManifestVersionError,
 )
-from stagecoach.infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
+from stagecoach.infra.shuffle.map_file import (
+    Codec,
+    ManifestFile,
+    MapFile,
+    OutputPartitioning,
+    PartitionRanges,
+)
 from stagecoach.infra.shuffle.sorted_blocks import SortedBlocks, append_blocks
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
@@ -78,7 +85,7 @@ def commit_manifest(
         schema=schema,
         partitioning=partitioning,
         codec=codec,
-        files=tuple(file.for_manifest() for file in ordered),
+        files=tuple(_placed(file.for_manifest(), fingerprint) for file in ordered),
         partition_rows=_totals([file.ranges.rows for file in ordered], partitioning),
         partition_bytes=_totals([file.ranges.lengths for file in ordered], partitioning),
         index_name=layout.index_name(_content_hash(content, ordered)),
@@ -94,7 +101,7 @@ def commit_manifest(
 
 def _commit(store: ObjectStore, manifest: Manifest, index: bytes) -> Manifest:
     """Write the index, then the manifest unless there is one, and return what is there then."""
-    store.write_bytes(layout.shuffle_file(manifest.fingerprint, manifest.index_name), index)
+    store.write_bytes(manifest.index_key, index)
     key, text = layout.manifest(manifest.fingerprint), manifest.to_json()
     store.put_if_absent(key, text)
     existing = _usable(store, manifest)
@@ -167,6 +174,11 @@ def is_lost(store: ObjectStore, manifest: Manifest) -> bool:
     return store.exists(layout.lost_mark(manifest.fingerprint, manifest.manifest_hash))
 
 
+def has_lost(store: ObjectStore, fingerprint: str) -> bool:
+    """Whether any commit of an output was found lost that gc has not removed yet."""
+    return any(map(layout.is_lost_mark, store.list(layout.shuffle_prefix(fingerprint))))
+
+
 def _usable(store: ObjectStore, ours: Manifest) -> Manifest | None:
     """What is committed in our place, or None where it is damaged or lost."""
     try:
@@ -191,7 +203,7 @@ def load_index(
         StorageError: The store failed.
     """
     hi = manifest.num_partitions if hi is None else hi
-    key = layout.shuffle_file(manifest.fingerprint, manifest.index_name)
+    key = manifest.index_key
     try:
         return reread(
             store,
@@ -207,6 +219,41 @@ def load_index(
         raise ManifestError(manifest.stage_name, store.uri(key), str(error)) from error
 
 
+def load_files(
+    store: ObjectStore, manifest: Manifest, positions: Collection[int]
+) -> dict[int, MapFile]:
+    """Return some map files of a commit as their tasks reported them, by position.
+
+    Another commit that takes them over finds them where they are now (`ManifestFile.home`).
+
+    Raises:
+        ManifestError: The index is missing or damaged.
+        StorageError: The store failed.
+    """
+    if not positions:
+        return {}
+    index, count = load_index(store, manifest), len(manifest.files)
+    offsets, lengths, rows, checksums = (
+        index.column(name).to_numpy().reshape(-1, count)
+        for name in ("offset", "length", "rows", "checksum")
+    )
+    schema = schema_hash(manifest.schema)
+    return {
+        position: MapFile(
+            **{**vars(file), "home": file.home or manifest.fingerprint},
+            schema_hash=schema,
+            ranges=PartitionRanges(
+                offsets=tuple(offsets[:, position].tolist()),
+                lengths=tuple(lengths[:, position].tolist()),
+                rows=tuple(rows[:, position].tolist()),
+                checksums=tuple(checksums[:, position].tolist()),
+            ),
+        )
+        for position, file in enumerate(manifest.files)
+        if position in positions
+    }
+
+
 def load_blocks(store: ObjectStore, manifest: Manifest) -> SortedBlocks | None:
     """Return the blocks of a stage's sorted map files; None where they are not known.
 
@@ -216,7 +263,7 @@ def load_blocks(store: ObjectStore, manifest: Manifest) -> SortedBlocks | None:
     """
     if manifest.blocks is None:
         return None
-    key = layout.shuffle_file(manifest.fingerprint, manifest.index_name)
+    key = manifest.index_key
     try:
         blocks = manifest.blocks
         return reread(store, key, lambda: blocks.read(store, key), (ObjectMissingError, ValueError))
@@ -243,6 +290,11 @@ def _check_files(files: Sequence[MapFile], num_partitions: int, schema: pa.Schem
                 f"map file {file.name} has other columns than the manifest: {schema.to_string()}"
             )
     return ordered
+
+
+def _placed(file: ManifestFile, fingerprint: str) -> ManifestFile:
+    """The file as the commit of an output names it: a file of its own folder has no other home."""
+    return replace(file, home="") if file.home == fingerprint else file
 
 
 def _totals(

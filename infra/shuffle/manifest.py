@@ -124,11 +124,22 @@ class Manifest:
         files = [(file.num_bytes, file.num_rows, file.content_checksum) for file in self.files]
         return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 
+    @property
+    def index_key(self) -> str:
+        """Key of the index file."""
+        return layout.shuffle_file(self.fingerprint, self.index_name)
+
+    def file_key(self, file: ManifestFile) -> str:
+        """Return the key of one of the map files."""
+        return layout.shuffle_file(file.home or self.fingerprint, file.name)
+
     def file_keys(self) -> list[str]:
-        """Return the keys of everything that this commit owns, the manifest last."""
-        names = [file.name for file in self.files] + [self.index_name]
-        keys = [layout.shuffle_file(self.fingerprint, name) for name in names]
-        return [*keys, layout.manifest(self.fingerprint)]
+        """Return the keys of everything that this commit needs, the manifest last.
+
+        Other commits may need some of the map files, too.
+        """
+        keys = [self.file_key(file) for file in self.files]
+        return [*keys, self.index_key, layout.manifest(self.fingerprint)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; see `FORMAT_VERSION`."""
@@ -143,7 +154,7 @@ class Manifest:
             "partitioning": self.partitioning.to_dict(),
             "partitioner_version": self.partitioner_version,
             "codec": self.codec,
-            "files": [vars(file) for file in self.files],
+            "files": [file.to_dict() for file in self.files],
             "partition_rows": list(self.partition_rows),
             "partition_bytes": list(self.partition_bytes),
             "index": {

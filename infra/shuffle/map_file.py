@@ -91,6 +91,10 @@ class ManifestFile:
         num_rows: Rows of all partitions.
         checksum: CRC-32C of the whole file.
         content_checksum: Equal for two files of the same rows in place, whatever their names.
+        task_fingerprint: Identity of the rows, by all that the task was told; empty where no other
+            commit may take the file over.
+        home: Output in whose folder the file lies, taken over from an earlier commit; empty for a
+            file in the folder of the output itself.
     """
 
     name: str
@@ -100,6 +104,12 @@ class ManifestFile:
     num_rows: int
     checksum: int
     content_checksum: int
+    task_fingerprint: str = ""
+    home: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data without what is empty, so that the text of older manifests stays."""
+        return {name: getattr(self, name) for name in _STORED if getattr(self, name) != ""}
 
 
 _STORED = [field.name for field in fields(ManifestFile)]
@@ -152,7 +162,7 @@ class MapFile(ManifestFile):
         )
         blocks = values.get("blocks")
         return cls(
-            **{name: values[name] for name in _STORED},
+            **{name: values[name] for name in _STORED if name in values},
             schema_hash=values["schema_hash"],
             spilled_bytes=values.get("spilled_bytes", 0),
             ranges=ranges,

@@ -32,7 +32,6 @@ from stagecoach.infra.shuffle.ipc_sink import MessageFormatError
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.shuffle.messages import RangeDecoder
 from stagecoach.infra.shuffle.sorted_blocks import Block
-from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.planner.errors import StagecoachError
 
@@ -105,7 +104,7 @@ def read_blocks(
     Raises:
         ShuffleReadError: Data is lost.
     """
-    names = [layout.shuffle_file(manifest.fingerprint, file.name) for file in manifest.files]
+    names = [manifest.file_key(file) for file in manifest.files]
     requests = [
         RangeRequest(key=names[block.file], partition=0, **block._asdict()) for block in blocks
     ]
@@ -154,7 +153,7 @@ def verify_file(store: ObjectStore, manifest: Manifest, position: int) -> None:
         ShuffleReadError: It is missing, short or corrupt.
     """
     file = manifest.files[position]
-    key = layout.shuffle_file(manifest.fingerprint, file.name)
+    key = manifest.file_key(file)
     checksum, offset = 0, 0
     while offset < file.num_bytes:
         try:
@@ -200,7 +199,7 @@ def _plan_requests(
     )
     requests = []
     for position in files:
-        key = layout.shuffle_file(manifest.fingerprint, manifest.files[position].name)
+        key = manifest.file_key(manifest.files[position])
         for partition in range(lo, hi):
             row = (partition - lo) * num_files + position
             if lengths[row]:
@@ -252,5 +251,5 @@ def _lost(
     store: ObjectStore, manifest: Manifest, file: int, partition: int | None, problem: str
 ) -> ShuffleReadError:
     found = manifest.files[file]
-    uri = store.uri(layout.shuffle_file(manifest.fingerprint, found.name))
+    uri = store.uri(manifest.file_key(found))
     return ShuffleReadError(manifest.stage_name, found.task_index, partition, uri, problem)

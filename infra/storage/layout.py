@@ -3,7 +3,8 @@
 Fingerprints, run ids and names become keys for `ObjectStore`. No component can escape the root:
 each is checked against a whitelist, so a hostile query or partition name is an error, not a path.
 
-    shuffle/<hex>/<fingerprint>/<task>-<attempt>.arrow   data of one attempt of one task
+    shuffle/<hex>/<fingerprint>/<task>-<attempt>.arrow   data of one attempt of one task; commits of
+                                                         other outputs may name it, too
     shuffle/<hex>/<fingerprint>/index-<checksum>.arrow   columnar index of one commit
     shuffle/<hex>/<fingerprint>/manifest.json            the commit
     shuffle/<hex>/<fingerprint>/claim.json               who computes it just now
@@ -12,6 +13,8 @@ each is checked against a whitelist, so a hostile query or partition name is an 
     runs/<run>/stages/<stage>.json                       the manifest that the run pinned
     runs/<run>/page.html                                 how the run went, for people
     runs/<run>/logs/<stage>.log                          what the tasks of a failed stage said
+    runs/<run>/stages/<stage>-base.json                  a commit from which it takes files over
+    incremental/<stage key>.json                         the newest commit of an incremental stage
     plans/<query>/<key>.json                             the plan that a query keeps
     analysis/<plan_hash>.json                            Spark's own result schema of a plan
     results/<table>/…                                    a published table
@@ -35,6 +38,7 @@ SHUFFLE_ROOT = "shuffle"
 RUNS_ROOT = "runs"
 ANALYSIS_ROOT = "analysis"
 PLANS_ROOT = "plans"
+HINTS_ROOT = "incremental"
 
 TABLE_VERSIONS = "versions"
 
@@ -106,6 +110,11 @@ def lost_mark(fingerprint: str, manifest_hash: str) -> str:
     return f"{shuffle_prefix(fingerprint)}/{name}"
 
 
+def is_lost_mark(key: str) -> bool:
+    """Return whether a key is that of a mark of any lost commit."""
+    return key.rsplit("/", 1)[-1].startswith("lost-")
+
+
 def index_name(content_hash: str) -> str:
     """Return the name of an index file; its content is in its name, so none is overwritten."""
     return f"index-{_check_hash('index hash', content_hash)[:32]}.arrow"
@@ -124,6 +133,11 @@ def run_snapshot(run_id: str) -> str:
 def run_stage(run_id: str, stage: str) -> str:
     """Return the key of a run's pointer to the manifest of a stage."""
     return f"{run_prefix(run_id)}/stages/{check_component('stage', stage)}.json"
+
+
+def hint(stage_key: str) -> str:
+    """Return the key of the hint which commit of an incremental stage is the newest."""
+    return f"{HINTS_ROOT}/{_check_hash('stage key', stage_key)}.json"
 
 
 def run_page(run_id: str) -> str:

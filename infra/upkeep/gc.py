@@ -2,9 +2,10 @@
 
 Removed: files that no manifest names (orphans of failed attempts), uploads that were never ended,
 committed shuffles that have expired or are marked as lost, folders of runs that are over, plans and
-analyses of plans (`infra.upkeep.plans`), and versions of stored tables beyond those that are
-kept (`StoredFormat.find_expired`). Kept, whatever its age: what a run of the last `older_than` or a
-run in progress has pinned, and what was written since the oldest run in progress began.
+analyses of plans (`infra.upkeep.plans`), hints at outputs that are gone, and versions of stored
+tables beyond those that are kept (`StoredFormat.find_expired`). Kept, whatever its age: what a run
+of the last `older_than` or a run in progress has pinned, and what was written since the oldest run
+in progress began.
 
 It decides by the times that the store gives its objects, and takes the present moment from the same
 clock, so the clock of this machine may be wrong. Of a shuffle the manifest goes first: a collection
@@ -15,6 +16,11 @@ pins once more after it has removed the manifests and before it removes their fi
 back that have been pinned meanwhile. So a run that sees the manifest after it has pinned it can
 count on the files. A run that finds a shuffle lost puts another manifest in its place; so each
 manifest is read right before it goes, and one that is not the one that was found stays.
+
+A commit may name map files in folders of other outputs, which it took over from an earlier commit
+(`infra.runtime.stages.taken_over`). A file goes with the last commit that names it
+(`infra.upkeep.stored_outputs`). A run pins the earlier commit before it looks whether that is
+there, as it does with an output that it reuses.
 """
 
 from __future__ import annotations
@@ -22,19 +28,18 @@ from __future__ import annotations
 import datetime
 import logging
 import uuid
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from stagecoach.infra.formats.capabilities import Expired, ExpiryRule
 from stagecoach.infra.formats.registry import stored_formats
-from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.runtime.records.hints import old_hints
 from stagecoach.infra.storage import layout
-from stagecoach.infra.storage.listing import StoredObject, list_objects, store_now
+from stagecoach.infra.storage.listing import store_now
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.infra.storage.uploads import Upload, abort_uploads, find_uploads
-from stagecoach.infra.upkeep.manifests import manifest_at, parse_manifest
+from stagecoach.infra.upkeep.manifests import parse_manifest
 from stagecoach.infra.upkeep.plans import (
     ExpiredPlan,
     find_expired_analyses,
@@ -42,33 +47,19 @@ from stagecoach.infra.upkeep.plans import (
     without_needed,
 )
 from stagecoach.infra.upkeep.run_needs import ExpiredRun, RunNeeds, Runs
+from stagecoach.infra.upkeep.stored_outputs import (
+    ExpiredShuffle,
+    JudgedOutputs,
+    find_outputs,
+    judge,
+)
 
 log = logging.getLogger(__name__)
 
 _MANIFEST = "manifest.json"
 _BATCH = 500
+_NEVER = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExpiredShuffle:
-    """A committed shuffle that nothing needs any more.
-
-    Attributes:
-        fingerprint: Which one.
-        stage: Name of the stage that made it.
-        manifest_hash: Its commit; empty where the manifest cannot be read.
-        is_lost: Whether it is marked as one that has lost files, so that no run will use it.
-        keys: All objects below its prefix, the manifest first.
-        num_bytes: Their size.
-    """
-
-    fingerprint: str
-    stage: str
-    manifest_hash: str
-    is_lost: bool
-    keys: tuple[str, ...]
-    num_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,19 +137,8 @@ def collect_garbage(
 
 def pinned_shuffles(store: ObjectStore, fingerprints: Collection[str]) -> GcReport:
     """Report committed shuffles, of those named, as expired; all others as kept."""
-    expired: list[ExpiredShuffle] = []
-    kept = kept_bytes = 0
-    for fingerprint, items in sorted(_by_fingerprint(store).items()):
-        commit = next((i for i in items if i.key.endswith(f"/{_MANIFEST}")), None)
-        if commit is None:
-            continue
-        if fingerprint in fingerprints:
-            manifest = manifest_at(store, commit.key)
-            expired.append(_expired(fingerprint, manifest, False, commit, items))
-        else:
-            kept += 1
-            kept_bytes += sum(item.num_bytes for item in items)
-    return GcReport(expired=tuple(expired), num_kept=kept, kept_bytes=kept_bytes)
+    found = judge(find_outputs(store), fingerprints, _NEVER)
+    return GcReport(expired=found.expired, num_kept=len(found.kept), kept_bytes=found.kept_bytes)
 
 
 def remove_found(
@@ -188,17 +168,18 @@ def _decide(
     # What was written since the oldest run in progress began is an attempt of it that has yet to be
     # committed, or a commit that it has yet to pin.
     limit = now - older_than if needs.since is None else min(now - older_than, needs.since)
-    shuffles = _shuffles(store, needs.pinned, limit)
+    shuffles = _judged(store, needs.pinned, limit)
+    hints = old_hints(store, shuffles.kept, limit)
     rule = ExpiryRule(pinned_uris=needs.uris, older_than=older_than, now=now)
     tables = [item.find_expired(store, rule, limit) for item in stored_formats()]
-    orphans = (*shuffles.orphans, *(item for found in tables for item in found.orphans))
+    orphans = (*shuffles.orphans, *hints, *(item for found in tables for item in found.orphans))
     return GcReport(
         versions=tuple(item for found in tables for item in found.expired),
-        expired=tuple(shuffles.expired),
+        expired=shuffles.expired,
         runs=tuple(needs.expired.values()),
         orphans=tuple(item.key for item in orphans),
         orphan_bytes=sum(item.num_bytes for item in orphans),
-        num_kept=shuffles.num_kept,
+        num_kept=len(shuffles.kept),
         kept_bytes=shuffles.kept_bytes,
         num_kept_runs=needs.num_runs,
         uploads=find_uploads(store, before=limit),
@@ -207,67 +188,16 @@ def _decide(
     )
 
 
-@dataclass
-class _Shuffles:
-    """What is to become of shuffles."""
-
-    expired: list[ExpiredShuffle] = field(default_factory=list)
-    orphans: list[StoredObject] = field(default_factory=list)
-    num_kept: int = 0
-    kept_bytes: int = 0
-
-
-def _shuffles(store: ObjectStore, pinned: set[str], limit: datetime.datetime) -> _Shuffles:
+def _judged(store: ObjectStore, pinned: set[str], limit: datetime.datetime) -> JudgedOutputs:
     """Judge all shuffles; what was written after the limit stays."""
-    found = _Shuffles()
-    for fingerprint, items in sorted(_by_fingerprint(store).items()):
-        old = [item for item in items if item.modified < limit]
-        commit = next((i for i in items if i.key.endswith(f"/{_MANIFEST}")), None)
-        if commit is None:
-            found.orphans += old
-            continue
-        manifest = manifest_at(store, commit.key)
-        mark = layout.lost_mark(fingerprint, manifest.manifest_hash) if manifest else None
-        is_lost = any(item.key == mark for item in items)
-        if len(old) == len(items) and (is_lost or fingerprint not in pinned):
-            found.expired.append(_expired(fingerprint, manifest, is_lost, commit, items))
-            continue
-        found.num_kept += 1
-        found.kept_bytes += sum(item.num_bytes for item in items)
-        # Beside a manifest that cannot be read nothing is called an orphan.
-        if manifest is not None:
-            named = {*manifest.file_keys(), mark}
-            found.orphans += [item for item in old if item.key not in named]
-    return found
-
-
-def _by_fingerprint(store: ObjectStore) -> Mapping[str, Sequence[StoredObject]]:
-    found: dict[str, list[StoredObject]] = defaultdict(list)
-    for item in list_objects(store, layout.SHUFFLE_ROOT):
-        parts = item.key.split("/")
-        if len(parts) == 4:
-            found[parts[2]].append(item)
-        else:
-            log.warning("%s is not ours and stays", store.uri(item.key))
-    return found
-
-
-def _expired(
-    fingerprint: str,
-    manifest: Manifest | None,
-    is_lost: bool,
-    commit: StoredObject,
-    items: Sequence[StoredObject],
-) -> ExpiredShuffle:
-    rest = [item.key for item in items if item is not commit]
-    return ExpiredShuffle(
-        fingerprint=fingerprint,
-        stage=manifest.stage_name if manifest else "unreadable manifest",
-        manifest_hash=manifest.manifest_hash if manifest else "",
-        is_lost=is_lost,
-        keys=(commit.key, *rest),
-        num_bytes=sum(item.num_bytes for item in items),
-    )
+    outputs = find_outputs(store)
+    expired = {
+        output.fingerprint
+        for output in outputs
+        if all(item.modified < limit for item in output.items)
+        and (output.is_lost or output.fingerprint not in pinned)
+    }
+    return judge(outputs, expired, limit)
 
 
 def _remove(store: ObjectStore, report: GcReport, runs: Runs, needs: RunNeeds) -> GcReport:
@@ -333,9 +263,14 @@ def _manifest_hash(content: bytes) -> str:
 def _without(report: GcReport, fingerprints: set[str]) -> GcReport:
     """The report without shuffles that are needed after all."""
     kept = [s for s in report.expired if s.fingerprint in fingerprints]
+    if not kept:
+        return report
+    named = frozenset[str]().union(*(shuffle.named for shuffle in kept))
     return replace(
         report,
-        expired=tuple(s for s in report.expired if s.fingerprint not in fingerprints),
+        expired=tuple(
+            s.without(named) for s in report.expired if s.fingerprint not in fingerprints
+        ),
         num_kept=report.num_kept + len(kept),
         kept_bytes=report.kept_bytes + sum(s.num_bytes for s in kept),
     )

@@ -117,18 +117,18 @@ def _shuffles(
     by_stage: dict[str, list[StoredObject]] = defaultdict(list)
     counts: dict[str, list[int]] = defaultdict(list)
     uncommitted: list[StoredObject] = []
-    for prefix, found in shuffles.items():
-        manifest = manifests.get(prefix)
-        if manifest is None:
-            uncommitted += found
-            continue
-        named = set(manifest.file_keys())
-        by_stage[manifest.stage_name] += [item for item in found if item.key in named]
-        uncommitted += [item for item in found if item.key not in named]
-        counts[manifest.stage_name].append(manifest.num_rows)
+    # A file that several commits name belongs to the stage of the last of them.
+    owners: dict[str, str] = {}
+    for manifest in manifests.values():
+        if manifest is not None:
+            owners |= dict.fromkeys(manifest.file_keys(), manifest.stage_name)
+            counts[manifest.stage_name].append(manifest.num_rows)
+    for item in (item for found in shuffles.values() for item in found):
+        owner = owners.get(item.key)
+        (uncommitted if owner is None else by_stage[owner]).append(item)
     stages = tuple(
         _usage(name, by_stage[name], num_items=len(counts[name]), num_rows=sum(counts[name]))
-        for name in sorted(by_stage)
+        for name in sorted(counts)
     )
     return stages, uncommitted
 

@@ -76,7 +76,10 @@ class WideTasks:
         self._sizes = sizes
         self._seconds = float(options.task_cores * options.max_lost_seconds)
         self._enabled = (
-            options.task_cores > 1 and not options.force_distribution and options.engine != SPARK
+            options.task_cores > 1
+            and not options.force_distribution
+            and not options.incremental  # the task would compute everything again
+            and options.engine != SPARK
         )
         tables = context.estimator.tables
         self._conditions = Conditions(tables, options.time_zone, options.exact_math)
@@ -195,12 +198,13 @@ def _operator_in_any_order(node: PhysicalPlan) -> bool:
     parts = [part for expr in node.expressions for part in walk(expr)]
     return not any(
         isinstance(part, ProjectCall)
-        or (isinstance(part, AggregateCall) and not _aggregate_in_any_order(part))
+        or (isinstance(part, AggregateCall) and not aggregate_in_any_order(part))
         for part in parts
     )
 
 
-def _aggregate_in_any_order(call: AggregateCall) -> bool:
+def aggregate_in_any_order(call: AggregateCall) -> bool:
+    """Whether an aggregate is the same in whatever order, and in how many parts, rows come."""
     if call.order:
         return False
     if call.function in _EXACT:

@@ -28,7 +28,7 @@ from stagecoach.planner.explain.plan_data import plan_data
 from stagecoach.planner.explain.plan_text import estimate_text, plan_lines
 from stagecoach.planner.explain.plan_text import render_plan as render_plan
 from stagecoach.planner.limits.deep_stack import on_deep_stack, run_deep
-from stagecoach.planner.plan.physical import PhysicalPlan
+from stagecoach.planner.plan.physical import PhysicalPlan, ScanExec
 from stagecoach.planner.plan.repeated import repeated_parts
 from stagecoach.planner.plan.stages import Stage, StageGraph
 from stagecoach.planner.render.fragment import render_fragment
@@ -181,10 +181,26 @@ def _box(graph: StageGraph, stage: Stage, details: bool) -> list[str]:
         body.append(f"-- {stage.engine}: {stage.engine_reason}")
     if stage.cores > 1:
         body.append(f"-- {stage.cores} cores{_duration(stage)}")
+    body += _incremental_lines(stage)
     body += _operator_lines(graph, stage)
     if details and stage.sql is None:
         body += ["SQL:", *(_INDENT + line for line in stage_sql(stage).splitlines())]
     return [f"{_TOP} {head}", *(f"{_SIDE} {line}" for line in body), _BOTTOM]
+
+
+def _incremental_lines(stage: Stage) -> list[str]:
+    """Whether a run computes only what is new, where the plan is to be incremental."""
+    if stage.whole_reason:
+        return [f"-- computed whole: {stage.whole_reason}"]
+    if not stage.incremental:
+        return []
+    others = [f"stage {i}" for i in stage.inputs]
+    others += [
+        leaf.table for leaf in stage.leaves if isinstance(leaf, ScanExec) and leaf.read == "all"
+    ]
+    verb = "stays as it is" if len(others) == 1 else "stay as they are"
+    condition = f", while {' and '.join(others)} {verb}" if others else ""
+    return [f"-- incremental: only new and changed files are computed{condition}"]
 
 
 def _operator_lines(graph: StageGraph, stage: Stage) -> list[str]:
@@ -291,4 +307,6 @@ def _stage_data(graph: StageGraph, stage: Stage) -> dict[str, Any]:
         "plan": _operator_data(graph, stage),
         "estimated_rows": stage.estimated_rows,
         "estimated_bytes": stage.estimated_bytes,
+        "incremental": stage.incremental,
+        "whole_reason": stage.whole_reason or None,
     }

@@ -92,6 +92,9 @@ class Stage:
         operator_bytes: Likewise.
         sql_functions: Functions of the project that the text of the whole query calls.
         cores: Cores that its only task may use; its rows are the same, in any order.
+        incremental: Whether its tasks read groups of files, and a run computes only the groups that
+            the last one did not have.
+        whole_reason: Why it is computed whole, where the plan is to be incremental; else empty.
     """
 
     stage_id: int
@@ -111,6 +114,8 @@ class Stage:
     operator_bytes: tuple[int, ...] = ()
     sql_functions: tuple[ProjectFunction, ...] = field(default=(), metadata={SPARSE: True})
     cores: int = field(default=1, metadata={SPARSE: True})
+    incremental: bool = field(default=False, metadata={SPARSE: True})
+    whole_reason: str = field(default="", metadata={SPARSE: True})
 
     @cached_property
     def leaves(self) -> tuple[ScanExec | StageInputExec, ...]:

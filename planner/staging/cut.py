@@ -32,6 +32,7 @@ from stagecoach.planner.plan.physical import (
 )
 from stagecoach.planner.plan.stages import Branch, BranchKind, Stage, StageOutput
 from stagecoach.planner.staging.engines import choose_engine
+from stagecoach.planner.staging.incremental import why_whole
 from stagecoach.planner.staging.titles import stage_title
 from stagecoach.planner.tree import transform_up, walk
 from stagecoach.planner.types import Field
@@ -123,6 +124,9 @@ class _Cutter:
             operator_bytes=tuple(_whole(size) for _, size in sizes),
             cores=self._cores(operators, branches, engine),
         )
+        if self._options.incremental:
+            reason = why_whole(stage)
+            stage = replace(stage, incremental=not reason, whole_reason=reason)
         inputs = tuple(x.stage_id for x in stage.leaves if isinstance(x, StageInputExec))
         key = (stage.plan_hash, inputs)
         if key not in self._known:

@@ -13,6 +13,7 @@ from stagecoach.planner.errors import ParameterError
 from stagecoach.planner.plan.given_parameters import at_its_use, check_given, check_known
 
 if TYPE_CHECKING:
+    from stagecoach.planner.options import PlannerOptions
     from stagecoach.planner.plan.stages import ParameterSpec, StageGraph
 
 
@@ -51,6 +52,13 @@ def query_parameters(
         wrong = f"parameter '{empty[0]}' is NULL, which cannot be bound; write NULL in the SQL"
         raise at_its_use(ParameterError(wrong), empty[0], sql, name)
     return values
+
+
+def query_options(sql: str, options: PlannerOptions) -> PlannerOptions:
+    """Return the options that a query is planned with; its front matter may set some."""
+    from stagecoach.assets.project.front_matter import parse_front_matter
+
+    return parse_front_matter(sql).planned_with(options)
 
 
 def plan_parameters(

@@ -207,14 +207,14 @@ class Session:
         Raises:
             SqlError: A mistake in the SQL.
         """
-        from stagecoach.api.query_parameters import specs_of
+        from stagecoach.api.query_parameters import query_options, specs_of
         from stagecoach.planner.planning import plan_phases
 
         values, name = self._prepared(sql, params, name)
         return plan_phases(
             sql,
             self.catalog,
-            self.options,
+            query_options(sql, self.options),
             name=name,
             parameters=specs_of(values),
             arbiter=self.arbiter(values),
@@ -314,7 +314,7 @@ class Session:
         name: str = "query",
     ) -> PlannedRun:
         """Plan a query and check its parameters; nothing is run."""
-        from stagecoach.api.query_parameters import specs_of
+        from stagecoach.api.query_parameters import query_options, specs_of
         from stagecoach.planner import plan_query
         from stagecoach.planner.engines.registry import AUTO
         from stagecoach.planner.errors import UnsupportedSqlError
@@ -325,7 +325,7 @@ class Session:
             graph = plan_query(
                 sql,
                 self.catalog,
-                self.options,
+                query_options(sql, self.options),
                 name=name,
                 parameters=specs,
                 arbiter=self.arbiter(values),

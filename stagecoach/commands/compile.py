@@ -188,7 +188,8 @@ def _plans(job: _Job, codes: list[int]) -> Iterator[_Found]:
             continue
         for query, plan in made.plans:
             target = plan_file(job.plans, query)
-            finding = check_plan(target, plan, made.catalog, job.options)
+            options = query.front_matter.planned_with(job.options)
+            finding = check_plan(target, plan, made.catalog, options)
             yield _Found(target=target, plan=plan, finding=finding)
 
 

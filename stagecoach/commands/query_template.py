@@ -78,6 +78,8 @@ class Template:
             # timeout: 1h 30m
             # Whether a run computes a lost or damaged output of a stage again, or fails.
             # recover: true
+            # Whether a run computes only what is new since the last one.
+            # incremental: true
             # Values that a run can give: `:name` in the SQL.
             # parameters: {{since: 2024-01-01, price: {{type: "decimal(15,2)", default: 0.05}}}}
             ---""")

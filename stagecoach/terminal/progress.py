@@ -169,6 +169,8 @@ def describe_stage(metadata: StageMetadata) -> str:
         parts = [f"{metadata.seconds or 0:.2f} s"]
         if metadata.tasks is not None:
             parts.append(f"{metadata.tasks} task{'' if metadata.tasks == 1 else 's'}")
+        if metadata.taken_over:
+            parts.append(f"{metadata.taken_over} taken over")
     if metadata.rows is not None:
         parts.append(f"{metadata.rows:,} row{'' if metadata.rows == 1 else 's'}")
     if metadata.bytes is not None:

@@ -3,6 +3,7 @@
 The models are the single source of the published JSON Schema and of the docs' table of keys.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, Self
 
@@ -40,6 +41,7 @@ from stagecoach.assets.project.front_matter.values import (
     refuse_all,
 )
 from stagecoach.assets.project.names import did_you_mean
+from stagecoach.planner.options import PlannerOptions
 
 OutputMode = Literal["replace", "append", "replace_partition"]
 
@@ -177,6 +179,9 @@ class FrontMatter(Part):
     """How long each stage of a run may take, such as '30m' or '1h 30m'; then it fails."""
     recover: StrictBool | None = None
     """Whether a lost output of a stage is computed again in the run that finds it lost."""
+    incremental: StrictBool | None = None
+    """Whether a run computes only what is new since the last one; as `planner.incremental` by
+    default."""
     parameters: Parameters = Field(default_factory=dict)
     """By name: a default, or {type: …, default: …}."""
 
@@ -212,6 +217,12 @@ class FrontMatter(Part):
     def backfill_policy(self) -> Backfill:
         """How a backfill is cut into runs: the safe way, a run a partition, unless it is said."""
         return self.backfill or Backfill(max_partitions_per_run=1)
+
+    def planned_with(self, options: PlannerOptions) -> PlannerOptions:
+        """Planner options of the query, given those of the project."""
+        if self.incremental is None:
+            return options
+        return dataclasses.replace(options, incremental=self.incremental)
 
     def output_table(self, query: str) -> str:
         """Name of the published table of the query of that name."""

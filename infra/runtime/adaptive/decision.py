@@ -9,7 +9,7 @@ from typing import Literal as OneOf
 
 from stagecoach.infra.config.settings import AdaptiveKind
 
-DecisionKind = AdaptiveKind | OneOf["bloom"]
+DecisionKind = AdaptiveKind | OneOf["bloom", "incremental"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Decision:
     """Something that was decided when a stage started.
 
     Args:
-        kind: Which decision; `EngineSettings.decides` says whether it may be made.
+        kind: Which decision; for most, `EngineSettings.decides` says whether it may be made.
         text: What was chosen and from which numbers, in one line.
     """
 

@@ -6,6 +6,7 @@ input, because a global aggregate of nothing is a row.
     splits      files a b c      ─▶  task 0: a b[0:n]   task 1: b[n:] c    (row groups stay whole)
     partitions  ranges 0 … P-1   ─▶  task 0: [0, i)     task 1: [i, P)     (contiguous, by bytes)
                 a hot partition  ─▶  task 2: files 0-1 of one input, all of the others
+    groups      files a b c      ─▶  task 0: a b   task 1: c               (incremental stages)
     single      everything       ─▶  task 0
 """
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 
 from stagecoach.infra.formats.units import ScanSlice, ScanUnit, join_neighbours
 from stagecoach.infra.runtime.adaptive.coalesce import cut_evenly
+from stagecoach.infra.runtime.adaptive.groups import group_bytes, group_units
 from stagecoach.infra.runtime.adaptive.requested import requested_tasks
 from stagecoach.infra.runtime.adaptive.skew import FilePiece, HotPartition, cut_pieces, makespan
 from stagecoach.infra.shuffle.sorted_blocks import SortedRange
@@ -166,6 +168,10 @@ def assign_tasks(
     cost = _TaskCost(parallelism, min_task_bytes)
     tasks: list[TaskAssignment] = []
     for branch, weight in zip(branches, weights, strict=True):
+        if stage.incremental:
+            for slices, num_bytes in _grouped(branch, sizes, min_task_bytes):
+                tasks.append(_assignment(stage, {**shared, **slices}, num_bytes))
+            continue
         count = max(1, round(wanted * weight / total)) if total else 1
         requested = requested_tasks(stage, branch)
         if requested is None or requested.at_most:
@@ -176,10 +182,12 @@ def assign_tasks(
         else:
             shares = _one_each(branch, sizes)
         for slices, num_bytes in shares:
-            merged = {**shared, **slices}
-            ordered = tuple(merged[leaf] for leaf in range(len(stage.leaves)))
-            tasks.append(TaskAssignment(ordered, num_bytes))
+            tasks.append(_assignment(stage, {**shared, **slices}, num_bytes))
     return tuple(tasks)
+
+
+def _assignment(stage: Stage, slices: Mapping[int, LeafSlice], num_bytes: int) -> TaskAssignment:
+    return TaskAssignment(tuple(slices[leaf] for leaf in range(len(stage.leaves))), num_bytes)
 
 
 def num_tasks(total: int, parallelism: int, target: int, minimum: int) -> int:
@@ -215,6 +223,14 @@ class _TaskCost:
     def of(self, shares: Sequence[_Share]) -> int:
         """When the last of these tasks ends."""
         return makespan((size + self.own_bytes for _, size in shares), self.slots)
+
+
+def _grouped(branch: Branch, sizes: InputSizes, min_task_bytes: int) -> list[_Share]:
+    """A task for each group of the files of a scan, at least one."""
+    (leaf,) = branch.leaves
+    size = group_bytes(sizes.num_bytes(leaf), min_task_bytes)
+    groups = group_units(sizes.scans[leaf], size) or [()]
+    return [({leaf: ScanSlice(g)}, sum(unit.num_bytes for unit in g)) for g in groups]
 
 
 def _divide(

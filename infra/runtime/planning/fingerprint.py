@@ -51,7 +51,7 @@ def stage_fingerprints(
     Raises:
         ParameterError: A parameter has no value.
     """
-    versions = {name: package_version(name) for name in _PACKAGES}
+    versions = computing_versions()
     found: dict[int, str] = {}
     for stage in graph.stages:
         if stages is not None and stage.stage_id not in stages:
@@ -69,10 +69,16 @@ def stage_fingerprints(
             "tables": {t.lower(): _scanned(snapshot.table(t)) for t in stage.sql_tables},
             "run": root_run_id if bound_to_run else None,
             "time_zone": graph.time_zone,
-            "versions": {**versions, "format": FORMAT_VERSION, "partitioner": PARTITIONER_VERSION},
+            "versions": versions,
         }
         found[stage.stage_id] = digest(body)
     return found
+
+
+def computing_versions() -> dict[str, str | int]:
+    """The versions of all that the bytes of an output depend on."""
+    versions = {name: package_version(name) for name in _PACKAGES}
+    return {**versions, "format": FORMAT_VERSION, "partitioner": PARTITIONER_VERSION}
 
 
 def digest(body: Any) -> str:  # any JSON value

@@ -54,11 +54,18 @@ class StagePointer:
         return tuple(Field(name, parse_result_type(kind)) for name, kind in self.columns)
 
 
-def write_pointer(store: ObjectStore, run_id: str, stage_id: int, pointer: StagePointer) -> None:
+def write_pointer(
+    store: ObjectStore, run_id: str, stage_id: int | str, pointer: StagePointer
+) -> None:
     """Say how a stage ended; the last word counts."""
     values = dict(vars(pointer))
     values["lineage"] = values.pop("ancestry")
     store.write_bytes(_key(run_id, stage_id), checked_json.dump(values))
+
+
+def pin_base(store: ObjectStore, run_id: str, stage_id: int, base: StagePointer) -> None:
+    """Keep a commit from gc while a stage of the run takes files over from it."""
+    write_pointer(store, run_id, f"{stage_id}-base", base)
 
 
 def pin(store: ObjectStore, run_id: str, stage_id: int, pointer: StagePointer) -> StagePointer:
@@ -99,5 +106,5 @@ def parse_pointer(text: bytes) -> StagePointer:
     return StagePointer(**{**values, "columns": columns, "ancestry": ancestry})
 
 
-def _key(run_id: str, stage_id: int) -> str:
+def _key(run_id: str, stage_id: int | str) -> str:
     return layout.run_stage(run_id, f"stage_{stage_id}")

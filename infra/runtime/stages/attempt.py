@@ -45,6 +45,7 @@ from stagecoach.infra.runtime.records.stage_log import write_stage_log
 from stagecoach.infra.runtime.stages.dispatch import check_inputs, run_sql, run_tasks
 from stagecoach.infra.runtime.stages.fetched_files import within_reach
 from stagecoach.infra.runtime.stages.run import Run
+from stagecoach.infra.runtime.stages.taken_over import TakenOver, take_over
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.shuffle.map_file import MapFile, OutputPartitioning
 from stagecoach.infra.shuffle.reader import verify_files
@@ -120,6 +121,7 @@ class Output:
         fallback_reason: Why the engine is not the plan's, or None.
         seconds: From the start of the attempt until all tasks were done.
         choices: What was chosen for it; see `stagecoach.infra.runtime.planning.choices`.
+        taken_over: What an incremental stage has from an earlier commit; None for any other stage.
     """
 
     engine: str
@@ -129,11 +131,13 @@ class Output:
     fallback_reason: str | None = None
     seconds: float = 0.0
     choices: Mapping[str, Any] = field(default_factory=dict)
+    taken_over: TakenOver | None = None
 
     @property
     def files(self) -> tuple[MapFile, ...]:
         """The map files, in task order."""
-        return tuple(r.file for r in self.reports if r.file is not None)
+        written = tuple(r.file for r in self.reports if r.file is not None)
+        return written if self.taken_over is None else self.taken_over.with_files(written)
 
     def metrics(self) -> dict[str, Any]:
         """What the manifest keeps of the reports, as plain data."""
@@ -149,16 +153,18 @@ class Output:
             "host",
             "pid",
         )
-        tasks = [
-            {name: getattr(r, name) for name in names}
+        tasks: dict[int, Mapping[str, Any]] = {
+            r.task_index: {name: getattr(r, name) for name in names}
             | ({} if r.trial is None else {"trial": vars(r.trial)})
             for r in self.reports
-        ]
+        }
+        if self.taken_over is not None:
+            tasks |= self.taken_over.metrics
         return {
             "fallback_reason": self.fallback_reason,
             "seconds": round(self.seconds, 3),
             **self.choices,
-            "tasks": tasks,
+            "tasks": [tasks[index] for index in sorted(tasks)],
         }
 
 
@@ -189,21 +195,23 @@ def run_in_tasks(attempt: Attempt) -> Output:
         functions=attempt.run.code_of(stage.functions),
         threads=1 if stage.cores == 1 else min(stage.cores, task_threads(settings)),
     )
-    specs = planned.specs
-    _log_decisions(attempt, planned.decisions)
-    spark = attempt.run.session()
-    with _job(attempt, spark):
-        reports = run_tasks(spark, specs)
-    _raise_failure(attempt, reports)
     decisions = planned.decisions
+    taken = None
+    if stage.incremental:
+        taken = take_over(attempt.run, stage, attempt.fingerprint, planned.specs, attempt.manifests)
+        decisions += (taken.decision(),)
+    _log_decisions(attempt, decisions)
+    specs = planned.specs if taken is None else taken.remaining(planned.specs)
+    reports = _run_job(attempt, specs) if specs else []
     if (tried := trial_decision(reports)) is not None:
         _log_decisions(attempt, [tried])
         decisions += (tried,)
     return Output(
         engine=stage.engine,
-        schema=output_schema(specs[0].types),
-        partitioning=specs[0].output,
+        schema=output_schema(planned.specs[0].types),
+        partitioning=planned.specs[0].output,
         reports=tuple(reports),
+        taken_over=taken,
         seconds=time.perf_counter() - attempt.started,
         choices={
             "inputs": input_choices(
@@ -215,8 +223,17 @@ def run_in_tasks(attempt: Attempt) -> Output:
             ),
             **task_choices(settings, slots),
             **adaptive_choices(decisions),
+            **({} if taken is None else taken.choices()),
         },
     )
+
+
+def _run_job(attempt: Attempt, specs: Sequence[TaskSpec]) -> list[TaskReport]:
+    spark = attempt.run.session()
+    with _job(attempt, spark):
+        reports = run_tasks(spark, specs)
+    _raise_failure(attempt, reports)
+    return reports
 
 
 def run_spark(attempt: Attempt) -> Output:

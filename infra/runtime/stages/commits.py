@@ -120,9 +120,8 @@ def check_sizes(store: ObjectStore, manifest: Manifest, name: str) -> None:
     Raises:
         ShuffleReadError: One is missing, or has another size.
     """
-    wanted = [(file.name, file.num_bytes, file.task_index) for file in manifest.files]
-    for file_name, expected, task in [*wanted, (manifest.index_name, manifest.index_bytes, -1)]:
-        key = layout.shuffle_file(manifest.fingerprint, file_name)
+    wanted = [(manifest.file_key(file), file.num_bytes, file.task_index) for file in manifest.files]
+    for key, expected, task in [*wanted, (manifest.index_key, manifest.index_bytes, -1)]:
         try:
             size = store.size(key)
         except ObjectMissingError as error:

@@ -47,6 +47,7 @@ from stagecoach.infra.runtime.stages.reuse import pinned_result, reusable
 from stagecoach.infra.runtime.stages.run import Run as Run
 from stagecoach.infra.runtime.stages.run import StageResult as StageResult
 from stagecoach.infra.runtime.stages.schema_check import SchemaCheck, start_schema_check
+from stagecoach.infra.runtime.stages.taken_over import note_commit
 from stagecoach.infra.shuffle.commit import commit_manifest
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
 from stagecoach.infra.shuffle.reader import read_table
@@ -293,6 +294,8 @@ def _commit(
         metrics=output.metrics(),
         ancestry=merged_ancestry(inputs or {}),
     )
+    if output.taken_over is not None:
+        note_commit(run, output.taken_over, manifest)
     result = _finish(run, stage, manifest, reused=False, check=check, reason=output.fallback_reason)
     return replace(result, reports=output.reports)
 
@@ -319,4 +322,7 @@ def _outcome_text(result: StageResult) -> str:
         return "deferred"
     rows = 0 if result.manifest is None else result.manifest.num_rows
     how = "reused" if result.reused else f"{len(result.reports)} tasks on {result.engine}"
+    if not result.reused and result.manifest is not None:
+        taken = result.manifest.metrics.get("incremental", {}).get("taken_over", 0)
+        how += f", {taken} taken over" if taken else ""
     return f"{rows} rows, {how}"

@@ -74,7 +74,7 @@ def _content_checks(store: ObjectStore, manifest: Manifest) -> Iterator[Check]:
         return is_same and not is_lost(store, manifest)
 
     known = StoredDamage(
-        uri=store.uri(layout.shuffle_file(manifest.fingerprint, manifest.index_name)),
+        uri=store.uri(manifest.index_key),
         problem="",
         remedy=f"{manifest.stage_name} runs again when its output is needed",
         owner=f"output of {manifest.stage_name}",
@@ -87,7 +87,7 @@ def _content_checks(store: ObjectStore, manifest: Manifest) -> Iterator[Check]:
         num_bytes=manifest.index_bytes,
     )
     for position, file in enumerate(manifest.files):
-        uri = store.uri(layout.shuffle_file(manifest.fingerprint, file.name))
+        uri = store.uri(manifest.file_key(file))
         of_file = replace(known, uri=uri)
         yield Check(
             kind=FILES,

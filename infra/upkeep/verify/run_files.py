@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from stagecoach.infra.formats.snapshot import READABLE_VERSIONS, Snapshot
 from stagecoach.infra.integrity.findings import Check, Outcome, StoredDamage
 from stagecoach.infra.integrity.objects import ForeignVersionError, check_text
+from stagecoach.infra.runtime.records.hints import parse_hint
 from stagecoach.infra.runtime.records.parameters import parse_clock
 from stagecoach.infra.runtime.records.pointers import parse_pointer
 from stagecoach.infra.runtime.records.run_marks import BEGUN, ENDED
@@ -24,11 +25,13 @@ MARKS = "marks of runs"
 LOGS = "logs and pages of runs"
 PLANS = "plans"
 ANALYSES = "analyses of plans"
+HINTS = "hints at commits"
 
 _NEW_RUN = "a re-execution of the run fails: start a new run"
 _PINNED_ANEW = "nothing is lost: a re-execution of the run finds the output by its fingerprint"
 _PLANNED_ANEW = "nothing is lost: the query is planned again when it is needed"
 _ANALYSED_ANEW = "nothing is lost: Spark analyses the query again when it is needed"
+_COMPUTED_WHOLE = "nothing is lost: the next run computes the stage whole"
 _ONLY_TOLD = "no run reads it; remove it, or leave it to `stagecoach gc`"
 
 
@@ -65,6 +68,13 @@ def analysis_checks(store: ObjectStore) -> Iterator[Check]:
     for key in store.list(layout.ANALYSIS_ROOT):
         if key.endswith(".json"):
             yield _check(store, key, ANALYSES, "", _ANALYSED_ANEW, parse_analysis)
+
+
+def hint_checks(store: ObjectStore) -> Iterator[Check]:
+    """Yield the checks of hints at the newest commits of incremental stages."""
+    for key in store.list(layout.HINTS_ROOT):
+        if key.endswith(".json"):
+            yield _check(store, key, HINTS, "", _COMPUTED_WHOLE, parse_hint)
 
 
 def _check(

@@ -14,7 +14,12 @@ from stagecoach.infra.formats.capabilities import Verifies
 from stagecoach.infra.integrity.findings import Check, Outcome, StoredDamage
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.infra.upkeep.verify.outputs import output_checks
-from stagecoach.infra.upkeep.verify.run_files import analysis_checks, plan_checks, run_checks
+from stagecoach.infra.upkeep.verify.run_files import (
+    analysis_checks,
+    hint_checks,
+    plan_checks,
+    run_checks,
+)
 from stagecoach.infra.upkeep.verify.stored import verified_tables
 from stagecoach.planner.errors import CatalogError
 
@@ -96,7 +101,13 @@ def verify_storage(
         _check_name(store, tables, table)
     checks = _table_checks(store, tables, table)
     if table is None:
-        rest = (run_checks(store), plan_checks(store), analysis_checks(store), output_checks(store))
+        rest = (
+            run_checks(store),
+            plan_checks(store),
+            analysis_checks(store),
+            hint_checks(store),
+            output_checks(store),
+        )
         checks = itertools.chain(checks, *rest)
     are_local = store.is_local and all(item.is_local for item in tables)
     count = threads or (LOCAL_THREADS if are_local else REMOTE_THREADS)

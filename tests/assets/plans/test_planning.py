@@ -373,3 +373,17 @@ def test_a_compiled_reader_of_another_type_is_refused_with_the_path(tmp_path: Pa
 def test_project_errors_are_of_the_project() -> None:
     with pytest.raises(ProjectError):
         order_queries([query("a", "SELECT * FROM a")])
+
+
+def test_front_matter_decides_whether_a_plan_is_incremental(tmp_path: Path) -> None:
+    text = "SELECT day, count(*) AS n FROM orders GROUP BY day"
+    asked, plain = query("a", text, "incremental: true"), query("a", text)
+    tables, plan_of = base(10_000_000), planner_of(OPTIONS)
+    assert any(stage.incremental for stage in plan_of(asked, tables).stages)
+    assert not any(stage.incremental for stage in plan_of(plain, tables).stages)
+    pinned = PinnedPlans(plan_of, LocalStore(str(tmp_path)), OPTIONS)
+    assert pinned.key(asked, tables) != pinned.key(plain, tables)
+    compiled = compile_query(asked, tables, OPTIONS)
+    options = compiled.notes["options"]
+    assert isinstance(options, dict)
+    assert options["incremental"] == "true"

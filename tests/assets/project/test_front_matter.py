@@ -60,6 +60,7 @@ retries: {max: 3, delay_seconds: 10, backoff: linear}
 pool: warehouse
 timeout: 1h 30m
 recover: false
+incremental: true
 parameters: {floor: 0, region: {type: string}}"""
 
 
@@ -76,6 +77,7 @@ def test_every_key() -> None:
     assert set(KNOWN_KEYS) - found.model_fields_set == {"automation"}
     assert found.owners == ("team:sales", "ada@example.com")
     assert found.recover is False
+    assert found.incremental is True
     assert found.tags == {"domain": "sales", "tier": "1", "fresh": "true"}
     assert found.schedule is not None
     assert found.schedule.timezone == "Europe/Berlin"
