@@ -32,7 +32,7 @@ SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z-]+:.*## / {printf "  %-21s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo 'Variables: PYTHON=python3.12  PYTEST_ARGS="-k joins -x"  BENCH_ARGS=…  FAULT_ARGS=…  LOCK_ARGS=--upgrade'
 
