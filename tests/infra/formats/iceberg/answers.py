@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ FORCED = PlannerOptions(force_distribution=True, num_partitions=3, inline_bytes=
 def catalog_of(folder: Path, **locations: str) -> FileCatalog:
     """A catalog of tables by their metadata files."""
     text = "tables:\n" + "".join(
-        f"  {name}:\n    format: iceberg\n    location: {location}\n"
+        f"  {name}:\n    format: iceberg\n    location: {json.dumps(location)}\n"
         for name, location in locations.items()
     )
     path = folder / f"catalog-{uuid.uuid4().hex[:8]}.yaml"

@@ -232,6 +232,18 @@ def test_a_task_of_a_part_of_a_file_applies_deletes(tmp_path: Path) -> None:
     assert len(stages[0].specs) > 1
 
 
+def test_odd_names_of_files_and_columns(tmp_path: Path) -> None:
+    table = HandmadeTable(tmp_path / "a [x] *?'%20 ü")
+    names = ("filename", "it's", "ü.x", "SELECT")
+    table.schema(*(column(1 + i, name, "long") for i, name in enumerate(names)))
+    one = table.data(pa.table({name: [i, i + 10] for i, name in enumerate(names)}))
+    table.commit(one)
+    table.commit(table.position_deletes({one.path: [0]}))
+    assert_rows(tmp_path, table, [{name: i + 10 for i, name in enumerate(names)}])
+    table.commit(table.equality_deletes(pa.table({"it's": [11]})))
+    assert_rows(tmp_path, table, [])
+
+
 def test_the_fingerprint_is_of_the_files_that_are_read(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     low, high = table.data(numbers(1, 2)), table.data(numbers(101, 102))
