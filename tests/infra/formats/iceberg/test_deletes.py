@@ -265,7 +265,7 @@ def test_deletes_of_files_on_s3(s3_server: S3Server, tmp_path: Path) -> None:
 
 
 def test_odd_names_of_files_and_columns(tmp_path: Path) -> None:
-    table = HandmadeTable(tmp_path / "a [x] *?'%20 ü")
+    table = HandmadeTable(tmp_path / "a [x] *'%20 ü")
     names = ("filename", "it's", "ü.x", "SELECT")
     table.schema(*(column(1 + i, name, "long") for i, name in enumerate(names)))
     one = table.data(pa.table({name: [i, i + 10] for i, name in enumerate(names)}))
