@@ -187,7 +187,7 @@ class _Binder:
         ]
         source, conditions = self._source(files)
         if first.positions:
-            items += ["file_row_number AS " + _POSITION, "filename AS " + _FILE]
+            items += ["file_row_number AS " + _POSITION, _FILE]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         select = f"SELECT {', '.join(items) or 'TRUE AS no_column'} FROM {source}{where}"
         if not first.positions and not first.by_keys:
@@ -223,7 +223,7 @@ class _Binder:
         options = ["hive_partitioning = false"]
         conditions = []
         if first.positions:
-            options += ["filename = true"]
+            options += [f"filename = '{_FILE}'"]
         if first.positions or not first.file.is_whole:
             options += ["file_row_number = true"]
         if not first.file.is_whole:
@@ -269,7 +269,7 @@ class _Binder:
         )
         extra = [pa.field("no_stored_column", pa.bool_())] if not len(schema) else []
         if item.positions:
-            extra += [pa.field("file_row_number", pa.int64()), pa.field("filename", pa.string())]
+            extra += [pa.field("file_row_number", pa.int64()), pa.field(_FILE, pa.string())]
         return pa.schema([*schema, *extra]), _extended(plain, item, pa.schema([*schema, *extra]))
 
     def _wanted_groups(self, item: _ReadFile) -> list[bool] | None:
@@ -368,7 +368,7 @@ def _extended(
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         columns["no_stored_column"] = pa.nulls(rows, pa.bool_())
         columns["file_row_number"] = pa.arange(start, start + rows)
-        columns["filename"] = pa.repeat(pa.scalar(item.file.uri, pa.string()), rows)
+        columns[_FILE] = pa.repeat(pa.scalar(item.file.uri, pa.string()), rows)
         start += rows
         yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.shuffle.reader import read_table
+from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.planning import plan_query
 from tests.infra.stage_runs import StageRun, run_here
@@ -17,15 +19,17 @@ from tests.infra.stage_runs import StageRun, run_here
 FORCED = PlannerOptions(force_distribution=True, num_partitions=3, inline_bytes=0)
 
 
-def catalog_of(folder: Path, **locations: str) -> FileCatalog:
+def catalog_of(
+    folder: Path, options: StorageOptions | None = None, **locations: str
+) -> FileCatalog:
     """A catalog of tables by their metadata files."""
     text = "tables:\n" + "".join(
-        f"  {name}:\n    format: iceberg\n    location: {location}\n"
+        f"  {name}:\n    format: iceberg\n    location: {json.dumps(location)}\n"
         for name, location in locations.items()
     )
     path = folder / f"catalog-{uuid.uuid4().hex[:8]}.yaml"
     path.write_text(text)
-    return load_catalog(path)
+    return load_catalog(path, options)
 
 
 def run(

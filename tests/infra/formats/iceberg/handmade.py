@@ -67,6 +67,7 @@ class HandmadeTable:
     sequence: int = 0
     saved: int = 0
     clock: int = 1_700_000_000_000
+    url: str = ""  # of the folder, if others reach it by another name
     _names: Any = field(default_factory=lambda: itertools.count())
 
     def schema(self, *fields: Mapping[str, Any]) -> None:
@@ -88,6 +89,9 @@ class HandmadeTable:
         target.mkdir(parents=True, exist_ok=True)
         return f"{target}/{next(self._names):04}-{suffix}"
 
+    def _url(self, path: str) -> str:
+        return path.replace(str(self.folder), self.url) if self.url else f"file://{path}"
+
     def data(
         self,
         rows: pa.Table,
@@ -101,7 +105,7 @@ class HandmadeTable:
         path = self._path("data.parquet")
         written = with_ids(rows, self._ids() if ids is None else ids)
         pq.write_table(written, path, row_group_size=group_rows)
-        entry = Entry(f"file://{path}", 0, rows.num_rows, Path(path).stat().st_size, partition)
+        entry = Entry(self._url(path), 0, rows.num_rows, Path(path).stat().st_size, partition)
         entry = replace(entry, spec_id=max(len(self.specs) - 1, 0))
         metadata = pq.read_metadata(path)
         chunks = [metadata.row_group(i).column(0) for i in range(metadata.num_row_groups)]
@@ -142,7 +146,7 @@ class HandmadeTable:
         pq.write_table(with_ids(rows, {"file_path": _PATH_ID, "pos": _POSITION_ID}), path)
         bounds = [pairs[0][0].encode(), pairs[-1][0].encode()]
         return Entry(
-            f"file://{path}",
+            self._url(path),
             1,
             len(pairs),
             Path(path).stat().st_size,
@@ -179,7 +183,7 @@ class HandmadeTable:
         Path(path).write_bytes(body)
         return [
             Entry(
-                f"file://{path}",
+                self._url(path),
                 1,
                 count,
                 len(body),
@@ -206,7 +210,7 @@ class HandmadeTable:
         path = self._path("keys.parquet", "deletes")
         pq.write_table(with_ids(rows, known), path)
         return Entry(
-            f"file://{path}",
+            self._url(path),
             2,
             rows.num_rows,
             Path(path).stat().st_size,
@@ -249,7 +253,7 @@ class HandmadeTable:
             "snapshot-id": number,
             "timestamp-ms": self.clock,
             "summary": {"operation": operation},
-            "manifest-list": path,
+            "manifest-list": self._url(path),
             "schema-id": self.schemas[-1]["schema-id"],
         }
         if self.version > 1:
@@ -311,7 +315,7 @@ class HandmadeTable:
             writer.write_block(records)
         rows = sum(e.num_rows for e in entries)
         listed: dict[str, Any] = {
-            "manifest_path": path,
+            "manifest_path": self._url(path),
             "manifest_length": Path(path).stat().st_size,
             "partition_spec_id": spec_id,
             "added_snapshot_id": number,
@@ -346,7 +350,7 @@ class HandmadeTable:
         body: dict[str, Any] = {
             "format-version": self.version,
             "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
-            "location": f"file://{self.folder}",
+            "location": self._url(str(self.folder)),
             "last-updated-ms": self.clock,
             "last-column-id": 999,
             "schemas": self.schemas,
@@ -378,7 +382,7 @@ class HandmadeTable:
         (self.folder / "metadata").mkdir(parents=True, exist_ok=True)
         path = self.folder / "metadata" / f"v{self.saved}.metadata.json"
         path.write_text(json.dumps(body))
-        return str(path)
+        return self._url(str(path)) if self.url else str(path)
 
 
 def with_ids(rows: pa.Table, ids: Mapping[str, int]) -> pa.Table:

@@ -18,6 +18,8 @@ from stagecoach.infra.formats.registry import table_format
 from stagecoach.planner.errors import CatalogError
 from tests.infra.formats.iceberg.answers import FORCED, as_set, catalog_of, rows, run
 from tests.infra.formats.iceberg.handmade import HandmadeTable, vector_blob
+from tests.s3_server import S3Server
+from tests.s3_server import s3_server as s3_server
 
 
 def column(number: int, name: str, kind: Any, **more: Any) -> dict[str, Any]:
@@ -230,6 +232,48 @@ def test_a_task_of_a_part_of_a_file_applies_deletes(tmp_path: Path) -> None:
     gone = 0 + 999 + 1000 + 5500 + 9999 + 7 + 4321
     assert found == [{"n": 9993, "s": 49_995_000 - gone}]
     assert len(stages[0].specs) > 1
+
+
+@pytest.mark.s3
+def test_deletes_of_files_on_s3(s3_server: S3Server, tmp_path: Path) -> None:
+    root = s3_server.new_root()
+    folder = s3_server.folder / root.removeprefix("s3://") / "t"
+    table = HandmadeTable(folder, 3, url=f"{root}/t")
+    table.schema(column(1, "k", "int"), column(2, "s", "string"))
+    given = {"k": pa.array(range(1000), pa.int32()), "s": [f"s{i % 7}" for i in range(1000)]}
+    one, two, three = (table.data(pa.table(given), group_rows=100) for _ in range(3))
+    table.commit(one, two, three)
+    # Promoted and renamed; files are read by other names than the table's.
+    table.schema(column(2, "k", "string"), column(1, "n", "long"))
+    table.commit(
+        table.position_deletes({one.path: [0, 550, 999]}),
+        *table.vectors({two.path: [0, 551]}),
+        table.equality_deletes(pa.table({"n": pa.array([77, 552], pa.int64())})),
+    )
+    catalog = catalog_of(tmp_path, s3_server.options, t=table.save())
+    how: dict[str, Any] = {"storage_options": s3_server.options}
+    found = rows(catalog, "SELECT count(*) AS c, sum(n) AS s FROM t", tmp_path, **how)
+    total = 3 * (sum(range(1000)) - 77 - 552) - 550 - 999 - 551
+    assert found == [{"c": 3000 - 6 - 3 - 2, "s": total}]
+    sql = "SELECT n FROM t WHERE n BETWEEN 549 AND 553 AND k <> 's9' ORDER BY n"
+    kept = [549] * 3 + [550] * 2 + [551] * 2 + [553] * 3
+    assert rows(catalog, sql, tmp_path, **how) == [{"n": n} for n in kept]
+    parts: dict[str, Any] = {"min_task_bytes": 1 << 10, "target_task_bytes": 1 << 11}
+    found, stages = run(catalog, "SELECT sum(n) AS s FROM t", tmp_path, FORCED, **how, **parts)
+    assert found == [{"s": total}]
+    assert len(stages[0].specs) > 3
+
+
+def test_odd_names_of_files_and_columns(tmp_path: Path) -> None:
+    table = HandmadeTable(tmp_path / "a [x] *'%20 ü")
+    names = ("filename", "it's", "ü.x", "SELECT")
+    table.schema(*(column(1 + i, name, "long") for i, name in enumerate(names)))
+    one = table.data(pa.table({name: [i, i + 10] for i, name in enumerate(names)}))
+    table.commit(one)
+    table.commit(table.position_deletes({one.path: [0]}))
+    assert_rows(tmp_path, table, [{name: i + 10 for i, name in enumerate(names)}])
+    table.commit(table.equality_deletes(pa.table({"it's": [11]})))
+    assert_rows(tmp_path, table, [])
 
 
 def test_the_fingerprint_is_of_the_files_that_are_read(tmp_path: Path) -> None:
