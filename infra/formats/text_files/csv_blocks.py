@@ -37,6 +37,7 @@ import pyarrow.csv
 from stagecoach.infra.errors import QueryError
 
 _LINE_FEED, _RETURN = 10, 13
+_BOM = b"\xef\xbb\xbf"
 # A line that Java's `trim` leaves nothing of, though it has something.
 _BLANK_LINE = re.compile(rb"(?:\A|\n)[\x00-\x09\x0b\x0c\x0e-\x20]+\r?(?:\n|\Z)")
 
@@ -81,6 +82,8 @@ def split_fields(block: bytes, rules: CsvRules, wanted: Sequence[int]) -> pa.Tab
         raise UnclearTextError("a line of CSV has blanks only")
     if not block.strip(b"\r\n"):
         return pa.table({str(i): pa.array([], pa.string()) for i in wanted})
+    if block.startswith(_BOM):
+        block = b"\n" + block  # Arrow would leave it out; it is that of a file no more
     names = [str(i) for i in range(rules.num_columns)]
     included = [names[i] for i in wanted]
     parsing = pa.csv.ParseOptions(

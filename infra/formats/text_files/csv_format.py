@@ -5,7 +5,7 @@ What a task reads itself, and what Spark reads, by options and types:
     header, mode, columnNameOfCorruptRecord   every value
     sep                                       one of , ; | tab ~ ^ :
     quote                                     " or ', or empty for none
-    escape                                    the quote, or backslash, or empty
+    escape                                    the quote, or backslash
     nullValue                                 any text of printable ASCII without the others
     encoding                                  UTF-8
     enforceSchema                             true
@@ -74,7 +74,7 @@ def _unproven(options: FileOptions) -> str | None:
         return f"the separator {separator!r}"
     if quote not in _QUOTES:
         return f"the quote {quote!r}"
-    if escape not in {quote, "\\", ""}:
+    if quote and escape not in (quote, "\\"):
         return f"the escape {escape!r}"
     plain = _PRINTABLE.fullmatch(null) is not None and null.strip() == null
     if not plain or any(sign and sign in null for sign in (separator, quote, escape)):

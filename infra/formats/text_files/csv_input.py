@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from stagecoach.infra.formats.text_files.csv_blocks import CsvRules, split_fields
+from stagecoach.infra.formats.text_files.csv_blocks import CsvRules, check_lines, split_fields
 from stagecoach.infra.formats.text_files.inputs import TextInput
 from stagecoach.infra.formats.text_files.options import FileOptions
 from stagecoach.planner.functions.spell_csv import field_value
@@ -104,6 +104,7 @@ def separator_of(options: FileOptions) -> str:
 
 def _without_first_line(blocks: Iterator[bytes]) -> Iterator[bytes]:
     for block in blocks:
+        check_lines(block)  # else its first line may have another end
         start = 0
         while start < len(block):
             end = block.find(b"\n", start) + 1 or len(block)
