@@ -75,6 +75,13 @@ class Case:
     time_zone: str
 
 
+_PACKS: Mapping[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+}
+
+
 def make_case(seed: int) -> Case:
     """Return the file of a seed."""
     random_ = random.Random(seed)
@@ -82,9 +89,7 @@ def make_case(seed: int) -> Case:
     content, options, columns = {"csv": _csv, "json": _json, "text": _text}[kind](random_)
     if random_.random() < 0.05:
         content = b"\xef\xbb\xbf" + content
-    end, pack = random_.choices(
-        [("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress)], (8, 1, 1)
-    )[0]
+    end = random_.choices(("", ".gz", ".bz2"), (8, 1, 1))[0]
     names = list(columns)
     selected = tuple(n for n in names if random_.random() < 0.7) or tuple(names[:1])
     selected = tuple(names) if random_.random() < 0.4 else selected
@@ -94,7 +99,7 @@ def make_case(seed: int) -> Case:
     return Case(
         format=kind,
         name=f"{seed}.{kind}{end}",
-        content=pack(content),
+        content=_PACKS[end](content),
         options=options,
         columns=columns,
         selected=selected,

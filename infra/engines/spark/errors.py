@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -14,6 +15,9 @@ from stagecoach.planner.errors import TOO_MANY_ROWS, StagecoachError
 
 # An `Error` of Java, not one of Spark's own: no condition, no SQLSTATE.
 _STACK_OVERFLOW = "java.lang.StackOverflowError"
+
+_FILE_ERROR = "FAILED_READ_FILE"
+_MALFORMED = re.compile(r"\[(MALFORMED_RECORD_IN_PARSING[.\w]*)\] .*")
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What Spark raises: pyspark leaves exceptions that it has no class for as py4j's."""
@@ -61,10 +65,17 @@ def _describe(error: PySparkException | Py4JJavaError) -> tuple[str, str, str]:
         while cause is not None:
             # Not every Throwable of Java is one of Spark's.
             if _has_condition(cause):
-                return cause.getCondition(), cause.getSqlState() or "", cause.getMessage()
+                found = cause.getCondition(), cause.getSqlState() or "", cause.getMessage()
+                # What is wrong with the file is below the error that names it.
+                inner = cause.getCause() if found[0].startswith(_FILE_ERROR) else None
+                if inner is None or not _has_condition(inner):
+                    return found
+                return inner.getCondition(), inner.getSqlState() or "", inner.getMessage()
             cause = cause.getCause()
         return "INTERNAL_ERROR", "", str(error.java_exception)
     condition = error.getCondition() or type(error).__name__
+    if condition.startswith(_FILE_ERROR) and (record := _MALFORMED.search(str(error))):
+        return record[1], "22023", record[0]
     text = str(error).split("\n\nJVM stacktrace:", 1)[0].strip()
     return condition, error.getSqlState() or "", text
 
