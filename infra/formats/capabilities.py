@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 if TYPE_CHECKING:
     from stagecoach.infra.formats.version_log import LoggedVersion
     from stagecoach.infra.integrity.findings import Check, StoredDamage
+    from stagecoach.infra.reading.spark_files import SparkFiles
     from stagecoach.infra.storage.object_store import StorageOptions
     from stagecoach.planner.types import Field
 
@@ -315,6 +316,19 @@ class ShownFiles:
 
     lines: tuple[str, ...]
     values: Mapping[str, object]
+
+
+class Infers(Protocol):
+    """A table whose columns Spark can find in its files."""
+
+    def inferred_from(self) -> SparkFiles:
+        """Return what Spark reads to find them: its files and options, without columns.
+
+        Raises:
+            CatalogError: The table has no data yet.
+            StorageError: The store failed.
+        """
+        ...
 
 
 class ShowsFiles(Protocol):

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         Appends,
         Compacts,
         Expires,
+        Infers,
         ShowsFiles,
         Verifies,
     )
@@ -185,6 +186,10 @@ class Table(ABC):
 
     def compacts(self) -> Compacts | None:
         """Return the table to compaction; None if it has nothing to merge."""
+        return None
+
+    def infers(self) -> Infers | None:
+        """Return what tells Spark where to find the columns; None if they are known otherwise."""
         return None
 
     def shows_files(self) -> ShowsFiles | None:

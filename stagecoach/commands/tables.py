@@ -7,6 +7,7 @@ that users write are in `stagecoach.commands.written_tables`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from stagecoach.planner.types import Field
 
 _LINE_WIDTH = 94
+# YAML takes some words for booleans and null.
+_PLAIN_YAML = re.compile(
+    r"(?!(?:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_][A-Za-z0-9_(),]*", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +138,32 @@ def clear(name: str, yes: bool, catalog: str, storage: str | None, debug: bool) 
         click.confirm(f"clear table '{name}' of {rows:,} rows?", abort=True)
     version = table.clear()
     click.echo(f"cleared {name}, version {version.number}; publish all of it again")
+
+
+@tables.command()
+@click.argument("name", metavar="TABLE")
+@catalog_option
+@storage_option
+@debug_option
+def infer(name: str, catalog: str, storage: str | None, debug: bool) -> None:
+    """Print the columns that Spark finds in a table of CSV or JSON, to paste into the catalog.
+
+    Spark reads all of the table's files, with the options that the catalog gives. Runs never infer:
+    they read the columns that are declared.
+    """
+    from stagecoach.api.inferring import infer_columns
+
+    configure_logging(debug=debug)
+    session = open_session(catalog, storage, read_settings(()))
+    click.echo("    columns:")
+    for column, dtype in infer_columns(name, catalog, session.settings):
+        shown = dtype if "<" in dtype else dtype.upper()  # members keep their names
+        click.echo(f"      {_yaml_text(column)}: {_yaml_text(shown)}")
+
+
+def _yaml_text(text: str) -> str:
+    """A text as a key or a value in YAML, in quotes where it needs them."""
+    return text if _PLAIN_YAML.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
 def _look_at(session: Session, name: str, is_published: bool) -> _Shown:

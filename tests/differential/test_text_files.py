@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,13 @@ import pytest
 
 from benchmarks.text_files.files import make_case
 from benchmarks.text_files.trial import DIFFERS, EQUAL, try_case
+from stagecoach.api.inferring import infer_columns
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import QueryFailedError
+from stagecoach.infra.spark import session as session_module
 from stagecoach.infra.storage.stores import open_store
+from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.planning import plan_query
 from tests.contexts import new_context, run_stages
@@ -253,3 +257,47 @@ def test_files_on_s3(
     assert found == files.oracle(spark, tmp_path, sql)
     assert ("spark" in engines) == ("multiLine" in options)
     assert not list(spill.glob("fetched-*"))
+
+
+def test_columns_are_inferred(
+    spark: SparkSession,
+    spark_settings: EngineSettings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session_module, "get_session", lambda settings: spark)
+    contents = {
+        "day=2024-01-31": b"id;yes;a b;at\n1;1.5;true;2024-01-31 10:11:12\n",
+        "day=2024-02-01": b"id;yes;a b;at\n3000000000;x;;\n",
+    }
+    for folder, content in contents.items():
+        (tmp_path / "t" / folder).mkdir(parents=True)
+        (tmp_path / "t" / folder / "a.csv").write_bytes(content)
+    text = "tables:\n  t:\n    location: t\n    format: csv\n    options: {header: true, sep: ;}\n"
+    (tmp_path / "catalog.yaml").write_text(text)
+    found = infer_columns("t", tmp_path / "catalog.yaml", spark_settings)
+    assert found == [
+        ("id", "bigint"),
+        ("yes", "string"),
+        ("a b", "boolean"),
+        ("at", "timestamp"),
+        ("day", "date"),
+    ]
+    pasted = "".join(f"      {json.dumps(name)}: {dtype}\n" for name, dtype in found)
+    (tmp_path / "catalog.yaml").write_text(f"{text}    columns:\n{pasted}")
+    catalog = load_catalog(tmp_path / "catalog.yaml")
+    sql = "SELECT id, day FROM t ORDER BY id"
+    rows, _ = answer(sql, catalog, spark_settings, spark, tmp_path, PLAIN)
+    assert [row["id"] for row in rows] == [1, 3_000_000_000]
+
+
+def test_only_files_that_tell_no_columns_are_inferred(
+    spark_settings: EngineSettings, tmp_path: Path
+) -> None:
+    (tmp_path / "catalog.yaml").write_text(
+        "tables: {t: {location: t}, u: {location: u, format: csv}}"
+    )
+    with pytest.raises(CatalogError, match="known without Spark"):
+        infer_columns("t", tmp_path / "catalog.yaml", spark_settings)
+    with pytest.raises(CatalogError, match="does not exist"):
+        infer_columns("u", tmp_path / "catalog.yaml", spark_settings)

@@ -162,6 +162,23 @@ def _files_frame(spark: SparkSession, leaf: SparkFiles) -> DataFrame:
     return _renamed(frame, leaf.columns)
 
 
+def inferred_columns(spark: SparkSession, files: SparkFiles) -> list[tuple[str, str]]:
+    """Return the columns that Spark finds in files: names, and types as Spark prints them.
+
+    Args:
+        spark: A session.
+        files: Local files, and how Spark reads them; of their columns nothing is known.
+
+    Raises:
+        PySparkException: Spark cannot read them.
+    """
+    reader = spark.read.options(**dict(files.options)).format(files.reader)
+    frame = _with_folders(reader, files.files[0]).load(
+        [_escape_glob(f.local_path or "") for f in files.files]
+    )
+    return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+
+
 def _with_folders(reader: DataFrameReader, first: DataFile) -> DataFrameReader:
     """The reader, which finds partition columns in the names of the folders below the table's."""
     if not first.constants:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from stagecoach.infra.formats.text_files.options import FileOptions, read_option
 from stagecoach.infra.formats.units import ScanSlice
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.line_blocks import is_split, spark_only
+from stagecoach.infra.reading.spark_files import SparkFiles
 from stagecoach.infra.storage.table_files import FileEntry, NoFilesError, list_files
 from stagecoach.planner.catalog import ColumnNotes, TableInfo, TableStats
 from stagecoach.planner.errors import CatalogError
@@ -88,6 +89,30 @@ class TextTable(Table):
     def entries(self) -> tuple[FileEntry, ...]:
         """List the files."""
         return list_files(self.source.location, self.access.options)
+
+    def infers(self) -> TextTable:
+        """Return the table itself."""
+        return self
+
+    def inferred_from(self) -> SparkFiles:
+        """Return the files and the options with which Spark finds columns in them."""
+        given = self.source.declaration.options.given
+        if self.format.name == "csv":
+            given = (*given, ("inferSchema", "true"))
+        files = tuple(
+            replace(
+                _data_file(entry, 1),
+                constants=tuple((folder.partition("=")[0], "") for folder in entry.folders),
+            )
+            for entry in self.entries()
+        )
+        return SparkFiles(
+            columns=(),
+            reader=self.format.input_class.reader,
+            options=given,
+            fields=(),
+            files=files,
+        )
 
     @property
     def _columns(self) -> DeclaredColumns:

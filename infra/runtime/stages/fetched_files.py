@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -44,15 +44,35 @@ def within_reach(
         InputLostError: A file is gone or has changed.
         StorageError: The storage refused, or executors are on other machines.
     """
-    wanted = {
-        file.uri: file
+    options = StorageOptions.from_dict(dict(store.get("options", {})))
+    files = [
+        file
         for view in views.values()
         if isinstance(view, FormatInput) and (found := view.spark_files()) is not None
         for file in found.files
-        if file.local_path is None
-    }
+    ]
+    with local_copies(files, settings, options) as paths:
+        yield {name: _moved(view, paths) for name, view in views.items()} if paths else views
+
+
+@contextmanager
+def local_copies(
+    files: Iterable[DataFile], settings: EngineSettings, options: StorageOptions
+) -> Iterator[Mapping[str, str]]:
+    """Copy the remote ones among files and give the paths of the copies by URI.
+
+    Args:
+        files: Whole files.
+        settings: Where copies go.
+        options: How to reach the files.
+
+    Raises:
+        InputLostError: A file is gone or has changed.
+        StorageError: The storage refused, or executors are on other machines.
+    """
+    wanted = {file.uri: file for file in files if file.local_path is None}
     if not wanted:
-        yield views
+        yield {}
         return
     if settings.master != "local" and not settings.master.startswith("local["):
         uri = next(iter(wanted))
@@ -63,7 +83,6 @@ def within_reach(
         )
     os.makedirs(settings.spill_dir, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="fetched-", dir=settings.spill_dir)
-    options = StorageOptions.from_dict(dict(store.get("options", {})))
     try:
         paths = {
             uri: os.path.join(folder, _name(number, file))
@@ -71,7 +90,7 @@ def within_reach(
         }
         with ThreadPoolExecutor(_NUM_THREADS) as pool:
             list(pool.map(lambda uri: _copy(wanted[uri], paths[uri], options), wanted))
-        yield {name: _moved(view, paths) for name, view in views.items()}
+        yield paths
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
