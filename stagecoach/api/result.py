@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import os
+
     import pandas as pd  # type: ignore[import-untyped]  # its stubs are another package
     import pyarrow as pa
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from stagecoach.infra.storage.object_store import ObjectStore
     from stagecoach.planner.plan.stages import StageGraph
     from stagecoach.planner.types import Field
+    from stagecoach.terminal.result_files import FileFormat
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +97,40 @@ class Result:
             return pa.Table.from_batches(self.batches(), schema=self.schema)
         except ResultChangedError:  # nobody has seen a row yet
             return pa.Table.from_batches(self.batches(), schema=self.schema)
+
+    def write(self, path: str | os.PathLike[str], file_format: FileFormat | None = None) -> int:
+        """Write all rows as one local file, which appears whole or not at all; return their number.
+
+        CSV has a header, quotes as in RFC 4180, nothing for NULL and `""` for an empty text; JSON
+        has an object on each line. Both are UTF-8, with timestamps in the session time zone.
+
+        Args:
+            path: The file; an existing one is replaced.
+            file_format: `parquet`, `csv`, `json` or `arrow`; by default what the name ends in.
+
+        Raises:
+            StorageError: The file cannot be written.
+            ShuffleReadError: Rows are lost and cannot be made again.
+        """
+        from pathlib import Path
+
+        from stagecoach.api.head_output import ResultChangedError
+        from stagecoach.terminal.result_files import FILE_FORMATS, write_result
+
+        if file_format is not None and file_format not in FILE_FORMATS:
+            raise ValueError(f"{file_format!r} is none of {', '.join(FILE_FORMATS)}")
+
+        def write() -> int:
+            zone = self.graph.time_zone
+            batches = self.batches()
+            return write_result(
+                Path(path), self.schema, batches, file_format=file_format, time_zone=zone
+            )
+
+        try:
+            return write()
+        except ResultChangedError:  # nothing has appeared yet
+            return write()
 
     def to_pandas(self) -> pd.DataFrame:
         """Return all rows as a pandas data frame; duplicate column names stay."""

@@ -53,9 +53,10 @@ class _Request:
 )
 @click.option(
     "--output",
-    metavar="OUT.parquet",
+    metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write the rows of one query to a Parquet file instead of printing them.",
+    help="Write the rows of one query to a file instead of printing them: CSV, JSON lines or Arrow "
+    "if its name ends in .csv, .json (.jsonl, .ndjson) or .arrow, else Parquet.",
 )
 @click.option(
     "--output-dir",
@@ -127,11 +128,6 @@ def _check_outputs(files: Sequence[str], output: Path | None, output_dir: Path |
         raise click.UsageError("--output and --output-dir cannot be used together; choose one")
     if output is not None and len(files) > 1:
         raise click.UsageError("--output is for one query; use --output-dir for several")
-    if output is not None and output.suffix in (".csv", ".json"):
-        raise click.UsageError(
-            f"--output writes Parquet; for {output.suffix[1:]} use "
-            f"--format {output.suffix[1:]} > {output}"
-        )
     if output is not None and output.is_dir():
         raise click.UsageError(f"--output {output} is a folder; name a file, or use --output-dir")
     if output_dir is not None:
@@ -200,7 +196,8 @@ def _run_planned(session: Session, planned: PlannedRun, request: _Request) -> Re
 
 def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
     from stagecoach.api.explaining import PlanResult
-    from stagecoach.terminal.output import render_rows, write_parquet
+    from stagecoach.terminal.output import render_rows
+    from stagecoach.terminal.result_files import write_result
 
     target = request.target(path)
     if isinstance(result, PlanResult) and target is None and request.output_format == "table":
@@ -209,7 +206,8 @@ def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
     rows = result.num_rows
     place = ""
     if target is not None:
-        write_parquet(target, result.schema, result.batches())
+        zone = result.graph.time_zone
+        write_result(target, result.schema, result.batches(), time_zone=zone)
         place = f" → {target}"
     if not request.given.quiet:
         reused = sum(1 for stage in result.stages if stage.reused)

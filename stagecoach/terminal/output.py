@@ -1,4 +1,4 @@
-"""Writes results as a table, CSV, JSON lines or Parquet.
+"""Prints results as a table, CSV or JSON lines.
 
 Column names and types are Spark's, duplicate and generated names included.
 """
@@ -9,15 +9,10 @@ import base64
 import datetime
 import json
 import math
-import os
-import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-from stagecoach.infra.errors import StorageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,45 +21,6 @@ Format = Literal["table", "csv", "json"]
 FORMATS: tuple[Format, ...] = ("table", "csv", "json")
 DEFAULT_TABLE_ROWS = 100
 _MAX_CELL = 60
-
-
-def write_parquet(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write one Parquet file that appears whole or not at all, and return its rows.
-
-    Raises:
-        StorageError: The file cannot be written.
-    """
-    import pyarrow.parquet as pq
-
-    rows = 0
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with (
-            os.fdopen(handle, "wb") as file,
-            pq.ParquetWriter(file, schema, write_page_checksum=True) as writer,
-        ):
-            for batch in batches:
-                writer.write_batch(batch)
-                rows += batch.num_rows
-        # mkstemp makes files that only their owner can read.
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {path}: {error.strerror or error}; free space or choose another folder"
-        ) from error
-    finally:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
-    return rows
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def render_rows(

@@ -14,6 +14,7 @@ import pytest
 from benchmarks.text_files.files import make_case
 from benchmarks.text_files.trial import DIFFERS, EQUAL, try_case
 from stagecoach.api.inferring import infer_columns
+from stagecoach.api.session import Session
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import QueryFailedError
@@ -301,3 +302,25 @@ def test_only_files_that_tell_no_columns_are_inferred(
         infer_columns("t", tmp_path / "catalog.yaml", spark_settings)
     with pytest.raises(CatalogError, match="does not exist"):
         infer_columns("u", tmp_path / "catalog.yaml", spark_settings)
+
+
+def test_a_result_that_is_written_can_be_read(
+    spark: SparkSession, spark_settings: EngineSettings, tmp_path: Path
+) -> None:
+    contents = {"a.csv": b'1,"x, y",1.50\n2,,0.25\n3,"say ""hi""",\n'}
+    options = {"escape": '"'}
+    files = Files("csv", COLUMNS, options, contents)
+    settings = dataclasses.replace(spark_settings, storage_root=str(tmp_path / "store"))
+    with Session(catalog=files.write(tmp_path), settings=settings, options=PLAIN) as session:
+        result = session.query("SELECT * FROM t ORDER BY id")
+        assert result.write(tmp_path / "out.csv") == 3
+        assert result.write(tmp_path / "out", "json") == 3
+        with pytest.raises(ValueError, match="none of parquet"):
+            result.write(tmp_path / "out.orc", "orc")  # type: ignore[arg-type]
+        expected = result.to_arrow()
+    ddl = ", ".join(f"{name} {dtype}" for name, dtype in COLUMNS.items())
+    read = spark.newSession().read.schema(ddl)
+    assert (
+        read.options(header=True, escape='"').csv(str(tmp_path / "out.csv")).toArrow() == expected
+    )
+    assert read.json(str(tmp_path / "out")).toArrow() == expected

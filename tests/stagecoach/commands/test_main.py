@@ -96,7 +96,6 @@ def test_version() -> None:
         (["query", "no.sql"], "cannot read no.sql: No such file or directory"),
         (["query", "a.sql", "b.sql", "--output", "x.parquet"], "use --output-dir for several"),
         (["query", "a.sql", "--output", "x", "--output-dir", "y"], "cannot be used together"),
-        (["query", "a.sql", "--output", "x.csv"], "--format csv > x.csv"),
         (["query", "a.sql", "--output", "."], "is a folder"),
         (["query", "a.sql", "x/a.sql", "--output-dir", "y"], "both be written as a.parquet"),
         (["query", "a.sql", "--engine", "postgres"], "'postgres' is not one of"),

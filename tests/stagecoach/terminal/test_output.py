@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from stagecoach.infra.errors import StorageError
-from stagecoach.terminal.output import Format, render_rows, take_rows, to_text, write_parquet
+from stagecoach.terminal.output import Format, render_rows, take_rows, to_text
+from stagecoach.terminal.result_files import format_of, write_result
 
 
 def make_batch(columns: list[tuple[str, pa.DataType, list[object]]]) -> pa.RecordBatch:
@@ -149,7 +150,7 @@ def test_parquet_keeps_names_types_and_rows(tmp_path: Path) -> None:
         pa.array([None], pa.date32()),
     ]
     path = tmp_path / "deep" / "q.parquet"
-    rows = write_parquet(path, schema, [pa.RecordBatch.from_arrays(arrays, schema=schema)])
+    rows = write_result(path, schema, [pa.RecordBatch.from_arrays(arrays, schema=schema)])
     file = pq.ParquetFile(path)
     assert rows == 1
     assert file.schema_arrow.equals(schema)
@@ -159,14 +160,14 @@ def test_parquet_keeps_names_types_and_rows(tmp_path: Path) -> None:
 
 def test_empty_parquet_has_its_columns(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("a", pa.int32())])
-    write_parquet(tmp_path / "q.parquet", schema, [])
+    write_result(tmp_path / "q.parquet", schema, [])
     assert pq.ParquetFile(tmp_path / "q.parquet").schema_arrow.equals(schema)
 
 
 def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "q.parquet"
     schema = pa.schema([pa.field("a", pa.int32())])
-    write_parquet(path, schema, [])
+    write_result(path, schema, [])
     before = path.read_bytes()
 
     def broken() -> Iterator[pa.RecordBatch]:
@@ -174,7 +175,7 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         yield
 
     with pytest.raises(RuntimeError, match="lost"):
-        write_parquet(path, schema, broken())
+        write_result(path, schema, broken())
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -182,4 +183,32 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match=r"cannot write .*q.parquet"):
-        write_parquet(tmp_path / "file" / "q.parquet", pa.schema([]), [])
+        write_result(tmp_path / "file" / "q.parquet", pa.schema([]), [])
+
+
+def test_other_formats_by_the_name_of_the_file(tmp_path: Path) -> None:
+    schema = pa.schema([("a", pa.int64()), ("s", pa.string()), ("d", pa.decimal128(5, 2))])
+    rows = pa.table({"a": [1, None], "s": ['x"\n', ""], "d": [Decimal("1.50"), None]}, schema)
+    written = {}
+    for name in ("o.csv", "o.json", "o.NDJSON", "o.arrow", "o.parquet", "o"):
+        assert write_result(tmp_path / name, schema, rows.to_batches()) == 2
+        written[name] = (tmp_path / name).read_bytes()
+    assert written["o.csv"] == b'a,s,d\n1,"x""\n",1.50\n,"",\n'
+    lines = b'{"a": 1, "s": "x\\"\\n", "d": 1.50}\n{"a": null, "s": "", "d": null}\n'
+    assert written["o.json"] == written["o.NDJSON"] == lines
+    assert pa.ipc.open_file(written["o.arrow"]).read_all().equals(rows)
+    assert pq.read_table(tmp_path / "o").equals(rows)
+    assert written["o"] == written["o.parquet"]
+    assert write_result(tmp_path / "p.csv", schema, [], file_format="arrow") == 0
+    assert pa.ipc.open_file((tmp_path / "p.csv").read_bytes()).read_all().schema == schema
+    assert format_of(Path("a.b/c")) == "parquet"
+
+
+def test_a_text_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"a": [1]})
+        raise ValueError("lost")
+
+    with pytest.raises(ValueError, match="lost"):
+        write_result(tmp_path / "o.csv", pa.schema([("a", pa.int64())]), broken())
+    assert list(tmp_path.iterdir()) == []

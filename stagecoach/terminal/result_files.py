@@ -1,0 +1,116 @@
+"""Writes a result as one file: Parquet, CSV, JSON lines or Arrow IPC.
+
+A file appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Literal
+
+from stagecoach.infra.errors import StorageError
+from stagecoach.terminal.output import render_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FileFormat = Literal["parquet", "csv", "json", "arrow"]
+FILE_FORMATS: tuple[FileFormat, ...] = ("parquet", "csv", "json", "arrow")
+
+_ENDS: dict[str, FileFormat] = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".arrow": "arrow",
+}
+
+
+def format_of(path: Path) -> FileFormat:
+    """The format that a file's name stands for; Parquet for any other name."""
+    return _ENDS.get(path.suffix.lower(), "parquet")
+
+
+def write_result(
+    path: Path,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    file_format: FileFormat | None = None,
+    time_zone: str = "UTC",
+) -> int:
+    """Write one file and return its rows.
+
+    Args:
+        path: The file; its folder is made if it is missing.
+        schema: Columns of the result.
+        batches: Its rows.
+        file_format: By default what the file's name stands for.
+        time_zone: Zone in which CSV and JSON show timestamps.
+
+    Raises:
+        StorageError: The file cannot be written.
+    """
+    chosen = format_of(path) if file_format is None else file_format
+    counted = _Counted(batches)
+    with _appearing(path) as file:
+        if chosen == "parquet":
+            import pyarrow.parquet as pq
+
+            with pq.ParquetWriter(file, schema, write_page_checksum=True) as writer:
+                for batch in counted:
+                    writer.write_batch(batch)
+        elif chosen == "arrow":
+            import pyarrow as pa
+
+            with pa.ipc.new_file(file, schema) as writer:
+                for batch in counted:
+                    writer.write_batch(batch)
+        else:
+            for line in render_rows(schema, counted, chosen, time_zone=time_zone):
+                file.write(line.encode() + b"\n")
+    return counted.num_rows
+
+
+class _Counted:
+    """Batches, with the number of rows that were taken."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.num_rows = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.num_rows += batch.num_rows
+            yield batch
+
+
+@contextmanager
+def _appearing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write, which is there under its name when the block has ended without an error."""
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        # mkstemp makes files that only their owner can read.
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}: {error.strerror or error}; free space or choose another folder"
+        ) from error
+    finally:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
