@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from stagecoach.infra.formats.text_files.csv_blocks import CsvRules, check_lines, split_fields
+from stagecoach.infra.formats.text_files.csv_blocks import (
+    CsvRules,
+    UnclearTextError,
+    check_lines,
+    split_fields,
+)
 from stagecoach.infra.formats.text_files.inputs import TextInput
 from stagecoach.infra.formats.text_files.options import FileOptions
 from stagecoach.planner.functions.spell_csv import field_value
@@ -103,7 +108,9 @@ def separator_of(options: FileOptions) -> str:
 
 
 def _without_first_line(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    has_lines = False
     for block in blocks:
+        has_lines = True
         check_lines(block)  # else its first line may have another end
         start = 0
         while start < len(block):
@@ -113,6 +120,8 @@ def _without_first_line(blocks: Iterator[bytes]) -> Iterator[bytes]:
                 yield block[start:]
                 yield from blocks
                 return
+    if has_lines:  # the header may be in another range
+        raise UnclearTextError("a range of CSV with a header begins with blank lines only")
 
 
 _BLANKS = bytes(range(33))

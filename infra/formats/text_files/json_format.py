@@ -1,7 +1,7 @@
 """JSON files as a table format, an object on each line.
 
-A task reads such files with the options `mode`, `columnNameOfCorruptRecord` and `encoding: UTF-8`,
-and values of the types that it reads for `from_json`. Spark reads all others.
+A task reads such files with the options `mode` and `columnNameOfCorruptRecord`, and values of the
+types that it reads for `from_json`. Spark reads all others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stagecoach.infra.formats.text_files.table_format import TextFormat
 from stagecoach.planner.functions.spell_from_json import is_read_value
 from stagecoach.planner.types import Field
 
-_NATIVE = ("mode", "columnNameOfCorruptRecord", "encoding", "charset")
+_NATIVE = ("mode", "columnNameOfCorruptRecord")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _NAME_BYTES = 4
 """Quotes, a colon and a blank."""
@@ -33,9 +33,6 @@ class JsonFormat(TextFormat):
         """Return why only Spark may read the files."""
         if (name := options.besides(_NATIVE)) is not None:
             return f"only Spark reads JSON with the option {name}"
-        encoding = options.get("encoding") or options.get("charset") or "UTF-8"
-        if encoding.upper() not in ("UTF-8", "UTF8"):
-            return f"only Spark reads JSON in {encoding}"
         stored = [f for f in fields if f.name != options.corrupt_column]
         odd_name = next((f.name for f in stored if not _NAME.fullmatch(f.name)), None)
         if odd_name is not None:

@@ -10,6 +10,9 @@ from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.formats.registry import table_format
 from stagecoach.infra.formats.requests import whole_table
 from stagecoach.infra.formats.snapshot import Snapshot, take_snapshot
+from stagecoach.infra.formats.text_files.csv_blocks import UnclearTextError
+from stagecoach.infra.formats.text_files.csv_input import CsvInput
+from stagecoach.infra.formats.text_files.options import FileOptions
 from stagecoach.infra.formats.text_files.table_format import PIECE_BYTES
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.options import PlannerOptions
@@ -74,7 +77,7 @@ def test_a_query_is_planned_without_files(tmp_path: Path) -> None:
         ("{format: json, columns: {a: INT}, options: {multiLine: true}}", "the option multiLine"),
         ("{format: json, columns: {a: BINARY}}", "only Spark reads binary from JSON"),
         ("{format: json, columns: {'a b': INT}}", "names such as 'a b'"),
-        ("{format: json, columns: {a: INT}, options: {encoding: UTF-16}}", "JSON in UTF-16"),
+        ("{format: json, columns: {a: INT}, options: {encoding: UTF-16}}", "the option encoding"),
         ("{format: text}", None),
         ("{format: text, options: {wholetext: true}}", "the option wholetext"),
     ],
@@ -85,6 +88,16 @@ def test_who_reads_the_files(body: str, reason: str | None, tmp_path: Path) -> N
     assert info is not None
     assert (info.native_reason is None) == (reason is None)
     assert reason is None or reason in (info.native_reason or "")
+
+
+def test_a_header_that_may_be_in_another_range_is_left_to_spark() -> None:
+    options = FileOptions((("header", "true"),))
+    given = CsvInput(columns=(), units=(), fields=(), options=options, time_zone="UTC")
+    assert list(given.without_header(iter([b"\n \nh\n", b"1\n"]))) == [b"", b"1\n"]
+    assert list(given.without_header(iter([b"\n", b"h\n1\n"]))) == [b"1\n"]
+    assert list(given.without_header(iter([]))) == []
+    with pytest.raises(UnclearTextError, match="blank lines only"):
+        list(given.without_header(iter([b"\n", b" \n"])))
 
 
 def test_files_with_names_that_only_spark_understands(tmp_path: Path) -> None:
