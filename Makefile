@@ -23,7 +23,7 @@ SLOWEST := --durations=20 --durations-min=5
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead faults stored-faults fuzz-lexers random-queries text-files sql-support settings query-schema screenshots dist lock clean distclean
+.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead faults stored-faults fuzz-lexers random-queries csv-files sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -108,7 +108,7 @@ random-queries: install ## Run 10,000 random queries beside plain Spark (RANDOM_
 bench-overhead: install ## What Dagster, Spark and storage cost for a stage that does nothing
 	$(BIN)/python -m benchmarks.overhead $(BENCH_ARGS)
 
-text-files: install ## Read 5,000 generated CSV, JSON and text files beside spark.read (FILES_ARGS="--files N --seed S")
+csv-files: install ## Read 5,000 generated CSV, JSON and text files beside spark.read (FILES_ARGS="--files N --seed S")
 	$(BIN)/python -m benchmarks.text_files --files 5000 $(FILES_ARGS)
 
 sql-support: install ## Write docs/sql-support.md from the registries

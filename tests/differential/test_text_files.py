@@ -39,7 +39,7 @@ PLAIN = PlannerOptions()
 
 
 def test_generated_files(spark: SparkSession, tmp_path: Path) -> None:
-    """`make text-files` reads thousands."""
+    """`make csv-files` reads thousands."""
     session = spark.newSession()
     outcomes = []
     for seed in share(range(1000), 14):
@@ -311,13 +311,14 @@ def test_a_result_that_is_written_can_be_read(
     options = {"escape": '"'}
     files = Files("csv", COLUMNS, options, contents)
     settings = dataclasses.replace(spark_settings, storage_root=str(tmp_path / "store"))
-    with Session(catalog=files.write(tmp_path), settings=settings, options=PLAIN) as session:
-        result = session.query("SELECT * FROM t ORDER BY id")
-        assert result.write(tmp_path / "out.csv") == 3
-        assert result.write(tmp_path / "out", "json") == 3
-        with pytest.raises(ValueError, match="none of parquet"):
-            result.write(tmp_path / "out.orc", "orc")  # type: ignore[arg-type]
-        expected = result.to_arrow()
+    # Not closed: that would stop the Spark of all tests.
+    session = Session(catalog=files.write(tmp_path), settings=settings, options=PLAIN)
+    result = session.query("SELECT * FROM t ORDER BY id")
+    assert result.write(tmp_path / "out.csv") == 3
+    assert result.write(tmp_path / "out", "json") == 3
+    with pytest.raises(ValueError, match="none of parquet"):
+        result.write(tmp_path / "out.orc", "orc")  # type: ignore[arg-type]
+    expected = result.to_arrow()
     ddl = ", ".join(f"{name} {dtype}" for name, dtype in COLUMNS.items())
     read = spark.newSession().read.schema(ddl)
     assert (
