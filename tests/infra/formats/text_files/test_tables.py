@@ -68,6 +68,9 @@ def test_a_query_is_planned_without_files(tmp_path: Path) -> None:
         ("{format: csv, columns: {a: INT}, options: {sep: '||'}}", "the separator"),
         ("{format: csv, columns: {a: INT}, options: {quote: '#'}}", "the quote '#'"),
         ("{format: csv, columns: {a: INT}, options: {escape: '/'}}", "the escape '/'"),
+        # Spark reads `""` at the end of a line as a quote then.
+        ("{format: csv, columns: {a: INT}, options: {escape: ''}}", "the escape ''"),
+        ("{format: csv, columns: {a: INT}, options: {escape: '', quote: ''}}", None),
         ("{format: csv, columns: {a: INT}, options: {nullValue: 'a,b'}}", "nullValue 'a,b'"),
         ("{format: csv, columns: {a: INT}, options: {encoding: UTF-16}}", "the encoding UTF-16"),
         ("{format: csv, columns: {a: INT}, options: {enforceSchema: false}}", "enforceSchema off"),
