@@ -121,7 +121,8 @@ class Warehouse:
             "day": rng.choice((None, _DAY + datetime.timedelta(rng.randrange(20)))),
             "shop": rng.choice((None, rng.randrange(9), rng.randrange(9))),
             "amount": rng.choice((None, decimal.Decimal(rng.randrange(-9999, 99999)) / 100)),
-            "weight": rng.choice((None, -0.0, float("nan"), rng.randrange(40) / 8)),
+            # Not both zeros: DuckDB leaves their order to Spark, which histories do without.
+            "weight": rng.choice((None, -0.0, float("nan"), rng.randrange(1, 40) / 8)),
             "note": rng.choice((None, "", f"n{rng.randrange(6)}", "Ünïcode")),
         }
 
