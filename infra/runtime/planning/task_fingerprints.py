@@ -11,15 +11,16 @@ A pure function, so that any process computes the same ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.runtime.planning.fingerprint import computing_versions, digest
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.worker.spec import TaskSpec
 
 _OF_THE_RUN = ("query", "stage_id", "fingerprint", "task_index", "settings", "trial", "inputs")
 _OF_A_COMMIT = ("fingerprint", "manifest_hash", "stage", "shared")
-_CHECKSUMS = 8  # where `DataFile.to_list` has them
 
 
 def stage_key(spec: TaskSpec, plan_hash: str, tables: Sequence[str]) -> str:
@@ -68,5 +69,9 @@ def _read(value: dict[str, Any], inputs: Mapping[str, Manifest]) -> Any:
 
 
 def _file(file: list[Any]) -> list[Any]:
-    """A file without the checksums of its columns, which `verify --adopt` may add later."""
-    return [*file[:_CHECKSUMS], *file[_CHECKSUMS + 1 :]]
+    """A file without what may be added later and changes no row.
+
+    The checksums of its columns are added by `verify --adopt`. How it stores its columns is noted
+    once another file of the table stores them in another way.
+    """
+    return replace(DataFile.from_list(file), checksums="", stored_types=()).to_list()

@@ -6,6 +6,7 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,22 @@ def test_only_new_files_are_computed(project: Project) -> None:
         "text": f"6 groups of files, 5 taken over from the last commit "
         f"({sum(f.num_bytes for f in manifest.files[:5]):,} bytes), 1 computed",
     }
+
+
+def test_another_file_may_store_a_type_in_another_way(project: Project) -> None:
+    def write(name: str, day: int, *, as_integer: bool) -> None:
+        path = project.folder / "t" / f"{name}.parquet"
+        path.unlink(missing_ok=True)
+        values = pa.array([Decimal(day), None, Decimal("0.05")], pa.decimal128(15, 2))
+        rows = pa.table({"day": [day] * 3, "k": values})
+        pq.write_table(rows, path, store_decimal_as_integer=as_integer)
+
+    for day in range(5):
+        write(f"day-{day}", day, as_integer=True)
+    project.run()
+    write("a-day", 5, as_integer=False)  # the first, from which all others differ now
+    rows, (last, *_) = project.run()
+    assert (rows, told(last)) == (project.totals(), (6, 5))
 
 
 def test_a_file_that_was_taken_over_is_taken_over_again(project: Project) -> None:
