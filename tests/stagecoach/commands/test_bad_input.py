@@ -139,7 +139,7 @@ def test_nothing_is_run(name: str, inside: None) -> None:
         ("tables: [", "is not YAML"),
         ("table: {}", "unknown key 'table'"),
         ("tables: {a: {}}", "'location' is missing"),
-        ("tables: {a: {location: x, format: csv}}", "format 'csv' is not supported"),
+        ("tables: {a: {location: x, format: avro}}", "format 'avro' is not supported"),
     ],
 )
 def test_bad_catalog(tmp_path: Path, text: str | None, expected: str) -> None:
