@@ -90,6 +90,7 @@ class TableInfo:
         columns: Columns in file order.
         stats: Sizes; None where they could not be had.
         native_reason: Why only Spark may read the table's files, or None where any engine may.
+        spark_columns: Columns that only Spark may read, by name in lower case, and why.
         unique_key: Columns of which the scan shows each value once, whatever is stored: a filter on
             other columns must not be evaluated below it. Empty where stored rows are shown as they
             are.
@@ -113,6 +114,7 @@ class TableInfo:
     detail: object = None
     notes: Mapping[str, ColumnNotes] = field(default_factory=dict, hash=False)
     is_declared: bool = False
+    spark_columns: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 class Catalog(Protocol):

@@ -190,4 +190,5 @@ def _known(table: TableInfo | None, with_data: bool) -> Sequence[str | int | Non
     if table.is_declared and not with_data:
         return (table.name, columns, None, None)
     size = None if table.stats is None else magnitude(table.stats.num_rows)
-    return (table.name, columns, size, table.native_reason)
+    reasons = [table.native_reason, *(f"{k}: {v}" for k, v in sorted(table.spark_columns.items()))]
+    return (table.name, columns, size, *reasons)

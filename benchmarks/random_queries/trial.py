@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from typing import Literal as OneOf
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 
 from benchmarks.random_queries.constants import has_raising_constant
@@ -33,7 +34,6 @@ from tests.differential.inprocess import (
 from tests.differential.query_check import SPARK_ERRORS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 Outcome = OneOf[
@@ -157,6 +157,8 @@ class Trial:
             expected, problem = None, _first_line(error)
             if not problem.startswith("["):
                 return Verdict("broken_spark", problem)
+        except pa.ArrowInvalid as error:  # a NULL in a column that Spark says has none
+            return Verdict("broken_spark", _first_line(error))
         graph = self._planned(sql, way, "asked")
         if isinstance(graph, Verdict):
             return graph

@@ -20,6 +20,7 @@ BY_FORMAT: Registry[object] = Registry(
         "iceberg": "stagecoach.infra.formats.iceberg.table_format:FORMAT",
         "csv": "stagecoach.infra.formats.text_files.csv_format:FORMAT",
         "json": "stagecoach.infra.formats.text_files.json_format:FORMAT",
+        "orc": "stagecoach.infra.formats.orc.table_format:FORMAT",
         "text": "stagecoach.infra.formats.text_files.lines_format:FORMAT",
     }
 )

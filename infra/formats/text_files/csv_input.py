@@ -37,11 +37,11 @@ class CsvInput(TextInput):
     ) -> Iterator[pa.RecordBatch]:
         """Yield the fields of blocks of lines."""
         rules = rules_of(self.options, len(self.stored_fields))
-        wanted, names = self._wanted(sources), self.raw_columns(sources)
+        wanted, names = self._wanted(sources), self.text_names(sources)
         for block in blocks:
             yield from split_fields(block, rules, wanted).rename_columns(names).to_batches()
 
-    def raw_columns(self, sources: Sequence[LeafColumn]) -> tuple[str, ...]:
+    def text_names(self, sources: Sequence[LeafColumn]) -> tuple[str, ...]:
         """Return `r0` for the first field, and so on."""
         return tuple(f"r{i}" for i in self._wanted(sources))
 
@@ -80,9 +80,7 @@ class CsvInput(TextInput):
         """The columns that are in the lines."""
         folders = {name for unit in self.units for name, _ in unit.constants}
         return [
-            f
-            for f in self.fields
-            if f.name.lower() not in folders and not self.is_corrupt_column(f.name)
+            f for f in self.fields if f.name.lower() not in folders and not self.is_made(f.name)
         ]
 
     @property

@@ -40,7 +40,7 @@ class LinesInput(TextInput):
             check_lines(block)
             yield pa.record_batch({_LINE: split_lines(block)})
 
-    def raw_columns(self, sources: Sequence[LeafColumn]) -> tuple[str, ...]:
+    def text_names(self, sources: Sequence[LeafColumn]) -> tuple[str, ...]:
         """Return the name of the line."""
         return (_LINE,)
 

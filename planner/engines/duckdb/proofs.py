@@ -58,8 +58,8 @@ def _operator(node: PhysicalPlan, tables: Mapping[str, TableInfo]) -> str | None
         if (reason := duplicate_names(column.dtype)) is not None:
             return reason
     if isinstance(node, ScanExec) and node.table in tables:
-        native = tables[node.table].native_reason
-        return f"table '{node.table}': {native}" if native else None
+        reason = _scan(node, tables[node.table])
+        return f"table '{node.table}': {reason}" if reason else None
     if isinstance(node, AggregateExec):
         wrong = next((e.dtype for _, e in node.groups if has_kind(e.dtype, "map")), None)
         return f"GROUP BY {wrong} is not proven" if wrong else None
@@ -67,6 +67,11 @@ def _operator(node: PhysicalPlan, tables: Mapping[str, TableInfo]) -> str | None
         wrong = next((k.dtype for k in node.left_keys if has_kind(k.dtype, "map")), None)
         return f"a join on {wrong} is not proven" if wrong else None
     return None
+
+
+def _scan(node: ScanExec, table: TableInfo) -> str | None:
+    read = (table.spark_columns.get(name.lower()) for name in node.source)
+    return table.native_reason or next(filter(None, read), None)
 
 
 def _inexact(node: Expression) -> str | None:

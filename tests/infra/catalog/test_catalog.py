@@ -63,7 +63,7 @@ def test_loading_touches_no_table(tmp_path: Path):
         ("tables: {t: {format: parquet}}", r"table 't': 'location' is missing or empty"),
         ("tables: {t: {location: ' '}}", r"'location' is missing or empty"),
         ("tables: {t: {location: [a]}}", r"'location' is missing or empty"),
-        ("tables: {t: {location: x, format: orc}}", r"format 'orc' is not supported"),
+        ("tables: {t: {location: x, format: avro}}", r"format 'avro' is not supported"),
         ("tables: {t: {location: x, format: parqet}}", r"did you mean 'parquet'\?"),
         ("tables: {t: x}", r"table 't': expected a mapping"),
         ("tables: [t]", r"'tables' must map names"),

@@ -1,0 +1,1 @@
+"""ORC files as a table format."""
