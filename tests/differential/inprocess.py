@@ -35,6 +35,8 @@ from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.physical import ScanExec, StageInputExec
 from stagecoach.planner.plan.stages import Branch, Stage, StageGraph
 from stagecoach.planner.render.fragment import render_fragment
+from stagecoach.planner.text.quoting import spark_name
+from stagecoach.planner.text.type_names import ddl_type
 from stagecoach.planner.types import (
     DATE,
     TIMESTAMP,
@@ -221,7 +223,9 @@ def register_view(spark: SparkSession, name: str, leaf: PlainInput) -> None:
         table = pa.Table.from_batches(batches, schema=schema).combine_chunks()
         if not table.num_rows:  # without a chunk it refuses nested columns
             table = pa.Table.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
-        frame = spark.createDataFrame(table)
+        # Else a moment without a zone becomes one with a zone.
+        ddl = ", ".join(f"{spark_name(c.name)} {ddl_type(c.dtype)}" for c in leaf.columns)
+        frame = spark.createDataFrame(table, ddl) if ddl else spark.createDataFrame(table)
     frame.createOrReplaceTempView(name)
 
 
