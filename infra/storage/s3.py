@@ -214,10 +214,7 @@ def s3_filesystem(options: StorageOptions) -> BoundedS3FileSystem:
     Raises:
         StorageError: The profile does not exist.
     """
-    endpoint, addressing = _aws_configuration(
-        options.profile,
-        tuple(os.environ.get(name, "") for name in _VARIABLES),
-    )
+    endpoint, addressing = aws_configuration(options.profile)
     endpoint = options.endpoint_url or endpoint
     if endpoint and "@" in endpoint.partition("://")[2].partition("/")[0]:
         raise StorageRefusedError(
@@ -268,11 +265,22 @@ _VARIABLES = (
 )
 
 
+def aws_configuration(profile: str | None) -> tuple[str | None, str | None]:
+    """The endpoint and the addressing style of S3 as environment and shared files have them.
+
+    Args:
+        profile: Of AWS's shared files; None for `AWS_PROFILE`, then `default`.
+
+    Raises:
+        StorageError: The profile does not exist, or the files cannot be read.
+    """
+    return _aws_configuration(profile, tuple(os.environ.get(name, "") for name in _VARIABLES))
+
+
 @functools.lru_cache(maxsize=64)
 def _aws_configuration(
     profile: str | None, variables: tuple[str, ...]
 ) -> tuple[str | None, str | None]:
-    """The endpoint and the addressing style of S3 as environment and shared files have them."""
     session = botocore.session.Session(profile=profile)
     try:
         scoped = session.get_scoped_config()
