@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from stagecoach.infra.formats.published.version import file_columns
 from stagecoach.infra.formats.publishing import PublishError, PublishTarget
 from stagecoach.planner.types import DataType, Field
 
@@ -21,9 +20,10 @@ _FOLDER_KINDS = ("string", "tinyint", "smallint", "int", "bigint", "date")
 
 def table_columns(columns: Sequence[Field], partition_by: Sequence[str]) -> tuple[Field, ...]:
     """The columns of a table as readers see them: those of the files, then those of the folders."""
-    by_name = {column.name: column for column in columns}
-    inner = file_columns(tuple(columns), tuple(partition_by))
-    return (*inner, *(by_name[name] for name in partition_by))
+    folders = {name.lower(): name for name in partition_by}
+    by_name = {column.name.lower(): column for column in columns}
+    inner = [column for column in columns if column.name.lower() not in folders]
+    return (*inner, *(by_name[name] for name in folders))
 
 
 def check_publishable(columns: Sequence[Field], partition_by: Sequence[str] = ()) -> None:
