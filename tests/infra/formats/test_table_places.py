@@ -27,7 +27,7 @@ def test_a_damaged_record_is_an_error(tmp_path: Path) -> None:
     write_place(store, "lake", "t", {"location": "/x"})
     key = place_key("lake", "t")
     store.write_bytes(key, store.read_bytes(key).replace(b"/x", b"/z"))
-    with pytest.raises(StorageError, match="lake/t/place.json is damaged \\(checksum mismatch\\)"):
+    with pytest.raises(StorageError, match=r"place\.json is damaged \(checksum mismatch\)"):
         read_place(store, "lake", "t")
-    with pytest.raises(StorageError, match="'../t' cannot be part of a storage path"):
+    with pytest.raises(StorageError, match="cannot be part of a storage path"):
         read_place(store, "lake", "../t")
