@@ -130,7 +130,10 @@ class StageTranslator:
 
     def get_kinds(self, props: StageProps) -> set[str]:
         """The engine, and the format of the output; a published table says that it is one."""
-        formats = shown_kinds(result_format().name) if props.is_table else {"arrow"}
+        output = props.query.front_matter.output
+        formats = (
+            shown_kinds(result_format(output.format_name).name) if props.is_table else {"arrow"}
+        )
         return {props.stage.engine, *formats}
 
     def get_description(self, props: StageProps) -> str:
