@@ -147,7 +147,10 @@ class StageTranslator:
 
         A stage that is not the result says `stage`, by which the UI can leave it out.
         """
-        formats = shown_kinds(result_format().name) if props.is_table else {"arrow"}
+        output = props.query.front_matter.output
+        formats = (
+            shown_kinds(result_format(output.format_name).name) if props.is_table else {"arrow"}
+        )
         return {props.stage.engine, *formats, *(() if props.is_head else (STAGE_KIND,))}
 
     def get_description(self, props: StageProps) -> str:
