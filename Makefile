@@ -18,6 +18,8 @@ PYTEST_ARGS ?=
 # says in which order.
 SLOW_ARGS := -n 3 --dist loadfile --no-loadscope-reorder
 
+# Operations wait for daemons most of the time, so `test` runs them beside the slow tests.
+
 # What to look at first when CI takes too long.
 SLOWEST := --durations=20 --durations-min=5
 
@@ -48,8 +50,7 @@ ui: install ## Open the Dagster UI over pipelines/
 
 test: install check docs class-data ## Checks, documentation, quick, slow and operations tests: what CI runs
 	$(PYTEST) -m "not slow" -n 2 $(SLOWEST) $(PYTEST_ARGS) $(SELECTED)
-	$(PYTEST) -m "slow and not operations" $(SLOW_ARGS) $(SLOWEST) $(PYTEST_ARGS) $(SELECTED)
-	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-slow test-operations
 
 test-all: ## As `test`, with every case of the long lists of which CI runs a share; 45 minutes
 	STAGECOACH_TEST_ALL=1 $(MAKE) test
@@ -61,7 +62,7 @@ test-fast: install ## Quick tests only
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS)
 
 test-slow: install class-data ## Slow tests, without operations
-	$(PYTEST) -m "slow and not operations" $(SLOW_ARGS) $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m "slow and not operations" $(SLOW_ARGS) $(SLOWEST) $(PYTEST_ARGS) $(SELECTED)
 
 test-operations: install class-data ## Acceptance of a running UI, one for all tests; 5 minutes
 	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)

@@ -1,4 +1,4 @@
-"""The columns of an Iceberg table, by their field ids.
+"""The columns of a table of mapped files, by their field ids.
 
     table (by id)                 file (by id)
     1 key     bigint       ◀──    1 k    int          promoted and renamed
@@ -7,7 +7,9 @@
       6 lon   double                5 city string
     7 state   string 'new'        (lacking)           its initial default
 
-Worker code: plain data that travels to executors, which need no pyiceberg.
+A format without ids of its own numbers its columns by the names that files have for them.
+
+Worker code: plain data that travels to executors, which need no library of the format.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from stagecoach.planner.types import DataType, parse_column_type
 
 
 @dataclass(frozen=True)
-class IcebergColumn:
+class MappedColumn:
     """A column of a table, or a member of one.
 
     Args:
@@ -35,7 +37,7 @@ class IcebergColumn:
     field_id: int
     name: str
     dtype: DataType
-    members: tuple[IcebergColumn, ...] = ()
+    members: tuple[MappedColumn, ...] = ()
     default: str | None = None
 
     def to_list(self) -> list[Any]:
@@ -44,7 +46,7 @@ class IcebergColumn:
         return [self.field_id, self.name, str(self.dtype), members, self.default]
 
     @classmethod
-    def from_list(cls, values: list[Any]) -> IcebergColumn:
+    def from_list(cls, values: list[Any]) -> MappedColumn:
         """Return the column that `to_list` described."""
         field_id, name, dtype, members, default = values
         found = tuple(map(cls.from_list, members))
@@ -53,7 +55,7 @@ class IcebergColumn:
 
 @dataclass(frozen=True)
 class MappedName:
-    """Which field a column stands for in files without field ids.
+    """Which field a column stands for in files whose columns go by names.
 
     Args:
         names: Names that it has in such files.
@@ -76,12 +78,12 @@ class MappedName:
         return cls(tuple(names), field_id, tuple(map(cls.from_list, members)))
 
 
-def by_id(columns: Iterable[IcebergColumn]) -> dict[int, IcebergColumn]:
+def by_id(columns: Iterable[MappedColumn]) -> dict[int, MappedColumn]:
     """Return columns and all their members by field id."""
     return {column.field_id: column for column in _walk(columns)}
 
 
-def _walk(columns: Iterable[IcebergColumn]) -> Iterator[IcebergColumn]:
+def _walk(columns: Iterable[MappedColumn]) -> Iterator[MappedColumn]:
     for column in columns:
         yield column
         yield from _walk(column.members)
