@@ -40,6 +40,8 @@ def publish_target(
         windows = tuple(_partition_window(key, own) for key, own in key_windows(partitions, window))
     return PublishTarget(
         table=query.table,
+        format=front_matter.output.format_name,
+        place=front_matter.output.place(query.table, str(query.path.parent) if query.path else ""),
         mode=front_matter.output_mode,
         partition_keys=window.keys if window else (),
         partition_column=partitions.column if partitions else None,

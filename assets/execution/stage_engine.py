@@ -24,7 +24,7 @@ from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ShuffleReadError, StorageError
 from stagecoach.infra.formats.protocol import Access
 from stagecoach.infra.formats.publishing import PublishTarget
-from stagecoach.infra.formats.registry import result_format
+from stagecoach.infra.formats.registry import find_stored
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.plan.stages import StageGraph
@@ -175,8 +175,8 @@ class StageEngine:
         return published
 
     def table_uri(self, table: str) -> str:
-        """Folder of a published table."""
-        return result_format().stored(self._store, table, self._access).uri
+        """Where a published table is."""
+        return find_stored(self._store, table, self._access).uri
 
     def store(self) -> ObjectStore:
         """The storage root."""

@@ -86,7 +86,8 @@ def plan_project(
                 without_plan[query.name] = f"{query.source} has mistakes"
                 mistakes += [str(problem) for problem in problems]
                 continue
-            check_publishable(graph.result, query.front_matter.output.partition_by)
+            output = query.front_matter.output
+            check_publishable(graph.result, output.partition_by, output.format_name)
             table = planned_table(query, graph)
             catalog.add(table)
             planned = plan_checks(query, table.table_columns or (), catalog, plan)
@@ -122,4 +123,5 @@ def planned_table(query: Query, graph: StageGraph) -> PlannedTable:
         columns=graph.result or None,
         partition_by=query.front_matter.output.partition_by,
         estimated_rows=graph.head.estimated_rows,
+        format=query.front_matter.output.format_name,
     )

@@ -223,8 +223,9 @@ class _ProjectCheck:
 def _publishing_problems(checked: CheckedQuery) -> Iterator[Problem]:
     """Why the result cannot be published as a table."""
     query = checked.query
+    output = query.front_matter.output
     try:
         if checked.graph is not None and not checked.problems:
-            check_publishable(checked.graph.result, query.front_matter.output.partition_by)
+            check_publishable(checked.graph.result, output.partition_by, output.format_name)
     except StagecoachError as error:
         yield Problem(query.source, 1, 1, str(error))

@@ -14,9 +14,9 @@ from typing import Protocol
 
 from stagecoach.infra.formats.protocol import Access, TableSource
 from stagecoach.infra.formats.publishing import column_difference
-from stagecoach.infra.formats.registry import result_format, stored_format, stored_formats
+from stagecoach.infra.formats.registry import find_stored, result_format, stored_formats
 from stagecoach.infra.formats.snapshot import TableState
-from stagecoach.infra.formats.stored import StoredFormat, StoredTable
+from stagecoach.infra.formats.stored import StoredTable
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.catalog import TableInfo, TableStats
@@ -72,9 +72,9 @@ class PlannedTable:
     Attributes:
         name: Name of the table.
         columns: Columns of the query's result, in its order; None for whatever is published.
-        partition_by: Those that become folders; to readers they stand last.
+        partition_by: Those whose values tell files apart.
         estimated_rows: Rows that the planner expects, where nothing is published; or None.
-        format: Name of the table's format; empty for the one that it is published in.
+        format: Name of the table's format; empty for the default one, or if it is not known.
     """
 
     name: str
@@ -88,10 +88,7 @@ class PlannedTable:
         """The columns as readers of the table see them."""
         if self.columns is None:
             return None
-        folders = {name.lower(): name for name in self.partition_by}
-        by_name = {column.name.lower(): column for column in self.columns}
-        inner = [column for column in self.columns if column.name.lower() not in folders]
-        return (*inner, *(by_name[name] for name in folders))
+        return result_format(self.format).table_columns(self.columns, self.partition_by)
 
 
 class PublishedCatalog:
@@ -176,11 +173,8 @@ class PublishedCatalog:
         planned = self._published(name)
         if planned is None:
             return self._base.source(name)
-        return TableSource(
-            name=planned.name,
-            location=self._opened(planned).location,
-            format=self._format_of(planned).name,
-        )
+        table = self._opened(planned)
+        return TableSource(name=planned.name, location=table.location, format=table.format_name)
 
     def state(self, name: str) -> TableState:
         """Return the table and its files, sorted by URI, as they are now.
@@ -258,18 +252,10 @@ class PublishedCatalog:
         return TableInfo(name=planned.name, columns=columns, stats=stats, format=name)
 
     def _opened(self, planned: PlannedTable) -> StoredTable:
-        return self._format_of(planned).stored(self._store, planned.name, self._access)
-
-    def _format_of(self, planned: PlannedTable) -> StoredFormat:
-        """The table's format: a plan does not tell it, so the storage is asked if it could vary."""
-        if planned.format:
-            return stored_format(planned.format)
-        formats = stored_formats()
-        if len(formats) > 1:
-            for item in formats:
-                if item.stored(self._store, planned.name, self._access).current() is not None:
-                    return item
-        return result_format()
+        """The table; a plan does not tell its format, so the storage is asked if it could vary."""
+        if planned.format or len(stored_formats()) == 1:
+            return result_format(planned.format).stored(self._store, planned.name, self._access)
+        return find_stored(self._store, planned.name, self._access)
 
 
 def _difference(planned: PlannedTable, version: StoredVersion) -> str | None:

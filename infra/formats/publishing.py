@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from stagecoach.planner.errors import StagecoachError
@@ -33,6 +33,19 @@ PublishMode = Literal["replace", "append", "replace_partition"]
 
 class PublishError(StagecoachError):
     """A result cannot be published as it is asked for: a mistake in the query or its output."""
+
+
+class OutputError(PublishError):
+    """What a query says of its output does not fit the format.
+
+    Args:
+        key: The key of `output` that is wrong.
+        message: What is wrong with it, and what to do.
+    """
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
 
 
 @dataclass(frozen=True)
@@ -56,19 +69,23 @@ class PublishTarget:
 
     Attributes:
         table: Name of the table.
+        format: Name of its format; empty for the default, the first of those of stored tables.
+        place: Where the table is, as the format's `declare_output` returned it; plain data.
         mode: `replace` all rows, `append`, or `replace_partition`: those of the partition keys.
         partition_keys: Dagster's partitions that the run computed; none for one without.
         partition_column: Column of the result that tells a row's partition. Needed for several
             partition keys; with one, rows that belong elsewhere are an error.
         windows: The time window of each partition key, for a date or timestamp column; without
             them the column's text is the partition key.
-        partition_by: Columns that become Hive folders, outermost first.
+        partition_by: Columns whose values tell files apart, outermost first.
         keep_versions: How many of the newest versions gc leaves alone.
         target_file_bytes: Size at which a file ends.
         comments: What columns mean, for people: names and texts.
     """
 
     table: str
+    format: str = ""
+    place: Mapping[str, Any] = field(default_factory=dict, hash=False)
     mode: PublishMode = "replace"
     partition_keys: tuple[str, ...] = ()
     partition_column: str | None = None

@@ -61,9 +61,32 @@ def stored_format(name: str) -> StoredFormat:
     return found
 
 
-def result_format() -> StoredFormat:
-    """Return the format that results are published in: the first of those of stored tables."""
-    return stored_format(names.MADE.names[0])
+def result_format(name: str = "") -> StoredFormat:
+    """Return a format that results are published in; by default the first of stored tables.
+
+    Raises:
+        CatalogError: There is none of that name.
+    """
+    return stored_format(name or names.MADE.names[0])
+
+
+def find_stored(store: ObjectStore, name: str, access: Access) -> StoredTable:
+    """Return a table that a query has made, whichever format it has.
+
+    A name may have been a table of several formats; the one that has data counts. A table that was
+    never made is one of the default format.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    known: list[StoredTable] = []
+    for item in stored_formats():
+        table = item.stored(store, name, access)
+        if (version := table.current()) is not None:
+            if version.has_data:
+                return table
+            known.append(table)
+    return known[0] if known else result_format().stored(store, name, access)
 
 
 def metadata_state(name: str, rows: pa.Table) -> TableState:

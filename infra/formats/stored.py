@@ -1,15 +1,17 @@
-"""Tables that queries make: they are in the storage root, and in no catalog file.
+"""Tables that queries make: the storage root knows of them, and no catalog file.
 
 A format of such tables derives `StoredFormat`. It finds its tables by listing the storage root, and
-their versions say all that catalogs and commands show.
+their versions say all that catalogs and commands show. The rows of a table need not be in the
+storage root: a format may keep there no more than the place of the table (`table_places`).
 """
 
 from __future__ import annotations
 
 import datetime
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from stagecoach.infra.formats.capabilities import Expired, ExpiryRule
 from stagecoach.infra.formats.moments import moment_of
@@ -26,6 +28,9 @@ from stagecoach.planner.versioned_names import TableVersion
 
 class StoredTable(Table):
     """A table that queries make, opened."""
+
+    format_name: str
+    """Name of its format."""
 
     @property
     @abstractmethod
@@ -114,6 +119,9 @@ class StoredFormat(TableFormat):
     folder: str
     """Folder of the storage root with a folder for each table; no other format uses it."""
 
+    output_keys: tuple[str, ...] = ()
+    """Keys that a query's `output` may have besides `format`, `table` and `mode`."""
+
     def table_names(self, store: ObjectStore) -> Sequence[str]:
         """Return the names of all tables of the format in a storage root.
 
@@ -126,13 +134,40 @@ class StoredFormat(TableFormat):
     def stored(self, store: ObjectStore, name: str, access: Access) -> StoredTable:
         """Return a table, without reading anything; it need not exist yet."""
 
+    def declare_output(self, table: str, given: Mapping[str, Any], folder: str) -> dict[str, Any]:
+        """Check what a query says of where its result goes.
+
+        Args:
+            table: Name of the table.
+            given: Those of `output_keys` that are given.
+            folder: The folder of the query's file, where relative paths start; empty for none.
+
+        Returns:
+            `PublishTarget.place`: plain data without secrets.
+
+        Raises:
+            OutputError: A key is missing or its value is not valid.
+        """
+        return {}
+
+    def table_columns(
+        self, columns: Sequence[Field], partition_by: Sequence[str] = ()
+    ) -> tuple[Field, ...]:
+        """Return the columns of a table as its readers see them.
+
+        Args:
+            columns: Of the result, which `check_columns` has accepted.
+            partition_by: Those whose values tell files apart.
+        """
+        return tuple(columns)
+
     @abstractmethod
     def check_columns(self, columns: Sequence[Field], partition_by: Sequence[str] = ()) -> None:
         """Look whether a result with these columns can be a table; needs no data.
 
         Args:
             columns: Of the result.
-            partition_by: Those that become folders.
+            partition_by: Those whose values tell files apart.
 
         Raises:
             PublishError: It cannot.

@@ -61,11 +61,15 @@ class TailSink:
         """Checksums of a Parquet file that has been written: of the footer, of column chunks."""
         end = _MAGIC + bytes(self.tail)  # a whole file to those who read it
         raw = footer_bytes(pa.BufferReader(end), len(end))
-        metadata = pq.read_metadata(pa.BufferReader(end))
+        metadata = self.parquet_metadata()
         packed = pack_chunks(
             self.checksums.of_range(chunk.start, chunk.end) for chunk in column_chunks(metadata)
         )
         return footer_checksum(raw), packed
+
+    def parquet_metadata(self) -> pq.FileMetaData:
+        """Footer of a Parquet file that has been written."""
+        return pq.read_metadata(pa.BufferReader(_MAGIC + bytes(self.tail)))
 
     def drop(self) -> None:
         """Take no more: the file is given up."""

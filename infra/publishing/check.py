@@ -8,10 +8,17 @@ from stagecoach.infra.formats.registry import result_format
 from stagecoach.planner.types import Field
 
 
-def check_publishable(columns: Sequence[Field], partition_by: Sequence[str] = ()) -> None:
+def check_publishable(
+    columns: Sequence[Field], partition_by: Sequence[str] = (), format_name: str = ""
+) -> None:
     """Look whether a result with these columns can be a table; needs no data.
 
+    Args:
+        columns: Of the result.
+        partition_by: Those whose values tell files apart.
+        format_name: The table's format; empty for the default.
+
     Raises:
-        PublishError: The format of results cannot hold a column, or a column cannot become folders.
+        PublishError: The format cannot hold a column, or divide files by one.
     """
-    result_format().check_columns(columns, partition_by)
+    result_format(format_name).check_columns(columns, partition_by)

@@ -21,11 +21,12 @@ import pyarrow as pa
 
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ShuffleReadError, StageCanceledError, TaskFailedError
+from stagecoach.infra.formats.protocol import Access
 from stagecoach.infra.formats.publishing import PartitionWindow as PartitionWindow
 from stagecoach.infra.formats.publishing import PublishError as PublishError
 from stagecoach.infra.formats.publishing import PublishTarget as PublishTarget
 from stagecoach.infra.formats.publishing import ResultWriter, WritePlan, WrittenFile
-from stagecoach.infra.formats.registry import result_format
+from stagecoach.infra.formats.registry import result_format, stored_formats
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.publishing.write_task import WriteReport, WriteTask, run_write_task
 from stagecoach.infra.shuffle.commit import mark_lost
@@ -132,7 +133,8 @@ def publish(
         StorageError: The store failed.
     """
     started = time.perf_counter()
-    writer = result_format().result_writer(
+    _check_format(store, target)
+    writer = result_format(target.format).result_writer(
         store, target, columns, fingerprint=manifest.fingerprint, run_id=run_id
     )
     if (there := writer.find_published()) is not None:
@@ -158,6 +160,21 @@ def publish(
             len(published.files),
         )
     return published
+
+
+def _check_format(store: ObjectStore, target: PublishTarget) -> None:
+    """Refuse a name under which there is a table of another format: readers take only one."""
+    wanted = result_format(target.format)
+    for item in stored_formats():
+        if item is wanted:
+            continue
+        version = item.stored(store, target.table, Access()).current()
+        if version is not None and version.has_data:
+            raise PublishError(
+                f"table '{target.table}' is of the format '{item.name}', not '{wanted.name}'; "
+                f"clear it with `stagecoach tables clear {target.table}`, or give the output "
+                "another name (output.table)"
+            )
 
 
 def _tasks(

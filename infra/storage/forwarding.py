@@ -18,6 +18,7 @@ from stagecoach.infra.storage.object_store import (
     StorageOptions,
     redact_url,
 )
+from stagecoach.infra.storage.secrets import redact
 
 FORWARD = "forward"
 _MARK = "credentials"
@@ -76,15 +77,15 @@ def _with_own(options: StorageOptions, *, required: bool) -> StorageOptions:
         return options
     import botocore.exceptions
 
-    from stagecoach.infra.storage.s3 import aws_configuration
+    from stagecoach.infra.storage.aws import s3_address
 
-    endpoint, _ = aws_configuration(options.profile)
+    address = s3_address(options)
     try:
         source, region = _source(options.profile, _environment())
         frozen = None if source is None else source.get_frozen_credentials()
     except botocore.exceptions.BotoCoreError as error:
         raise CredentialsError(
-            f"the driver's credentials cannot be forwarded: {type(error).__name__}: {error}"
+            f"the driver's credentials cannot be forwarded: {type(error).__name__}: {redact(str(error))}"
         ) from None
     if frozen is None or not frozen.access_key:
         if required:
@@ -99,7 +100,8 @@ def _with_own(options: StorageOptions, *, required: bool) -> StorageOptions:
         access_key=frozen.access_key,
         secret_key=frozen.secret_key,
         session_token=frozen.token,
-        endpoint_url=options.endpoint_url or endpoint,
+        endpoint_url=address.endpoint,
+        path_style=address.path_style,
         region=options.region or region,
         profile=None,  # a name in files of this machine
     )

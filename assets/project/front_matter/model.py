@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     PrivateAttr,
     StrictBool,
     StrictFloat,
     StrictInt,
+    StringConstraints,
     ValidationInfo,
     model_validator,
 )
@@ -25,7 +27,7 @@ from stagecoach.assets.project.front_matter.partitions import (
     Partitions,
     StaticPartitions,
 )
-from stagecoach.assets.project.front_matter.places import Location, Places
+from stagecoach.assets.project.front_matter.places import AT_KEY, Location, Places
 from stagecoach.assets.project.front_matter.values import (
     ColumnName,
     Cron,
@@ -39,11 +41,16 @@ from stagecoach.assets.project.front_matter.values import (
     TimeZone,
     refuse,
     refuse_all,
+    scalar_text,
 )
 from stagecoach.assets.project.names import did_you_mean
+from stagecoach.infra.formats import names
+from stagecoach.infra.formats.publishing import OutputError
+from stagecoach.infra.formats.registry import result_format
 from stagecoach.planner.options import PlannerOptions
 
 OutputMode = Literal["replace", "append", "replace_partition"]
+StagesAs = Literal["assets", "ops"]
 
 
 def _shorthand(key: str, kind: type, model: type[Part]) -> BeforeValidator:
@@ -53,6 +60,34 @@ def _shorthand(key: str, kind: type, model: type[Part]) -> BeforeValidator:
         return {key: value} if isinstance(value, kind) and not isinstance(value, bool) else value
 
     return BeforeValidator(expand, json_schema_input_type=kind | model)
+
+
+def _output_format(value: str) -> str:
+    if value not in names.MADE.names:
+        fix = did_you_mean(value, names.MADE.names)
+        known = ", ".join(names.MADE.names)
+        raise refuse(f"'{value}' is not a format that results are published in ({known}){fix}")
+    return value
+
+
+def _catalog(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: item if (text := scalar_text(item)) is None else text
+            for key, item in value.items()
+        }
+    return value
+
+
+OutputFormat = Annotated[
+    str,
+    AfterValidator(_output_format),
+    Field(json_schema_extra=lambda schema: schema.update(enum=[*names.MADE.names])),
+]
+OutputCatalog = Annotated[
+    Annotated[str, StringConstraints(min_length=1)] | dict[str, str],
+    BeforeValidator(_catalog, json_schema_input_type=str | dict[str, str | int | float | bool]),
+]
 
 
 class Schedule(Part):
@@ -67,15 +102,60 @@ class Schedule(Part):
 class Output(Part):
     """The table that the query's result is published as."""
 
+    format: OutputFormat | None = None
+    """Format of the table; `published`, Parquet files in the storage, by default."""
     table: TableName | None = None
     """Its name; that of the query by default."""
+    catalog: OutputCatalog | None = None
+    """Where a catalog keeps the table: the name of a catalog, or its name and properties."""
+    location: Annotated[str, StringConstraints(min_length=1)] | None = None
+    """Where the table is: a folder or a URL."""
     mode: OutputMode | None = None
     """What a run does to the table; replace_partition where the query is partitioned, else
     replace."""
     partition_by: tuple[ColumnName, ...] = ()
-    """Columns of the result that become folders of the Parquet files."""
+    """Columns of the result whose values tell files apart: folders, or partitions of the table."""
     keep_versions: Annotated[StrictInt, Field(ge=1, le=10_000)] = 5
     """How many versions of the table are kept."""
+
+    @property
+    def format_name(self) -> str:
+        """Name of the table's format; empty for the default."""
+        return self.format or ""
+
+    def place(self, table: str, folder: str) -> dict[str, Any]:
+        """Where the table is, as its format has it.
+
+        Args:
+            table: Its name.
+            folder: The folder of the query's file; empty for none.
+
+        Raises:
+            OutputError: A key is missing or its value is not valid.
+        """
+        found = result_format(self.format_name)
+        given = {
+            key: value
+            for key in found.output_keys
+            if key in self.model_fields_set and (value := getattr(self, key)) is not None
+        }
+        return found.declare_output(table, given, folder)
+
+    @model_validator(mode="after")
+    def _check_keys(self) -> Self:
+        if self.model_fields_set <= {"table", "mode"}:
+            return self  # of any format; none need be imported
+        allowed = {"format", "table", "mode", *result_format(self.format_name).output_keys}
+        name = result_format(self.format_name).name
+        refuse_all(
+            ((key, AT_KEY), f"a table of the format '{name}' has no '{key}'; remove it")
+            for key in sorted(self.model_fields_set - allowed)
+        )
+        try:
+            self.place(self.table or "", "")
+        except OutputError as error:
+            refuse_all([((error.key,) if error.key in self.model_fields_set else (), str(error))])
+        return self
 
     @model_validator(mode="after")
     def _check_folders(self) -> Self:
@@ -179,6 +259,9 @@ class FrontMatter(Part):
     """How long each stage of a run may take, such as '30m' or '1h 30m'; then it fails."""
     recover: StrictBool | None = None
     """Whether a lost output of a stage is computed again in the run that finds it lost."""
+    stages: StagesAs | None = None
+    """Whether Dagster shows stages as assets of their own or as ops of the query's asset; as the
+    project says by default."""
     incremental: StrictBool | None = None
     """Whether a run computes only what is new since the last one; as `planner.incremental` by
     default."""

@@ -14,10 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from stagecoach.infra.formats.published.parquet_files import FileNames, ParquetFiles
-from stagecoach.infra.formats.published.row_keys import Grouping, RowKeys
+from stagecoach.infra.formats.partitions import partition_folder
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.version import TableFile, file_columns
 from stagecoach.infra.formats.publishing import WritePlan
+from stagecoach.infra.formats.result_files import FileNames, ParquetFiles, WrittenParquet
+from stagecoach.infra.formats.row_keys import Grouping, GroupKey, RowKeys
 from stagecoach.infra.reading.inputs import conform
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -82,9 +84,14 @@ class FilePlan(WritePlan):
             token=self.token, task_index=task_index, attempt=layout.new_attempt(attempt)
         )
         num_rows = 0
-        with ParquetFiles(
-            store, self.table, stored, self.partition_by, names, self.target_bytes
-        ) as written:
+
+        def key_of(group: GroupKey, number: int) -> str:
+            values = zip(self.partition_by, group[1], strict=True)
+            folders = [partition_folder(column, value) for column, value in values]
+            path = paths.table_file_path(folders, names.name(number))
+            return paths.table_file(self.table, path)
+
+        with ParquetFiles(store, stored, key_of, self.target_bytes) as written:
             for batch in batches:
                 num_rows += batch.num_rows
                 for key, piece in grouping.split(conform(batch, result)):
@@ -93,7 +100,19 @@ class FilePlan(WritePlan):
             if writes_empty and not num_rows:
                 first = self.partition_key if self.row_keys is None else self.row_keys.keys[0]
                 written.write_empty((first, (None,) * len(self.partition_by)))
-            return written.close()
+            return [self._table_file(file) for file in written.close()]
+
+    def _table_file(self, file: WrittenParquet) -> TableFile:
+        return TableFile(
+            path=file.key.removeprefix(f"{paths.table_prefix(self.table)}/"),
+            num_rows=file.num_rows,
+            num_bytes=file.num_bytes,
+            row_groups=file.row_groups,
+            footer_checksum=file.footer_checksum,
+            checksums=file.checksums,
+            partition_key=file.group[0],
+            partition=file.group[1],
+        )
 
     def write_reported(
         self,

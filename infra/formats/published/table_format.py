@@ -29,7 +29,7 @@ from stagecoach.infra.formats.published.log import (
     read_version,
     version_numbers,
 )
-from stagecoach.infra.formats.published.target import check_publishable
+from stagecoach.infra.formats.published.target import check_publishable, table_columns
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.publishing import PublishTarget, ResultWriter
 from stagecoach.infra.formats.requests import ScanRequest
@@ -62,6 +62,7 @@ class PublishedTable(StoredTable):
     store: ObjectStore
     name: str
     cache: FooterCache = field(default_factory=FooterCache)
+    format_name = "published"
 
     def state(self, version: int | None = None) -> TableState:
         """Read the newest version, or an older one that is kept."""
@@ -189,6 +190,7 @@ class PublishedFormat(StoredFormat):
     name = "published"
     file_kind = "parquet"
     folder = paths.RESULTS_ROOT
+    output_keys = ("partition_by", "keep_versions")
 
     def open(self, source: TableSource, access: Access) -> Table:
         """Return the table; its location is the storage root."""
@@ -208,6 +210,12 @@ class PublishedFormat(StoredFormat):
     def check_columns(self, columns: Sequence[Field], partition_by: Sequence[str] = ()) -> None:
         """Look whether names, types and folders can be those of Parquet files."""
         check_publishable(columns, partition_by)
+
+    def table_columns(
+        self, columns: Sequence[Field], partition_by: Sequence[str] = ()
+    ) -> tuple[Field, ...]:
+        """Return the columns of the files, then those of the folders."""
+        return table_columns(columns, partition_by)
 
     def result_writer(
         self,

@@ -20,11 +20,7 @@ from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
 from stagecoach.infra.formats.published.file_plan import FilePlan, table_file
 from stagecoach.infra.formats.published.log import read_current, table_log
-from stagecoach.infra.formats.published.target import (
-    checked_columns,
-    table_columns,
-    target_row_keys,
-)
+from stagecoach.infra.formats.published.target import checked_columns, table_columns
 from stagecoach.infra.formats.published.version import TableFile, TableVersion
 from stagecoach.infra.formats.publishing import (
     PublishedPart,
@@ -32,6 +28,7 @@ from stagecoach.infra.formats.publishing import (
     PublishTarget,
     column_difference,
 )
+from stagecoach.infra.formats.row_keys import target_row_keys
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.formats.version_log import new_token, utc_now
 from stagecoach.infra.storage.object_store import ObjectStore

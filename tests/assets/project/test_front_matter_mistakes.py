@@ -214,7 +214,9 @@ OUTPUTS: list[Mistake] = [
     ("output: {keep_versions: '5'}", 1, 25, "must be a number, not '5'", "without quotes"),
     ("output: {partition_by: day}", 1, 24, "must be a list, not 'day'", "write ['day']"),
     ("output: {partition_by: [d, D]}", 1, 28, "column 'D' is given twice", "remove one"),
-    ("output: {format: parquet}", 1, 10, "unknown key 'format'", "there are: table, mode"),
+    ("output: {tabel: t}", 1, 10, "unknown key 'tabel'", "did you mean 'table'?"),
+    ("output: {format: publish}", 1, 18, "'publish' is not a format", "mean 'published'?"),
+    ("output: {location: /a}", 1, 10, "'published' has no 'location'", "remove it"),
 ]
 CHECKS: list[Mistake] = [
     ("checks: {not_null: [a]}", 1, 9, "checks must be a list", "write ["),

@@ -196,6 +196,7 @@ class BoxTable(StoredTable):
     store: ObjectStore
     name: str
     found: dict[str, Any] = field(default_factory=dict)
+    format_name = "box"
 
     @property
     def location(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,17 +21,24 @@ from stagecoach.assets.automation.garbage_collection import (
 from stagecoach.assets.automation.verification import build_verify_job
 from stagecoach.assets.definitions.compaction import build_compactions
 from stagecoach.assets.definitions.translator import StageTranslator
+from stagecoach.assets.execution.publishing import publish_target
 from stagecoach.assets.execution.resources import EngineResource
+from stagecoach.assets.project.front_matter import FrontMatterError, parse_front_matter
+from stagecoach.assets.project.queries import Query
 from stagecoach.commands.main import cli
 from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.formats import names
+from stagecoach.infra.formats.protocol import Access
+from stagecoach.infra.formats.publishing import PublishError
+from stagecoach.infra.formats.registry import find_stored
 from stagecoach.infra.publishing import publish as publish_module
 from stagecoach.infra.publishing.write_task import WriteReport, WriteTask, run_write_task
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.infra.upkeep.usage import storage_usage
 from stagecoach.planner.formats.registry import Registry
+from stagecoach.planner.types import INT, Field
 from tests.infra.formats import kept_format, memory_format
 from tests.infra.formats.published.outputs import publish_rows
 
@@ -195,3 +203,39 @@ def test_a_result_is_published_in_the_first_format(
     assert [file.num_rows for file in published.files] == [3, 3]
     assert [task.plan for task in written] == [kept_format.BoxPlan("crate", 1)] * 2
     assert not store.folders("results")
+
+
+def test_a_query_names_the_format_of_its_output(store: ObjectStore) -> None:
+    rows = pa.table({"k": [1, 2, 3]})
+    target = {"table": "daily", "format": "box", "place": {}}
+    assert output("{format: box, table: daily}") == target
+    published = publish_rows(store, [rows], "daily", format="box")
+    assert store.folders("boxes") == ["crate", "daily"]
+    assert not store.folders("results")
+    assert find_stored(store, "daily", Access()).current() == published.version
+    columns = (Field("k", INT), Field("v", INT))
+    planned = PlannedTable(name="daily", columns=columns, partition_by=("k",), format="box")
+    assert planned.table_columns == columns  # published tables have those of folders last
+    with pytest.raises(PublishError, match="'daily' is of the format 'box', not 'published'"):
+        publish_rows(store, [rows], "daily")
+
+
+def output(text: str) -> dict[str, object]:
+    """Where the result of a query with this output goes."""
+    sql = f"/*\noutput: {text}\n*/\nSELECT 1 AS k"
+    target = publish_target(Query(name="q", sql=sql, front_matter=parse_front_matter(sql)), None)
+    return {key: getattr(target, key) for key in ("table", "format", "place")}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{format: bix}", "'bix' is not a format that results are published in"),
+        ("{format: box, keep_versions: 3}", "a table of the format 'box' has no 'keep_versions'"),
+        ("{catalog: lake}", "a table of the format 'published' has no 'catalog'; remove it"),
+        ("{location: /lake}", "a table of the format 'published' has no 'location'"),
+    ],
+)
+def test_an_output_that_does_not_fit_the_format_is_refused(text: str, message: str) -> None:
+    with pytest.raises(FrontMatterError, match=re.escape(message)):
+        output(text)

@@ -54,6 +54,7 @@ def test_what_the_driver_would_look_up_is_added(monkeypatch: pytest.MonkeyPatch)
         session_token="drivers-token",
         endpoint_url="http://127.0.0.1:9",
         region="eu-central-1",
+        path_style=True,
         retry_seconds=3.0,
     )
     assert completed(found) == found

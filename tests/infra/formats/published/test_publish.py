@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from stagecoach.infra.errors import ShuffleReadError, StorageError
-from stagecoach.infra.formats.published import parquet_files, paths
+from stagecoach.infra.formats import result_files as parquet_files
+from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.log import read_current, read_version, version_numbers
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.version_log import VersionLog

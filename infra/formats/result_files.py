@@ -1,4 +1,4 @@
-"""Writes the Parquet files of a published table, with bounded memory.
+"""Writes the rows of a result as Parquet files, with bounded memory.
 
 Worker code. Rows of one group wait in memory until they fill a row group; a file ends when it has
 its target size. Where there are many groups, the largest is written first when memory runs out, and
@@ -7,18 +7,16 @@ the file that was written least recently is closed when too many are open.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stagecoach.infra.formats.partitions import partition_folder
-from stagecoach.infra.formats.published import paths
-from stagecoach.infra.formats.published.row_keys import GroupKey
-from stagecoach.infra.formats.published.version import TableFile
+from stagecoach.infra.formats.row_keys import GroupKey
 from stagecoach.infra.formats.tail_sink import TailSink
 from stagecoach.infra.storage.object_store import ByteSink, ObjectStore
 
@@ -45,38 +43,63 @@ class FileNames:
         return f"{self.token}-{self.task_index:05d}-{sequence:05d}-{self.attempt}.parquet"
 
 
+@dataclass(frozen=True, kw_only=True)
+class WrittenParquet:
+    """A file that was written.
+
+    Attributes:
+        key: Its key in the store.
+        group: What all its rows have in common.
+        num_bytes: Size in bytes.
+        row_groups: Rows of each row group.
+        footer_checksum: SHA-256 of the footer, 32 hex digits.
+        checksums: Those of its column chunks, packed.
+        metadata: Its footer.
+    """
+
+    key: str
+    group: GroupKey
+    num_bytes: int
+    row_groups: tuple[int, ...]
+    footer_checksum: str
+    checksums: str
+    metadata: pq.FileMetaData
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the file."""
+        return sum(self.row_groups)
+
+
 class ParquetFiles:
     """Writes pieces of rows to files, one group to a file.
 
     Args:
         store: Where they go.
-        table: Name of the table.
         schema: Columns of the files.
-        partition_by: Names of the partition columns.
-        names: How files are named.
+        key_of: Gives the key of the file that is begun for a group, by its number.
         target_bytes: Size at which a file ends.
+        options: More arguments of pyarrow's `ParquetWriter`.
     """
 
     def __init__(
         self,
         store: ObjectStore,
-        table: str,
         schema: pa.Schema,
-        partition_by: tuple[str, ...],
-        names: FileNames,
+        key_of: Callable[[GroupKey, int], str],
         target_bytes: int,
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._store = store
-        self._table = table
         self._schema = schema
-        self._partition_by = partition_by
-        self._names = names
+        self._key_of = key_of
+        self._options = options
         self._target_bytes = target_bytes
         self._max_open = MAX_OPEN_LOCAL if store.is_local else MAX_OPEN_REMOTE
         self._waiting: dict[GroupKey, _Waiting] = {}
         self._waiting_bytes = 0
         self._open: dict[GroupKey, _OpenFile] = {}  # the least recently written first
-        self._finished: list[TableFile] = []
+        self._finished: list[tuple[int, WrittenParquet]] = []
         self._sequence = 0
 
     def __enter__(self) -> ParquetFiles:
@@ -96,7 +119,7 @@ class ParquetFiles:
         """Take rows of one group.
 
         Raises:
-            StorageError: They cannot be written, or the group's values name no folder.
+            StorageError: They cannot be written, or there is no key for the group.
         """
         waiting = self._waiting.setdefault(key, _Waiting())
         waiting.add(piece)
@@ -106,13 +129,13 @@ class ParquetFiles:
         while self._waiting_bytes > BUFFER_BYTES:
             self._flush(max(self._waiting, key=lambda k: self._waiting[k].num_bytes))
 
-    def close(self) -> list[TableFile]:
+    def close(self) -> list[WrittenParquet]:
         """Finish all files and return them, in the order in which they were begun."""
         for key in list(self._waiting):
             self._flush(key)
         for key in list(self._open):
             self._finish(key)
-        return sorted(self._finished, key=lambda file: file.path.rsplit("/", 1)[-1])
+        return [file for _, file in sorted(self._finished, key=lambda item: item[0])]
 
     def write_empty(self, key: GroupKey) -> None:
         """Begin a file without rows, which tells readers the columns."""
@@ -136,18 +159,17 @@ class ParquetFiles:
         self._open[key] = file
         return file
 
-    def _begin(self, key: GroupKey) -> _OpenFile:
-        values = zip(self._partition_by, key[1], strict=True)
-        folders = [partition_folder(column, value) for column, value in values]
-        path = paths.table_file_path(folders, self._names.name(self._sequence))
+    def _begin(self, group: GroupKey) -> _OpenFile:
+        number = self._sequence
+        key = self._key_of(group, number)
         self._sequence += 1
-        output = self._store.open_output(paths.table_file(self._table, path))
-        return _OpenFile(path, key, output, self._schema)
+        output = self._store.open_output(key)
+        return _OpenFile(number, key, group, output, self._schema, self._options)
 
     def _finish(self, key: GroupKey) -> None:
         file = self._open.pop(key)
         try:
-            self._finished.append(file.finish())
+            self._finished.append((file.number, file.finish()))
         except BaseException as error:
             file.discard(error)
             raise
@@ -172,13 +194,16 @@ class _OpenFile:
 
     def __init__(
         self,
-        path: str,
-        key: GroupKey,
+        number: int,
+        key: str,
+        group: GroupKey,
         output: AbstractContextManager[ByteSink],
         schema: pa.Schema,
+        options: Mapping[str, Any],
     ) -> None:
-        self._path = path
+        self.number = number
         self._key = key
+        self._group = group
         self._output: AbstractContextManager[ByteSink] | None = output
         self._sink = TailSink(output.__enter__())
         self._row_groups: list[int] = []
@@ -190,6 +215,7 @@ class _OpenFile:
                 compression="zstd",
                 write_statistics=True,
                 write_page_checksum=True,  # for other readers; ours have those of column chunks
+                **options,
             )
         except BaseException as error:
             self.discard(error)
@@ -203,22 +229,21 @@ class _OpenFile:
         self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
         self._row_groups.append(rows.num_rows)
 
-    def finish(self) -> TableFile:
+    def finish(self) -> WrittenParquet:
         self._sink.keep_tail()
         self._writer.close()
         output, self._output = self._output, None
         if output is not None:
             output.__exit__(None, None, None)
         footer, checksums = self._sink.parquet_checksums()
-        return TableFile(
-            path=self._path,
-            num_rows=sum(self._row_groups),
+        return WrittenParquet(
+            key=self._key,
+            group=self._group,
             num_bytes=self._sink.num_bytes,
             row_groups=tuple(self._row_groups),
             footer_checksum=footer,
             checksums=checksums,
-            partition_key=self._key[0],
-            partition=self._key[1],
+            metadata=self._sink.parquet_metadata(),
         )
 
     def discard(self, error: BaseException) -> None:

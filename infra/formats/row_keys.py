@@ -17,8 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stagecoach.infra.formats.publishing import PartitionWindow, PublishError
-from stagecoach.planner.types import DataType
+from stagecoach.infra.formats.publishing import PartitionWindow, PublishError, PublishTarget
+from stagecoach.infra.formats.result_columns import TEXT_KINDS
+from stagecoach.planner.types import DataType, Field
 
 _EPOCH = datetime.date(1970, 1, 1)
 _INSTANT_EPOCH = datetime.datetime(1970, 1, 1)
@@ -132,6 +133,49 @@ class Grouping:
         for code, piece in _pieces(batch, codes):
             texts = _unpack(code, domains)
             yield (texts[0], tuple(texts[1:])), piece
+
+
+def target_row_keys(columns: tuple[Field, ...], target: PublishTarget) -> RowKeys | None:
+    """How rows tell their partition; None where all belong to the one key or there is none.
+
+    Raises:
+        PublishError: The target does not say what it must.
+    """
+    keys, name = target.partition_keys, target.partition_column
+    if len(set(keys)) < len(keys):
+        raise PublishError(f"table '{target.table}': a partition key is given twice")
+    if target.mode == "replace_partition" and not keys:
+        raise PublishError(
+            f"table '{target.table}': mode replace_partition needs a partitioned run; "
+            "start it for a partition, or use mode replace"
+        )
+    if name is None:
+        if len(keys) > 1:
+            raise PublishError(
+                f"table '{target.table}': a run of {len(keys)} partitions needs a column that "
+                "tells them apart (partitions.column); name it, or use one run per partition"
+            )
+        return None
+    if not keys:
+        return None
+    position = next((i for i, c in enumerate(columns) if c.name.lower() == name.lower()), None)
+    if position is None:
+        raise PublishError(
+            f"table '{target.table}': partition column '{name}' is not a column of the result "
+            f"({', '.join(c.name for c in columns)}); select it or correct the name"
+        )
+    dtype = columns[position].dtype
+    if not target.windows:
+        if dtype.kind not in TEXT_KINDS:
+            raise PublishError(
+                f"table '{target.table}': partition column '{name}' is {dtype}, whose text is no "
+                "partition key; give the time windows of the partitions, or another column"
+            )
+        return RowKeys(column=position, name=name, keys=keys)
+    if sorted(w.key for w in target.windows) != sorted(keys):
+        raise PublishError(f"table '{target.table}': there must be one window per partition key")
+    ordered, starts, ends = window_bounds(name, dtype, target.windows)
+    return RowKeys(column=position, name=name, keys=ordered, starts=starts, ends=ends)
 
 
 def window_bounds(
