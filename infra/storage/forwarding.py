@@ -84,9 +84,8 @@ def _with_own(options: StorageOptions, *, required: bool) -> StorageOptions:
         source, region = _source(options.profile, _environment())
         frozen = None if source is None else source.get_frozen_credentials()
     except botocore.exceptions.BotoCoreError as error:
-        raise CredentialsError(
-            f"the driver's credentials cannot be forwarded: {type(error).__name__}: {redact(str(error))}"
-        ) from None
+        text = redact(f"{type(error).__name__}: {error}")
+        raise CredentialsError(f"the driver's credentials cannot be forwarded: {text}") from None
     if frozen is None or not frozen.access_key:
         if required:
             raise CredentialsError(
