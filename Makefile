@@ -18,6 +18,8 @@ PYTEST_ARGS ?=
 # says in which order.
 SLOW_ARGS := -n 3 --dist loadfile --no-loadscope-reorder
 
+# Operations wait for daemons most of the time, so `test` runs them beside the slow tests.
+
 # What to look at first when CI takes too long.
 SLOWEST := --durations=20 --durations-min=5
 
@@ -48,8 +50,7 @@ ui: install ## Open the Dagster UI over pipelines/
 
 test: install check docs class-data ## Checks, documentation, quick, slow and operations tests: what CI runs
 	$(PYTEST) -m "not slow" -n 2 $(SLOWEST) $(PYTEST_ARGS) $(SELECTED)
-	$(PYTEST) -m "slow and not operations" $(SLOW_ARGS) $(SLOWEST) $(PYTEST_ARGS) $(SELECTED)
-	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-slow test-operations
 
 test-all: ## As `test`, with every case of the long lists of which CI runs a share; 45 minutes
 	STAGECOACH_TEST_ALL=1 $(MAKE) test
@@ -61,7 +62,7 @@ test-fast: install ## Quick tests only
 	$(PYTEST) -m "not slow" -n 2 $(PYTEST_ARGS)
 
 test-slow: install class-data ## Slow tests, without operations
-	$(PYTEST) -m "slow and not operations" $(SLOW_ARGS) $(PYTEST_ARGS) $(SELECTED)
+	$(PYTEST) -m "slow and not operations" $(SLOW_ARGS) $(SLOWEST) $(PYTEST_ARGS) $(SELECTED)
 
 test-operations: install class-data ## Acceptance of a running UI, one for all tests; 5 minutes
 	$(PYTEST) -m operations tests/acceptance $(PYTEST_ARGS) $(SELECTED)
@@ -129,8 +130,9 @@ sql-support: install ## Write docs/sql-support.md from the registries
 settings: install ## Write docs/reference/settings.md from the settings models
 	$(BIN)/python docs/settings_reference.py
 
-query-schema: install ## Write docs/query-file.schema.json from the models of front matter
+query-schema: install ## Write docs/query-file.schema.json and query-tests.schema.json from the models
 	$(BIN)/stagecoach check --schema > docs/query-file.schema.json
+	$(BIN)/stagecoach test --schema > docs/query-tests.schema.json
 
 screenshots: install ## Take the pictures in docs/ anew (needs Chromium)
 	$(BIN)/python -m docs.screenshots

@@ -239,19 +239,20 @@ def _run_alerts(
     by_query: dict[str, list[tuple[dg.AssetKey, DagsterEvent]]] = {}
     events = context.get_step_failure_events()
     for event in events:
-        key = assets.of_step(event.step_key or "")
+        key = assets.of_step((event.step_key or "").partition(".")[0])
         if key is not None and not _is_check_failure(event):
             by_query.setdefault(assets.query(key), []).append((key, event))
     partition = run.tags.get("dagster/partition")
     url = f"{ui_url}/runs/{run.run_id}" if ui_url else ""
     for query, failed in by_query.items():
         key, event = failed[0]
+        op = _op_stage(event.step_key or "")
         more = f" (and {len(failed) - 1} more stage(s))" if len(failed) > 1 else ""
         yield Alert(
             kind="run_failed",
             query=query,
             message=f"{redacted(_error_text(event))}{more}",
-            stage=assets.stage(key),
+            stage=assets.stage(key) if op is None else op,
             run_id=run.run_id,
             partition=partition,
             owners=assets.owners(key),
@@ -269,6 +270,12 @@ def _run_alerts(
             owners=assets.owners(key),
             url=url,
         )
+
+
+def _op_stage(step: str) -> int | None:
+    """Number of the stage that an op of a query runs; None for a step that is an asset."""
+    name = step.partition(".")[2].removeprefix("stage_")
+    return int(name) if name.isdigit() else None
 
 
 def _check_alerts(context: RunStatusSensorContext, assets: _Assets, ui_url: str) -> Iterator[Alert]:

@@ -32,6 +32,7 @@ from stagecoach.assets.definitions.translation import translated
 from stagecoach.assets.definitions.translator import StageProps, StageTranslator
 from stagecoach.assets.execution.resources import EngineResource
 from stagecoach.assets.plans.planned import PlanQuery
+from stagecoach.assets.project.front_matter import StagesAs
 
 PLANS_FOLDER = "plans"
 
@@ -115,6 +116,13 @@ class StagecoachProject(dg.Component, dg.Resolvable):
             examples=["Run `make demo`."],
         ),
     ] = ""
+    stages: Annotated[
+        StagesAs,
+        dg.Resolver.default(
+            description="Whether stages are assets of their own (`assets`), or ops of their "
+            "query's asset (`ops`), where the front matter of a query does not say."
+        ),
+    ] = "assets"
     gc: Annotated[
         GarbageCollection | None,
         dg.Resolver.default(
@@ -189,6 +197,7 @@ class StagecoachProject(dg.Component, dg.Resolvable):
             plan=self.get_plan(),
             schedules_run=self.schedules_run,
             missing_data_hint=self.missing_data_hint,
+            stages=self.stages,
             gc=self.gc,
             verify=self.verify,
         )

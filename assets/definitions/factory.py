@@ -4,7 +4,7 @@ The assets need a resource `engine` (a `StageRunner`). The query's job runs all 
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import dagster as dg
@@ -13,6 +13,7 @@ from stagecoach.assets.definitions.query_jobs import query_job
 from stagecoach.assets.execution.engine import ENGINE_RESOURCE as ENGINE_RESOURCE
 from stagecoach.assets.execution.executor import AssetJob, stagecoach_threads
 from stagecoach.assets.execution.policy import ExecutionPolicy
+from stagecoach.assets.execution.stage_places import StageAssets
 from stagecoach.assets.execution.step import StageStep
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.project.partitions import backfill_policy
@@ -47,8 +48,8 @@ def build_assets(
         specs: Its stages and how they look; see `build_stage_specs`.
         policy: How its stages are run; by default retried where that can help, without a limit.
     """
-    keys = {stage.stage_id: spec.key for stage, spec in specs}
-    step = partial(_stage_asset, planned, keys, policy or DEFAULT_POLICY)
+    places = StageAssets({stage.stage_id: spec.key for stage, spec in specs})
+    step = partial(_stage_asset, planned, places, policy or DEFAULT_POLICY)
     return [step(stage, spec) for stage, spec in specs]
 
 
@@ -69,12 +70,12 @@ def build_job(
 
 def _stage_asset(
     planned: PlannedQuery,
-    keys: Mapping[int, dg.AssetKey],
+    places: StageAssets,
     policy: ExecutionPolicy,
     stage: Stage,
     spec: dg.AssetSpec,
 ) -> dg.AssetsDefinition:
-    step = StageStep(planned=planned, stage=stage, keys=keys, policy=policy)
+    step = StageStep(planned=planned, stage=stage, places=places, policy=policy)
 
     def run(context: dg.AssetExecutionContext) -> "dg.MaterializeResult[None]":
         return step.run(context)

@@ -33,13 +33,13 @@ from stagecoach.assets.automation.verification import (
 )
 from stagecoach.assets.definitions.checks import build_checks
 from stagecoach.assets.definitions.collector import leave_out, young_objects_only
-from stagecoach.assets.definitions.factory import ENGINE_RESOURCE, build_assets, build_job
+from stagecoach.assets.definitions.factory import ENGINE_RESOURCE, build_job
 from stagecoach.assets.definitions.specs import (
-    build_stage_specs,
     build_table_specs,
     check_keys,
     read_tables,
 )
+from stagecoach.assets.definitions.stage_layouts import LAYOUTS, StageLayout
 from stagecoach.assets.definitions.translator import StageProps, StageTranslator
 from stagecoach.assets.execution.executor import AssetJob, stagecoach_threads
 from stagecoach.assets.execution.policy import execution_policy
@@ -50,6 +50,7 @@ from stagecoach.assets.plans.planned import PlannedQuery, PlanQuery
 from stagecoach.assets.plans.planner import DecidedByRun, planner_of
 from stagecoach.assets.plans.planning import PlannedProject, plan_project
 from stagecoach.assets.project.dependencies import order_queries
+from stagecoach.assets.project.front_matter import StagesAs
 from stagecoach.assets.project.queries import (
     Project,
     ProjectError,
@@ -87,6 +88,7 @@ def build_definitions(
     plan: PlanQuery | None = None,
     schedules_run: bool = True,
     missing_data_hint: str = "",
+    stages: StagesAs = "assets",
     gc: GarbageCollection | None = None,
     verify: StorageVerification | None = None,
 ) -> dg.Definitions:
@@ -105,6 +107,8 @@ def build_definitions(
             the query, the columns of its tables or their magnitude change.
         schedules_run: Whether schedules and automation run before anybody has turned them on.
         missing_data_hint: What to do where a table's data cannot be had, for the message.
+        stages: Whether stages are assets of their own, or ops of their query's asset, where the
+            front matter of a query does not say.
         gc: When garbage is collected in the storage root, by a job with a schedule; None: never.
         verify: When all that is stored is verified, by a job with a schedule; None: never.
 
@@ -147,7 +151,7 @@ def build_definitions(
         logger.error("no stages for %s: %s. %s", names, reason, missing_data_hint)
     # With compiled plans no table is looked at, not even for how many rows it has.
     catalog_now = tables if plans is None else MappingCatalog(())
-    build = _Builder(planned, catalog_now, tables, translator, engine, missing_data_hint)
+    build = _Builder(planned, catalog_now, tables, translator, engine, missing_data_hint, stages)
     definitions = build.definitions(schedules_run=schedules_run, gc=gc, verify=verify)
     leave_out(sum(len(item.graph.stages) for item in planned.queries))
     return definitions
@@ -164,6 +168,7 @@ class _Builder:
         translator: StageTranslator,
         engine: "EngineResource | dg.ResourceDefinition",
         hint: str,
+        stages: StagesAs,
     ) -> None:
         self._planned = planned
         self._catalog = catalog
@@ -171,6 +176,7 @@ class _Builder:
         self._translator = translator
         self._engine = engine
         self._hint = hint
+        self._stages = stages
         self._makers = {item.query.table.lower(): item for item in planned.queries}
 
     def definitions(
@@ -182,7 +188,7 @@ class _Builder:
     ) -> dg.Definitions:
         """All of them."""
         specs = [
-            (item, build_stage_specs(item, self._translator, self._makers))
+            (item, self._layout(item).specs(item, self._translator, self._makers))
             for item in self._planned.queries
         ]
         tables = build_table_specs(
@@ -209,7 +215,8 @@ class _Builder:
         schedules: list[dg.ScheduleDefinition] = []
         status = dg.DefaultScheduleStatus.RUNNING if schedules_run else _STOPPED
         for item, found in specs:
-            made = build_assets(item, found, execution_policy(item.query.front_matter))
+            policy = execution_policy(item.query.front_matter)
+            made = self._layout(item).assets(item, found, policy)
             planned_checks = self._planned.checks.get(item.query.name, ())
             own = build_checks(item.query, found[-1][1].key, planned_checks)
             job = build_job(item, made, [own] if own else [])
@@ -235,6 +242,10 @@ class _Builder:
             # Also for runs that "Materialize" starts in the UI, which belong to no job of ours.
             executor=stagecoach_threads,
         )
+
+    def _layout(self, item: PlannedQuery) -> StageLayout:
+        """How the stages of a query appear."""
+        return LAYOUTS[item.query.front_matter.stages or self._stages]
 
     def _shown_table(self, table: TableInfo) -> TableInfo:
         """A base table as its asset shows it; what is declared of its columns needs no data."""

@@ -7,6 +7,7 @@ Their dependencies are the edges of the stage graphs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import dagster as dg
@@ -26,11 +27,11 @@ TABLE_GROUP = "tables"
 
 Makers = Mapping[str, PlannedQuery]
 """The query that makes a table, by the table's name in lower case."""
-_NO_MAKERS: Makers = MappingProxyType({})
+NO_MAKERS: Makers = MappingProxyType({})
 
 
 def build_stage_specs(
-    planned: PlannedQuery, translator: StageTranslator, makers: Makers = _NO_MAKERS
+    planned: PlannedQuery, translator: StageTranslator, makers: Makers = NO_MAKERS
 ) -> Sequence[tuple[Stage, dg.AssetSpec]]:
     """A spec for each stage of a query, leaves first.
 
@@ -40,12 +41,50 @@ def build_stage_specs(
         makers: Queries whose tables it may read; any other table is a base table.
     """
     names = _tables(planned)
-    made = {name.lower(): makers[name.lower()] for name in names if name.lower() in makers}
-    heads = {name: StageProps.head_of(maker) for name, maker in made.items()}
+    heads = _heads(names, makers)
     props = [StageProps.of(planned, stage, heads) for stage in planned.graph.stages]
     keys = {p.stage.stage_id: translator.get_asset_key(p) for p in props}
     deps = {table: _table_dep(planned, table, makers, translator) for table in names}
-    return [(p.stage, _stage_spec(planned, p, keys, deps, translator)) for p in props]
+    return [
+        (
+            p.stage,
+            _spec(
+                planned,
+                p,
+                keys[p.stage.stage_id],
+                [*(keys[i] for i in p.stage.inputs), *(deps[table] for table in p.stage.tables)],
+                translator,
+            ),
+        )
+        for p in props
+    ]
+
+
+def build_query_spec(
+    planned: PlannedQuery, translator: StageTranslator, makers: Makers = NO_MAKERS
+) -> dg.AssetSpec:
+    """A spec for a query whose stages are no assets: it depends on all tables of the query.
+
+    Args:
+        planned: The query.
+        translator: How stages look; it is asked about the head, with `StageProps.is_query`.
+        makers: Queries whose tables it may read; any other table is a base table.
+    """
+    names = _tables(planned)
+    heads = _heads(names, makers)
+    props = replace(StageProps.of(planned, planned.graph.head, heads), is_query=True)
+    # A translator may give two tables one key.
+    deps = {
+        dep.asset_key: dep
+        for dep in (_table_dep(planned, table, makers, translator) for table in names)
+    }
+    return _spec(planned, props, translator.get_asset_key(props), list(deps.values()), translator)
+
+
+def _heads(names: Sequence[str], makers: Makers) -> Mapping[str, StageProps]:
+    """Heads of the queries that make some of the tables, by the table's name in lower case."""
+    made = {name.lower(): makers[name.lower()] for name in names if name.lower() in makers}
+    return {name: StageProps.head_of(maker) for name, maker in made.items()}
 
 
 def _tables(planned: PlannedQuery) -> Sequence[str]:
@@ -69,30 +108,29 @@ def _table_dep(
     return dg.AssetDep(key, partition_mapping=mapping)
 
 
-def _stage_spec(
+def _spec(
     planned: PlannedQuery,
     props: StageProps,
-    keys: Mapping[int, dg.AssetKey],
-    deps: Mapping[str, dg.AssetDep],
+    key: dg.AssetKey,
+    deps: Sequence[dg.AssetKey | dg.AssetDep],
     translator: StageTranslator,
 ) -> dg.AssetSpec:
-    stage, is_head = props.stage, props.is_head
     front_matter = planned.query.front_matter
     spec = dg.AssetSpec(
-        key=keys[stage.stage_id],
-        deps=[*(keys[i] for i in stage.inputs), *(deps[table] for table in stage.tables)],
+        key=key,
+        deps=deps,
         partitions_def=(
             partitions_definition(front_matter.partitions) if front_matter.partitions else None
         ),
         automation_condition=automation_condition(front_matter),
-        freshness_policy=freshness_policy(front_matter) if is_head else None,
+        freshness_policy=freshness_policy(front_matter) if props.is_head else None,
         description=translator.get_description(props),
         metadata=translator.get_metadata(props),
         group_name=translator.get_group_name(props),
         owners=translator.get_owners(props),
         tags=translator.get_tags(props),
         kinds=translator.get_kinds(props),
-        code_version=props.shown.plan_hash,
+        code_version=props.plan_hash,
     )
     return translator.get_asset_spec(props, spec)
 

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from stagecoach.assets.plans.planned import PlannedQuery
-from stagecoach.assets.plans.shown import ShownPlan, ShownStage
+from stagecoach.assets.plans.shown import ShownColumn, ShownPlan, ShownStage
 from stagecoach.assets.project.names import stage_path
 from stagecoach.assets.project.queries import Query
 from stagecoach.assets.report.column_names import column_names
@@ -21,6 +21,8 @@ from stagecoach.planner.plan.given_parameters import RUN_BOUND_PREFIX
 from stagecoach.planner.plan.stages import Stage, StageGraph
 
 MAX_SQL_CHARACTERS = 20_000
+STAGE_KIND = "stage"
+"""Kind of the stages that are assets and not results."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,7 @@ class StageProps:
         makers: Head stages of the queries that make tables which this one reads, by the table's
             name in lower case; any other table is a base table.
         publishes: Whether a run publishes the query's result as a table.
+        is_query: Whether the asset is the whole query, whose stages are ops; `stage` is the head.
         kept: What is shown of the plan, where it is known without looking at operators: those of a
             compiled plan are only decoded when `stage.fragment` is asked for.
         comments: What columns of the query's result mean, by name.
@@ -44,6 +47,7 @@ class StageProps:
     stage: Stage
     makers: "Mapping[str, StageProps]" = field(default_factory=lambda: MappingProxyType({}))
     publishes: bool = False
+    is_query: bool = False
     kept: ShownPlan | None = field(default=None, repr=False, compare=False)
     comments: Mapping[str, str] = field(default_factory=dict, compare=False)
 
@@ -93,6 +97,16 @@ class StageProps:
         """What is shown of the stage."""
         return self.shown_plan.stage(self.stage.stage_id)
 
+    @property
+    def plan_hash(self) -> str:
+        """Hash of what the asset computes from the assets that it depends on."""
+        return self.shown_plan.plan_hash if self.is_query else self.shown.plan_hash
+
+    @property
+    def columns(self) -> Sequence[ShownColumn] | None:
+        """The asset's columns, with those of the assets that it depends on; None if unknown."""
+        return self.shown_plan.base_columns if self.is_query else self.shown.columns
+
 
 class StageTranslator:
     """Maps stages and base tables to Dagster; override a method to change one thing of all."""
@@ -129,25 +143,29 @@ class StageTranslator:
         return props.query.front_matter.tags
 
     def get_kinds(self, props: StageProps) -> set[str]:
-        """The engine, and the format of the output; a published table says that it is one."""
+        """The engine, and the format of the output; a published table says that it is one.
+
+        A stage that is not the result says `stage`, by which the UI can leave it out.
+        """
         output = props.query.front_matter.output
         formats = (
             shown_kinds(result_format(output.format_name).name) if props.is_table else {"arrow"}
         )
-        return {props.stage.engine, *formats}
+        return {props.stage.engine, *formats, *(() if props.is_head else (STAGE_KIND,))}
 
     def get_description(self, props: StageProps) -> str:
         """Markdown whose first line says what the stage does."""
         stage, graph = props.stage, props.graph
-        parts = [stage.title]
+        parts = [f"{len(graph.stages)} stage(s)" if props.is_query else stage.title]
         if props.is_head and (text := props.query.front_matter.description):
             parts.append(text)
-        parts.append(f"Runs on **{stage.engine}**: {stage.engine_reason}")
+        if not props.is_query:
+            parts.append(f"Runs on **{stage.engine}**: {stage.engine_reason}")
         if graph.fallback_reason:
             parts.append(f"The query is one Spark stage: {graph.fallback_reason}")
         if props.is_head:
             parts.append(_fenced("sql", graph.sql))
-        if stage.sql is None:
+        if stage.sql is None and not props.is_query:
             parts.append(_fenced("text", props.shown.plan))
             parts.append(_fenced("sql", props.shown.sql))
         return "\n\n".join(parts)
@@ -162,10 +180,12 @@ class StageTranslator:
             f"{NAMESPACE}/query": graph.query,
             f"{NAMESPACE}/stage": stage.stage_id,
             f"{NAMESPACE}/exchange": "result" if props.is_head else stage.output.kind,
-            f"{NAMESPACE}/plan_hash": props.shown.plan_hash,
+            f"{NAMESPACE}/plan_hash": props.plan_hash,
             f"{NAMESPACE}/estimated_rows": stage.estimated_rows,
             f"{NAMESPACE}/estimated_bytes": stage.estimated_bytes,
         }
+        if props.is_query:
+            metadata[f"{NAMESPACE}/stages"] = len(graph.stages)
         if props.is_table:
             metadata["dagster/table_name"] = props.query.table
         if (lineage := self.get_column_lineage(props)) is not None:
@@ -199,7 +219,7 @@ class StageTranslator:
             maker = props.makers.get(table.lower())
             return self.get_table_key(table) if maker is None else self.get_asset_key(maker)
 
-        columns = props.shown.columns
+        columns = props.columns
         if columns is None:
             return None
         named = (props.graph.result if props.is_head else props.stage.schema) or columns

@@ -1,10 +1,9 @@
 """Describes a failed stage for the log of its step."""
 
-from collections.abc import Mapping
-
-import dagster as dg
+from typing import Any
 
 from stagecoach.assets.execution.engine import FailureLog, StageRequest
+from stagecoach.assets.execution.stage_places import StagePlaces
 from stagecoach.infra.errors import ShuffleReadError
 from stagecoach.planner.errors import StagecoachError
 
@@ -39,20 +38,20 @@ def failure_text(
 
 
 def missing_upstream(
-    error: StagecoachError, request: StageRequest, keys: Mapping[int, dg.AssetKey]
+    error: StagecoachError, request: StageRequest, places: StagePlaces[Any]
 ) -> str | None:
     """What to materialise first, where a run of part of a query lacks the output of a stage.
 
     Args:
         error: The stage's error.
         request: Which stage of which query.
-        keys: Asset keys of all its stages, by number.
+        places: Where its stages are in Dagster.
     """
     if not isinstance(error, ShuffleReadError):
         return None
     for stage_id in request.outside:
         if error.stage == f"{request.graph.query}/stage_{stage_id}":
-            name = keys[stage_id].to_user_string()
+            name = places.name(stage_id)
             why = (
                 "the run is fresh, so it may not use what is there"
                 if request.fresh
@@ -60,6 +59,6 @@ def missing_upstream(
             )
             return (
                 f"there is no output of the asset '{name}' to read: {why}; materialise '{name}' "
-                f"first, or select it together with '{keys[request.stage_id].to_user_string()}'"
+                f"first, or select it together with '{places.name(request.stage_id)}'"
             )
     return None

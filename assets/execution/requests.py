@@ -5,10 +5,12 @@ part of a query, whose outputs of the other stages are read.
 """
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import dagster as dg
 
 from stagecoach.assets.execution.engine import EarlierRun, StageRequest
+from stagecoach.assets.execution.stage_places import StagePlaces
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.project.front_matter import Partitions
 from stagecoach.assets.project.parameters import parameters_for
@@ -24,7 +26,7 @@ def build_request(
     context: dg.AssetExecutionContext,
     planned: PlannedQuery,
     stage: Stage,
-    keys: Mapping[int, dg.AssetKey],
+    places: StagePlaces[Any],
 ) -> StageRequest:
     """The stage that this step of a run is to run.
 
@@ -32,17 +34,17 @@ def build_request(
         context: Of the step.
         planned: The query.
         stage: Its stage.
-        keys: Asset keys of all its stages, by number.
+        places: Where its stages are in Dagster.
     """
     run = context.run
     partitions = planned.query.front_matter.partitions
     window = run_window(context, partitions)
     root = _root_of(context.instance, run, planned)
-    chosen = _chosen(context, planned, keys)
+    chosen = _chosen(context, planned, places.assets)
     # A re-execution reads what the run that it goes on with has read.
     goes_on = _goes_on(run)
     outside = () if goes_on else _outside(planned, chosen)
-    earlier = _earlier(context.instance, planned, [keys[i] for i in outside], window)
+    earlier = _earlier(context.instance, planned, [places.assets[i] for i in outside], window)
     return StageRequest(
         graph=planned.graph,
         stage_id=stage.stage_id,

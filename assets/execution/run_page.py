@@ -24,6 +24,7 @@ from typing import Any, Protocol, runtime_checkable
 import dagster as dg
 
 from stagecoach.assets.execution.engine import StageRequest
+from stagecoach.assets.execution.stage_places import StagePlaces
 from stagecoach.assets.report.metadata import NAMESPACE, StageMetadata
 from stagecoach.infra.config.settings import PAGES_VARIABLE
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -31,9 +32,6 @@ from stagecoach.planner.plan.stages import StageGraph
 
 logger = logging.getLogger(__name__)
 
-# Newest materializations of an asset in which that of this run is looked for: other runs of the
-# same query, such as those of a backfill, may have ended in the meantime.
-MOST_RUNS = 50
 _READERS = 8
 _EXTENSION = "html"
 
@@ -53,7 +51,7 @@ def write_run_page(
     context: dg.AssetExecutionContext,
     store: ObjectStore,
     request: StageRequest,
-    keys: Mapping[int, dg.AssetKey],
+    places: StagePlaces[Any],
     ended: StageMetadata | str,
 ) -> PageMetadata:
     """Write the page of a run; what is to be said of it, nothing where it could not be written.
@@ -62,7 +60,7 @@ def write_run_page(
         context: Of a step: that of the head stage, or one that failed.
         store: Where the outputs of its stages are.
         request: What the step was asked to do.
-        keys: Asset keys of all stages of the query, by number.
+        places: Where the stages of the query are in Dagster.
         ended: What the stage told, or why it failed.
     """
     from stagecoach.assets.report.analysis import analyze_result
@@ -71,7 +69,7 @@ def write_run_page(
 
     try:
         now = time.time()
-        stages, spans = _stages(context.instance, store, request, keys)
+        stages, spans = _stages(context.instance, store, request, places)
         told = None if isinstance(ended, str) else ended
         problems = {request.stage_id: ended} if isinstance(ended, str) else {}
         stages[request.stage_id] = told
@@ -118,7 +116,7 @@ def _stages(
     instance: dg.DagsterInstance,
     store: ObjectStore,
     request: StageRequest,
-    keys: Mapping[int, dg.AssetKey],
+    places: StagePlaces[Any],
 ) -> tuple[list[StageMetadata | None], dict[int, tuple[float, float]]]:
     """What each stage told of itself, and when those that this run has run began and ended."""
     dagster_run_id = request.run_id.partition(".")[0]
@@ -127,7 +125,7 @@ def _stages(
     for stage in request.graph.stages:
         event = None
         if stage.stage_id not in (request.stage_id, *request.outside):
-            event = _event(instance, keys[stage.stage_id], dagster_run_id)
+            event = places.reported(instance, dagster_run_id, stage.stage_id)
         if event is None:
             found.append(_made_before(store, request, stage.stage_id))
             continue
@@ -135,17 +133,6 @@ def _stages(
         found.append(metadata)
         spans[stage.stage_id] = (ended_at - (metadata.seconds or 0.0), ended_at)
     return found, spans
-
-
-def _event(
-    instance: dg.DagsterInstance, key: dg.AssetKey, run_id: str
-) -> tuple[float, StageMetadata] | None:
-    """When this run materialized an asset, and what it told; None where it did not."""
-    for record in instance.fetch_materializations(key, limit=MOST_RUNS).records:
-        materialization = record.asset_materialization
-        if record.run_id == run_id and materialization is not None:
-            return record.timestamp, StageMetadata.from_dagster(materialization.metadata)
-    return None
 
 
 def _made_before(store: ObjectStore, request: StageRequest, stage_id: int) -> StageMetadata | None:

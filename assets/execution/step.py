@@ -6,7 +6,7 @@ A step runs its stage; that of the head also publishes the result and writes the
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Generic
 
 import dagster as dg
 
@@ -28,6 +28,7 @@ from stagecoach.assets.execution.publishing import (
 )
 from stagecoach.assets.execution.requests import build_request
 from stagecoach.assets.execution.run_page import HasStore, PageMetadata, write_run_page
+from stagecoach.assets.execution.stage_places import Report, StagePlaces
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.project.partitions import run_window
 from stagecoach.assets.report.metadata import StageMetadata
@@ -38,19 +39,19 @@ Metadata = Mapping[str, dg.MetadataValue[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class StageStep:
+class StageStep(Generic[Report]):
     """What a step of a query's run does, whichever run it is.
 
     Args:
         planned: The query.
         stage: Its stage.
-        keys: Asset keys of all its stages, by number.
+        places: Where its stages are in Dagster.
         policy: Retries and the time limit.
     """
 
     planned: PlannedQuery
     stage: Stage
-    keys: Mapping[int, dg.AssetKey]
+    places: StagePlaces[Report]
     policy: ExecutionPolicy
 
     @property
@@ -58,14 +59,14 @@ class StageStep:
         """Whether the stage makes the query's result."""
         return self.stage is self.planned.graph.head
 
-    def run(self, context: dg.AssetExecutionContext) -> "dg.MaterializeResult[None]":
+    def run(self, context: dg.AssetExecutionContext) -> Report:
         """Run the stage.
 
         Raises:
             dg.Failure: It failed, and a retry cannot help.
             dg.RetryRequested: It failed, and a retry may help.
         """
-        request = build_request(context, self.planned, self.stage, self.keys)
+        request = build_request(context, self.planned, self.stage, self.places)
         runner: StageRunner = getattr(context.resources, ENGINE_RESOURCE)
         cancel = partial(runner.cancel_stage, request)
         limit = TimeLimit(self.policy.timeout_seconds)
@@ -82,8 +83,11 @@ class StageStep:
         if metadata.recovered is not None:
             context.log.warning(metadata.recovered)
         page = self._end(context, runner, request, metadata) if self.is_head else {}
-        key, told = self.keys[self.stage.stage_id], {**published, **page}
-        return to_result(metadata, key, told, self.planned.comments if self.is_head else None)
+        told = metadata.to_dagster(self.planned.comments if self.is_head else None)
+        version = dg.DataVersion(metadata.fingerprint) if metadata.fingerprint else None
+        return self.places.report(
+            context, self.stage.stage_id, {**told, **published, **page}, version
+        )
 
     def _publish(
         self, context: dg.AssetExecutionContext, runner: StageRunner, request: StageRequest
@@ -119,7 +123,7 @@ class StageStep:
             runner.query_ended(request)
         if outcome is None or not isinstance(runner, HasStore):
             return {}
-        return write_run_page(context, runner.store(), request, self.keys, outcome)
+        return write_run_page(context, runner.store(), request, self.places, outcome)
 
     def _failure(
         self,
@@ -139,7 +143,7 @@ class StageStep:
             error,
             request,
             self.policy,
-            self.keys,
+            self.places,
             retries=context.retry_number,
             cancelled=cancelled,
             timed_out=timed_out,
@@ -151,30 +155,11 @@ class StageStep:
         return dg.Failure(text, {**failure.metadata, **page}, allow_retries=False)
 
 
-def to_result(
-    metadata: StageMetadata,
-    key: dg.AssetKey,
-    page: PageMetadata | None = None,
-    comments: Mapping[str, str] | None = None,
-) -> "dg.MaterializeResult[None]":
-    """What a stage that ran reports: its numbers, and its fingerprint as data version.
-
-    Args:
-        metadata: What it tells about itself.
-        key: Its asset.
-        page: Where the page of the run is, for the head stage.
-        comments: What columns of the result mean, for the head stage.
-    """
-    version = dg.DataVersion(metadata.fingerprint) if metadata.fingerprint else None
-    told = {**metadata.to_dagster(comments), **(page or {})}
-    return dg.MaterializeResult(asset_key=key, metadata=told, data_version=version)
-
-
 def to_dagster_error(
     error: StagecoachError,
     request: StageRequest,
     policy: ExecutionPolicy,
-    keys: Mapping[int, dg.AssetKey],
+    places: StagePlaces[Any],
     *,
     retries: int,
     cancelled: bool,
@@ -195,7 +180,7 @@ def to_dagster_error(
     elif error.retryable and not cancelled and retries < policy.max_retries:
         wait = policy.wait_seconds(retries)
         return dg.RetryRequested(max_retries=policy.max_retries, seconds_to_wait=wait)
-    elif missing := missing_upstream(error, request, keys):
+    elif missing := missing_upstream(error, request, places):
         description = missing
     metadata: Mapping[str, dg.MetadataValue[str]] = {
         "stagecoach/error": dg.MetadataValue.text(type(error).__name__),

@@ -6,6 +6,7 @@ decoding a single operator. What makes it is imported when it is needed: it brin
 planner, which takes a third as long as Dagster.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,6 +88,41 @@ class ShownPlan:
                 else _stage_from_json(self._kept["stages"][stage_id])
             )
         return self._stages[stage_id]
+
+    @cached_property
+    def plan_hash(self) -> str:
+        """Hash of all stages; as `StageGraph.plan_hash`, it needs no operators if it was kept."""
+        hashes = [self.stage(stage.stage_id).plan_hash for stage in self._graph.stages]
+        return hashlib.sha256("\n".join([*hashes, self._graph.time_zone]).encode()).hexdigest()
+
+    @cached_property
+    def base_columns(self) -> tuple[ShownColumn, ...] | None:
+        """The result's columns, and the columns of tables that they come from; None if unknown."""
+        found: dict[int, Sequence[tuple[Source, ...]]] = {}
+        for stage in self._graph.stages:  # a stage comes after those that it reads
+            columns = self.stage(stage.stage_id).columns
+            if columns is None:
+                return None
+            found[stage.stage_id] = [
+                tuple(
+                    dict.fromkeys(
+                        base
+                        for source in column.sources
+                        for base in (
+                            (source,)
+                            if isinstance(source, TableColumn)
+                            else found[source.stage_id][source.position]
+                        )
+                    )
+                )
+                for column in columns
+            ]
+        head = self._graph.head.stage_id
+        names = self.stage(head).columns or ()
+        return tuple(
+            ShownColumn(column.name, sources)
+            for column, sources in zip(names, found[head], strict=True)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain data, texts as lists of lines, so that people can read them."""

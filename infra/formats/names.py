@@ -18,6 +18,7 @@ BY_FORMAT: Registry[object] = Registry(
     {
         "parquet": "stagecoach.infra.formats.parquet.table_format:FORMAT",
         "iceberg": "stagecoach.infra.formats.iceberg.table_format:FORMAT",
+        "delta": "stagecoach.infra.formats.delta.table_format:FORMAT",
         "csv": "stagecoach.infra.formats.text_files.csv_format:FORMAT",
         "json": "stagecoach.infra.formats.text_files.json_format:FORMAT",
         "orc": "stagecoach.infra.formats.orc.table_format:FORMAT",

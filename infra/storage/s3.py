@@ -13,7 +13,6 @@ the shared files.
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,13 +20,10 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import botocore.exceptions
-import botocore.session
-from botocore.configprovider import ConfiguredEndpointProvider
 from fsspec.asyn import sync_wrapper
 from s3fs import S3FileSystem
 
-from stagecoach.infra.errors import StorageError, StorageRefusedError
+from stagecoach.infra.storage.aws import s3_address
 from stagecoach.infra.storage.object_store import ObjectChangedError
 from stagecoach.infra.storage.retries import (
     NoAnswerError,
@@ -37,7 +33,6 @@ from stagecoach.infra.storage.retries import (
     is_precondition_failure,
     wait_seconds,
 )
-from stagecoach.infra.storage.secrets import redact_urls
 
 if TYPE_CHECKING:
     from stagecoach.infra.storage.object_store import StorageOptions
@@ -214,20 +209,7 @@ def s3_filesystem(options: StorageOptions) -> BoundedS3FileSystem:
     Raises:
         StorageError: The profile does not exist.
     """
-    endpoint, addressing = _aws_configuration(
-        options.profile,
-        tuple(os.environ.get(name, "") for name in _VARIABLES),
-    )
-    endpoint = options.endpoint_url or endpoint
-    if endpoint and "@" in endpoint.partition("://")[2].partition("/")[0]:
-        raise StorageRefusedError(
-            f"the S3 endpoint {redact_urls(endpoint)} has credentials in it, which are none of "
-            "S3's; give access_key and secret_key"
-        )
-    path_style = options.path_style
-    if path_style is None and addressing is None and endpoint:
-        # Servers other than Amazon's rarely have a host name for each bucket.
-        path_style = True
+    address = s3_address(options)
     config: dict[str, Any] = {
         "retries": {"mode": "standard", "total_max_attempts": 1},
         "connect_timeout": options.timeout_seconds,
@@ -237,10 +219,10 @@ def s3_filesystem(options: StorageOptions) -> BoundedS3FileSystem:
         "request_checksum_calculation": "when_required",
         "response_checksum_validation": "when_required",
     }
-    if path_style is not None:
-        config["s3"] = {"addressing_style": "path" if path_style else "auto"}
+    if address.path_style is not None:
+        config["s3"] = {"addressing_style": "path" if address.path_style else "auto"}
     return BoundedS3FileSystem(
-        endpoint_url=endpoint,
+        endpoint_url=address.endpoint,
         key=options.access_key,
         secret=options.secret_key,
         token=options.session_token,
@@ -253,44 +235,6 @@ def s3_filesystem(options: StorageOptions) -> BoundedS3FileSystem:
         default_fill_cache=False,
         **({"profile": options.profile} if options.profile else {}),
     )
-
-
-# What `_aws_configuration` depends on: a change of any of them (in tests, above all) counts.
-_VARIABLES = (
-    "AWS_CONFIG_FILE",
-    "AWS_ENDPOINT_URL",
-    "AWS_ENDPOINT_URL_S3",
-    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
-    "AWS_PROFILE",
-    "AWS_DEFAULT_PROFILE",
-    "AWS_SHARED_CREDENTIALS_FILE",
-    "HOME",
-)
-
-
-@functools.lru_cache(maxsize=64)
-def _aws_configuration(
-    profile: str | None, variables: tuple[str, ...]
-) -> tuple[str | None, str | None]:
-    """The endpoint and the addressing style of S3 as environment and shared files have them."""
-    session = botocore.session.Session(profile=profile)
-    try:
-        scoped = session.get_scoped_config()
-    except botocore.exceptions.ProfileNotFound as error:
-        raise StorageError(
-            f"{error}; correct AWS_PROFILE (or the storage option `profile`), or add the profile "
-            "to ~/.aws/config"
-        ) from None
-    except botocore.exceptions.ConfigParseError as error:
-        raise StorageError(f"cannot read the AWS configuration: {error}") from None
-    endpoint: str | None = None
-    if not session.get_config_variable("ignore_configured_endpoint_urls"):
-        endpoint = ConfiguredEndpointProvider(
-            full_config=session.full_config, scoped_config=scoped, client_name="s3"
-        ).provide()
-    nested = scoped.get("s3")
-    addressing = nested.get("addressing_style") if isinstance(nested, dict) else None
-    return endpoint, addressing
 
 
 def _changed(path: str) -> str:

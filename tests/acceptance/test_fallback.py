@@ -23,6 +23,7 @@ from tests.acceptance.comparison import Answer, Oracle, assert_same, spark_answe
 from tests.acceptance.processes import FORCED as FORCED_TEXT
 from tests.acceptance.processes import planner_arguments, run_command
 from tests.acceptance.runs import Runner, store_settings
+from tests.share import share
 from tests.tpch import some
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ FORMS: dict[str, tuple[str, tuple[int, ...]]] = {
 QUICK = ("row_number", "rollup", "intersect", "lateral view explode", "pivot", "recursive cte")
 
 
-@pytest.mark.parametrize("case", some(tuple(FORMS), QUICK))
+@pytest.mark.parametrize("case", some([f for f in FORMS if f in {*QUICK, *share(FORMS, 3)}], QUICK))
 def test_what_cannot_be_staged_has_sparks_answer(case: str, runner: Runner, oracle: Oracle) -> None:
     sql, keys = FORMS[case]
     ran = runner.run(sql, FORCED)

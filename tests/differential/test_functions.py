@@ -368,7 +368,7 @@ def test_refused_cases_run_on_spark_with_our_types(proof: Proof) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", list(EITHER))
 def test_combinations_of_types_are_equal_where_they_are_native(proof: Proof, family: str) -> None:
-    wrong, cases = check(proof, share(EITHER[family], 4 if family in GENERATED else 1))
+    wrong, cases = check(proof, share(EITHER[family], 8 if family in GENERATED else 1))
     assert any(c.is_native for c in cases) or family == "try_casts"
     assert not wrong, report(wrong)
 

@@ -84,7 +84,7 @@ def test_estimates_of_any_number_are_sparks(
     numbers: tuple[SparkSession, EdgeTables, InProcessRunner], options: str
 ) -> None:
     session, tables, runner = numbers
-    deviations = share(DEVIATIONS, 3)
+    deviations = share(DEVIATIONS, 6)
     items = ", ".join(f"approx_count_distinct(v, {d!r}D) AS d{i}" for i, d in enumerate(deviations))
     for sql in (
         f"SELECT g, {items}, approx_count_distinct(s) AS s FROM t GROUP BY g",

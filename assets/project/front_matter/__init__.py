@@ -28,6 +28,7 @@ from stagecoach.assets.project.front_matter.model import FrontMatter as FrontMat
 from stagecoach.assets.project.front_matter.model import Output as Output
 from stagecoach.assets.project.front_matter.model import Retries as Retries
 from stagecoach.assets.project.front_matter.model import Schedule as Schedule
+from stagecoach.assets.project.front_matter.model import StagesAs as StagesAs
 from stagecoach.assets.project.front_matter.parameters import Parameter as Parameter
 from stagecoach.assets.project.front_matter.parse import parse_front_matter as parse_front_matter
 from stagecoach.assets.project.front_matter.partitions import PARTITION_END as PARTITION_END

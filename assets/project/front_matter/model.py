@@ -50,6 +50,7 @@ from stagecoach.infra.formats.registry import result_format
 from stagecoach.planner.options import PlannerOptions
 
 OutputMode = Literal["replace", "append", "replace_partition"]
+StagesAs = Literal["assets", "ops"]
 
 
 def _shorthand(key: str, kind: type, model: type[Part]) -> BeforeValidator:
@@ -262,6 +263,9 @@ class FrontMatter(Part):
     """How long each stage of a run may take, such as '30m' or '1h 30m'; then it fails."""
     recover: StrictBool | None = None
     """Whether a lost output of a stage is computed again in the run that finds it lost."""
+    stages: StagesAs | None = None
+    """Whether Dagster shows stages as assets of their own or as ops of the query's asset; as the
+    project says by default."""
     incremental: StrictBool | None = None
     """Whether a run computes only what is new since the last one; as `planner.incremental` by
     default."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from stagecoach.infra.formats.iceberg.manifests import manifest_entries
-from stagecoach.infra.formats.iceberg.paths import canonical_path
 from stagecoach.infra.formats.iceberg.publications import publication_of
 from stagecoach.infra.formats.iceberg.stored_table import (
     FOLDER,
@@ -21,6 +20,7 @@ from stagecoach.infra.formats.iceberg.stored_table import (
     data_location,
     storage_options,
 )
+from stagecoach.infra.formats.mapped_files.paths import canonical_path
 from stagecoach.infra.storage import checked_json, layout
 from stagecoach.infra.storage.listing import StoredObject, list_objects
 from stagecoach.infra.storage.object_store import ObjectStore

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stagecoach.infra.formats.iceberg.paths import canonical_path
+from stagecoach.infra.formats.mapped_files.paths import canonical_path
 from stagecoach.infra.reading.deletes import DeleteFile, UnitDeletes
 from stagecoach.planner.errors import CatalogError
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from stagecoach.infra.formats.iceberg.columns import IcebergColumn
+from stagecoach.infra.formats.mapped_files.columns import MappedColumn
 from stagecoach.infra.reading.column_summary import ColumnSummary
 from stagecoach.planner.catalog import StatValue
 from stagecoach.planner.types import DataType
@@ -53,7 +53,7 @@ class PartitionValue:
 
 
 def column_summary(
-    column: IcebergColumn,
+    column: MappedColumn,
     kind: PrimitiveType | None,
     *,
     num_rows: int,

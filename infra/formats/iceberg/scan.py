@@ -10,77 +10,24 @@ from functools import cached_property
 from typing import Any
 
 from stagecoach.infra.formats import file_scan
-from stagecoach.infra.formats.file_pruning import bound, row_group_test
-from stagecoach.infra.formats.file_scan import FileScan
-from stagecoach.infra.formats.iceberg.columns import IcebergColumn, MappedName
-from stagecoach.infra.formats.iceberg.inputs import IcebergInput
+from stagecoach.infra.formats.file_pruning import bound
+from stagecoach.infra.formats.mapped_files.scan import MappedScan
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot
-from stagecoach.infra.formats.units import ScanSlice, ScanUnit
+from stagecoach.infra.formats.units import ScanUnit
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.planner.plan.expressions import Call, ColumnRef, Expression, Literal
 from stagecoach.planner.types import DataType
 
 
 @dataclass(frozen=True)
-class IcebergScan(FileScan):
+class IcebergScan(MappedScan):
     """A scan of an Iceberg table, planned."""
 
     @cached_property
     def units(self) -> Sequence[ScanUnit]:
         """The files that neither bounds nor buckets rule out."""
         return [file_scan.unit_of(file) for file in needed_files(self.request, self.table)]
-
-    def bind(self, share: ScanSlice) -> IcebergInput:
-        """Return the rows of files that a task reads."""
-        request = self.request
-        files = tuple(
-            self._file(self._files[unit.uri], (unit.row_start, unit.row_end))
-            for unit in share.units
-        )
-        test = None
-        # DuckDB looks at the row groups of local files by itself.
-        if any(file.local_path is None for file in files):
-            test = row_group_test(
-                request.fragment, request.leaf, self.table, request.parameters, request.time_zone
-            )
-        wanted = {
-            number
-            for file in files
-            if file.deletes is not None
-            for deleted in file.deletes.files
-            for number in deleted.columns
-        }
-        known = {
-            c.field_id: c
-            for c in (*_columns(self.table, "columns"), *_columns(self.table, "hidden"))
-        }
-        read = read_columns(request, self.table)
-        return IcebergInput(
-            columns=self.columns,
-            trees=read,
-            keys=tuple(known[number] for number in sorted(wanted)),
-            names=tuple(map(MappedName.from_list, self.table.detail["names"])),
-            files=files,
-            test=test,
-        )
-
-    def _file(self, file: DataFile, rows: tuple[int, int]) -> DataFile:
-        _, constants = self.table.detail["files"].get(file.uri, ((), ()))
-        return file.for_task(rows, tuple((str(number), value) for number, value in constants))
-
-
-def read_columns(request: ScanRequest | None, table: TableSnapshot) -> tuple[IcebergColumn, ...]:
-    """Return the columns that a scan reads, in its order; all of them without one."""
-    columns = _columns(table, "columns")
-    if request is None:
-        return columns
-    by_name = {column.name.lower(): column for column in columns}
-    return tuple(by_name[source.lower()] for source in request.leaf.source)
-
-
-def _columns(table: TableSnapshot, kind: str) -> tuple[IcebergColumn, ...]:
-    return tuple(map(IcebergColumn.from_list, table.detail[kind]))
 
 
 def needed_files(request: ScanRequest, table: TableSnapshot) -> tuple[DataFile, ...]:

@@ -6,11 +6,10 @@ Iceberg table are refused, by the name of the column.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stagecoach.infra.formats.iceberg.columns import IcebergColumn, MappedName
+from stagecoach.infra.formats.mapped_files.columns import MappedColumn, MappedName, value_text
 from stagecoach.planner import types
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.types import DataType, Field
@@ -19,10 +18,8 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.types import IcebergType, NestedField
 
-_EPOCH = datetime.datetime(1970, 1, 1)
 
-
-def table_columns(schema: Schema) -> tuple[IcebergColumn, ...]:
+def table_columns(schema: Schema) -> tuple[MappedColumn, ...]:
     """Return the columns of a schema.
 
     Raises:
@@ -48,35 +45,16 @@ def mapped_names(fields: Iterable[Any]) -> tuple[MappedName, ...]:
     )
 
 
-def value_text(value: Any, dtype: DataType) -> str:
-    """Return a value of a column as `IcebergColumn.default` has it.
-
-    Args:
-        value: As pyiceberg has it: days of a date, microseconds of a time, or Python's own types.
-        dtype: Type of the column.
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return value.hex()
-    if dtype.kind == "date" and isinstance(value, int):
-        return (_EPOCH + datetime.timedelta(days=value)).date().isoformat()
-    if dtype.kind in ("timestamp", "timestamp_ntz") and isinstance(value, int):
-        moment = _EPOCH + datetime.timedelta(microseconds=value)
-        return moment.isoformat(" ") + ("+00:00" if dtype.kind == "timestamp" else "")
-    return repr(value) if isinstance(value, float) else str(value)
-
-
-def _column(field: NestedField, path: str) -> IcebergColumn:
+def _column(field: NestedField, path: str) -> MappedColumn:
     dtype, members = _type(field.field_type, path)
     default = field.initial_default
     if default is not None and not dtype.is_atomic:
         raise CatalogError(f"column {path!r} has a default of its members, which is not supported")
     text = None if default is None else value_text(default, dtype)
-    return IcebergColumn(field.field_id, field.name, dtype, members, text)
+    return MappedColumn(field.field_id, field.name, dtype, members, text)
 
 
-def _type(kind: IcebergType, path: str) -> tuple[DataType, tuple[IcebergColumn, ...]]:
+def _type(kind: IcebergType, path: str) -> tuple[DataType, tuple[MappedColumn, ...]]:
     from pyiceberg import types as it
 
     match kind:
@@ -118,6 +96,6 @@ def _type(kind: IcebergType, path: str) -> tuple[DataType, tuple[IcebergColumn, 
     return found, ()
 
 
-def fields_of(columns: Sequence[IcebergColumn]) -> tuple[Field, ...]:
+def fields_of(columns: Sequence[MappedColumn]) -> tuple[Field, ...]:
     """Return names and types of columns."""
     return tuple(Field(column.name, column.dtype) for column in columns)

@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stagecoach.infra.formats.iceberg.columns import IcebergColumn, by_id
 from stagecoach.infra.formats.iceberg.manifests import FoundFile, snapshot_files
 from stagecoach.infra.formats.iceberg.metrics import PartitionValue, column_summary, metrics_of
 from stagecoach.infra.formats.iceberg.schema import (
     fields_of,
     mapped_names,
     table_columns,
-    value_text,
 )
+from stagecoach.infra.formats.mapped_files.columns import MappedColumn, by_id, value_text
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.reading.column_summary import (
     ColumnSummary,
@@ -117,7 +116,7 @@ def table_state(
 def _detail(
     table: Table,
     schema: Schema,
-    columns: Sequence[IcebergColumn],
+    columns: Sequence[MappedColumn],
     found: Sequence[FoundFile],
     partitions: Sequence[Sequence[PartitionValue]],
 ) -> dict[str, Any]:
@@ -162,6 +161,7 @@ def _detail(
         "names": []
         if mapping is None
         else [mapped.to_list() for mapped in mapped_names(mapping.root)],
+        "by_names": False,
         "files": files,
     }
 
@@ -170,9 +170,9 @@ def _constant(value: Any, dtype: DataType) -> str | None:
     return None if value is None else value_text(value, dtype)
 
 
-def _earlier_columns(table: Table, wanted: set[int]) -> list[IcebergColumn]:
+def _earlier_columns(table: Table, wanted: set[int]) -> list[MappedColumn]:
     """Columns of earlier schemas by id, the latest of each."""
-    found: dict[int, IcebergColumn] = {}
+    found: dict[int, MappedColumn] = {}
     for schema in sorted(table.schemas().values(), key=lambda s: s.schema_id):
         kept = [field for field in schema.fields if field.field_id in wanted]
         for column in table_columns(type(schema)(*kept)):
@@ -189,7 +189,7 @@ def _partition(item: FoundFile, specs: Mapping[int, PartitionSpec]) -> tuple[Par
 
 
 def _summaries(
-    columns: Sequence[IcebergColumn],
+    columns: Sequence[MappedColumn],
     schema: Schema,
     item: FoundFile,
     partition: Sequence[PartitionValue],
@@ -223,7 +223,7 @@ def _of_type(partition: Sequence[PartitionValue], dtype: DataType) -> tuple[Part
     return () if dtype.is_floating else tuple(partition)
 
 
-def _sizes(columns: Sequence[IcebergColumn], sizes: Mapping[int, int]) -> dict[int, int]:
+def _sizes(columns: Sequence[MappedColumn], sizes: Mapping[int, int]) -> dict[int, int]:
     """Stored bytes of top-level columns, those of their members together."""
     found: dict[int, int] = defaultdict(int)
     for column in columns:

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stagecoach.infra.formats.iceberg.columns import IcebergColumn
+from stagecoach.infra.formats.mapped_files.columns import MappedColumn
 from stagecoach.planner.types import DataType
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _PACKED = {
 
 
 def file_metrics(
-    metadata: pq.FileMetaData, columns: Sequence[IcebergColumn], exact: Collection[int] = ()
+    metadata: pq.FileMetaData, columns: Sequence[MappedColumn], exact: Collection[int] = ()
 ) -> dict[str, Any]:
     """Return the metrics of a file as plain data.
 
@@ -64,8 +64,8 @@ def file_metrics(
 
 
 def _leaves(
-    columns: Sequence[IcebergColumn], is_repeated: bool
-) -> Iterator[tuple[IcebergColumn, bool]]:
+    columns: Sequence[MappedColumn], is_repeated: bool
+) -> Iterator[tuple[MappedColumn, bool]]:
     """Columns that Parquet stores, in its order, and whether a row may have several values."""
     for column in columns:
         if column.members:
@@ -75,7 +75,7 @@ def _leaves(
             yield column, is_repeated
 
 
-def _counts(chunks: Sequence[Any], column: IcebergColumn, *, is_exact: bool) -> list[Any]:
+def _counts(chunks: Sequence[Any], column: MappedColumn, *, is_exact: bool) -> list[Any]:
     """NULLs, lowest and highest value of a column."""
     nulls = 0
     low: Any = None

@@ -184,7 +184,8 @@ class IcebergFormat(StoredFormat):
         self, request: ScanRequest | None, table: TableSnapshot
     ) -> Sequence[Sequence[object]]:
         """Return the data files with their deletes, and the columns by their field ids."""
-        from stagecoach.infra.formats.iceberg.scan import needed_files, read_columns
+        from stagecoach.infra.formats.iceberg.scan import needed_files
+        from stagecoach.infra.formats.mapped_files.scan import read_columns
 
         files = table.files if request is None else needed_files(request, table)
         found: list[Sequence[object]] = [

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from stagecoach.infra.formats.iceberg.columns import IcebergColumn
-from stagecoach.infra.formats.iceberg.paths import canonical_path
 from stagecoach.infra.formats.iceberg.stored_metrics import file_metrics
+from stagecoach.infra.formats.mapped_files.columns import MappedColumn
+from stagecoach.infra.formats.mapped_files.paths import canonical_path
 from stagecoach.infra.formats.publishing import PublishError, WritePlan
 from stagecoach.infra.formats.result_files import FileNames, ParquetFiles, WrittenParquet
 from stagecoach.infra.formats.row_keys import Grouping, GroupKey, RowKeys
@@ -50,7 +50,7 @@ class IcebergPlan(WritePlan):
     location: str
     token: str
     columns: tuple[Field, ...]
-    trees: tuple[IcebergColumn, ...]
+    trees: tuple[MappedColumn, ...]
     required: tuple[int, ...] = ()
     partition_by: tuple[str, ...] = ()
     partition_key: str | None = None
@@ -150,7 +150,7 @@ class IcebergPlan(WritePlan):
             **{
                 **values,
                 "columns": decode(values["columns"]),
-                "trees": tuple(map(IcebergColumn.from_list, values["trees"])),
+                "trees": tuple(map(MappedColumn.from_list, values["trees"])),
                 "required": tuple(values["required"]),
                 "partition_by": tuple(values["partition_by"]),
                 "row_keys": None if row_keys is None else RowKeys.from_dict(row_keys),
@@ -158,12 +158,12 @@ class IcebergPlan(WritePlan):
         )
 
 
-def stored_schema(trees: Sequence[IcebergColumn]) -> pa.Schema:
+def stored_schema(trees: Sequence[MappedColumn]) -> pa.Schema:
     """Return the columns of data files, each with its field id."""
     return pa.schema([_stored_field(tree, tree.name) for tree in trees])
 
 
-def _stored_field(tree: IcebergColumn, name: str, *, nullable: bool = True) -> pa.Field:
+def _stored_field(tree: MappedColumn, name: str, *, nullable: bool = True) -> pa.Field:
     return pa.field(
         name,
         _stored_type(tree),
@@ -172,7 +172,7 @@ def _stored_field(tree: IcebergColumn, name: str, *, nullable: bool = True) -> p
     )
 
 
-def _stored_type(tree: IcebergColumn) -> pa.DataType:
+def _stored_type(tree: MappedColumn) -> pa.DataType:
     match tree.dtype.kind:
         case "struct":
             return pa.struct([_stored_field(member, member.name) for member in tree.members])

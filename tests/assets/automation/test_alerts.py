@@ -25,6 +25,7 @@ from stagecoach.assets.automation.alerts import (
     Webhook,
     build_alert_sensors,
 )
+from stagecoach.assets.project.front_matter import StagesAs
 from stagecoach.assets.report.metadata import StageMetadata
 from stagecoach.infra.errors import TaskFailedError
 from tests.assets.definitions.test_location import fake_plan
@@ -54,7 +55,11 @@ class Place:
     """A code location with alerts, and what was told."""
 
     def __init__(
-        self, root: Path, instance: dg.DagsterInstance, check: str = "{not_null: [k]}"
+        self,
+        root: Path,
+        instance: dg.DagsterInstance,
+        check: str = "{not_null: [k]}",
+        stages: StagesAs = "assets",
     ) -> None:
         (root / "queries").mkdir()
         front = f"-- owners: ['team:sales']\n-- checks: [{check}]\n"
@@ -68,6 +73,7 @@ class Place:
             catalog=root / "catalog.yaml",
             engine=dg.ResourceDefinition.hardcoded_resource(self.runner),
             plan=fake_plan,
+            stages=stages,
         )
         sensors = build_alert_sensors(self.told.append, ui_url="http://dagster:3000/")
         self.definitions = dg.Definitions.merge(project, dg.Definitions(sensors=sensors))
@@ -246,3 +252,14 @@ def test_a_webhook_posts_json_and_tries_again(
     assert "secret" not in str(caught.value) + repr(Webhook(url=url))
     with pytest.raises(ValueError, match="http"):
         Webhook(url="file:///etc/passwd")
+
+
+def test_an_alert_of_a_stage_that_is_an_op_names_the_stage(
+    tmp_path: Path,
+) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        place = Place(tmp_path, instance, stages="ops")
+        place.runner.fails = True
+        place.fail()
+    (alert,) = place.told
+    assert (alert.query, alert.stage, alert.owners) == ("sales", 1, ("team:sales",))

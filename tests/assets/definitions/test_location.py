@@ -93,7 +93,7 @@ def test_what_a_stage_tells_about_itself(project: Path) -> None:
     graph = make_graph()
     assert leaf.group_name == head.group_name == "sales"
     assert leaf.code_version == graph.stages[0].plan_hash
-    assert leaf.kinds == {"duckdb", "arrow"}
+    assert leaf.kinds == {"duckdb", "arrow", "stage"}
     assert list(leaf.owners) == ["team:sales"]
     assert leaf.tags["area"] == "emea"
     assert leaf.description is not None

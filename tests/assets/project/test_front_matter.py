@@ -61,6 +61,7 @@ pool: warehouse
 timeout: 1h 30m
 recover: false
 incremental: true
+stages: ops
 parameters: {floor: 0, region: {type: string}}"""
 
 
@@ -78,6 +79,7 @@ def test_every_key() -> None:
     assert found.owners == ("team:sales", "ada@example.com")
     assert found.recover is False
     assert found.incremental is True
+    assert found.stages == "ops"
     assert found.tags == {"domain": "sales", "tier": "1", "fresh": "true"}
     assert found.schedule is not None
     assert found.schedule.timezone == "Europe/Berlin"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 
-from stagecoach.infra.formats.iceberg.delete_files import decode_bitmap
+from stagecoach.infra.formats.mapped_files.delete_files import decode_bitmap
 from stagecoach.infra.formats.registry import table_format
 from stagecoach.planner.errors import CatalogError
 from tests.infra.formats.iceberg.answers import FORCED, as_set, catalog_of, rows, run

@@ -1,11 +1,12 @@
-"""Reads the deletes of data files: positions in Parquet files, and deletion vectors in Puffin.
+"""Reads the deletes of data files: positions in Parquet files, and deletion vectors.
 
-A deletion vector is a bitmap of positions, a roaring bitmap for each upper half of 64 bits:
+A deletion vector, in a Puffin file of Iceberg's or a file of Delta's, is a bitmap of positions, a
+roaring bitmap for each upper half of 64 bits:
 
     length, big-endian │ D1 D3 39 64 │ number of bitmaps │ key, bitmap │ … │ CRC-32, big-endian
                        │              8 bytes, little-endian           │
 
-Its place in the file is in the manifest, so the footer of the Puffin file is not read.
+Its place in the file is in the table's metadata, so the footer of a Puffin file is not read.
 
 Source: https://iceberg.apache.org/puffin-spec/#deletion-vector-v1-blob-type and
 https://github.com/RoaringBitmap/RoaringFormatSpec
@@ -23,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stagecoach.infra.formats.iceberg.paths import canonical_path
+from stagecoach.infra.formats.mapped_files.paths import canonical_path
 from stagecoach.infra.host.recent_cache import RecentCache
 from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.reading.data_file import DataFile
@@ -45,20 +46,24 @@ _BITMAP_BYTES = 8192
 _TABLES: RecentCache[pa.Table] = RecentCache(max_entries=256, max_cost=64 << 20)
 
 
-def deleted_positions(path: str, files: Sequence[DeleteFile], leaf: ParquetInput) -> Positions:
+def deleted_positions(
+    path: str, files: Sequence[DeleteFile], leaf: ParquetInput, listed: Sequence[int] = ()
+) -> Positions:
     """Return which rows of a data file are deleted by position, ascending and distinct.
 
     Args:
         path: The data file's canonical URI.
         files: Files with positions, and deletion vectors.
         leaf: Says how files are read.
+        listed: Positions that are known without a file.
 
     Raises:
         DamagedFileError: A file is damaged.
         InputLostError: A file is gone.
         StorageError: The storage refused.
     """
-    parts = [_positions(path, file, leaf) for file in files]
+    parts = [np.asarray(listed, np.int64)] if listed else []
+    parts += [_positions(path, file, leaf) for file in files]
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
 
@@ -97,7 +102,7 @@ def _delete_batches(
 
 def delete_leaf(file: DeleteFile, leaf: ParquetInput) -> ParquetInput:
     """Return a scan of a delete file, read as the data files are."""
-    from stagecoach.infra.formats.iceberg.file_footers import num_rows
+    from stagecoach.infra.formats.mapped_files.file_footers import num_rows
 
     entry = DataFile(file.uri, num_rows(file.uri, file.num_bytes, leaf), num_bytes=file.num_bytes)
     return ParquetInput(

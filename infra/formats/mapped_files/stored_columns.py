@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stagecoach.infra.engines.duckdb.parquet_bounds import leaves_out_values, without_bounds
-from stagecoach.infra.formats.iceberg.columns import IcebergColumn, MappedName
+from stagecoach.infra.formats.mapped_files.columns import MappedColumn, MappedName
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.text.quoting import duckdb_name
 from stagecoach.planner.text.type_names import duckdb_type
@@ -40,24 +40,26 @@ class StoredField:
 
 
 def stored_fields(
-    metadata: pq.FileMetaData, names: Sequence[MappedName]
+    metadata: pq.FileMetaData, names: Sequence[MappedName], *, by_names: bool = False
 ) -> tuple[StoredField, ...]:
     """Return the columns of a file.
 
     Args:
         metadata: Its footer.
-        names: The table's name mapping, for a file without ids.
+        names: Which columns its names stand for, if it has no ids.
+        by_names: Whether names count in any case.
 
     Raises:
         CatalogError: The file has no ids, and nothing says which columns its names stand for.
     """
     schema = metadata.schema.to_arrow_schema()
     found = tuple(_stored(field) for field in schema)
-    if found and not any(_has_ids(field) for field in found):
-        if not names:
+    if by_names or (found and not any(_has_ids(field) for field in found)):
+        if not names and not by_names:
             raise CatalogError(
-                "the file has no field ids, and the table no name mapping "
-                "(schema.name-mapping.default) that says which columns it has; set one"
+                "the file has no field ids, and the table does not say which columns its names "
+                "stand for; write the file with field ids, or set a name mapping "
+                "(schema.name-mapping.default of an Iceberg table)"
             )
         return tuple(_mapped(field, names) for field in found)
     return found
@@ -101,7 +103,7 @@ def _mapped(field: StoredField, names: Sequence[MappedName]) -> StoredField:
 
 
 def column_sql(
-    column: IcebergColumn, stored: Sequence[StoredField], constants: Mapping[int, str | None]
+    column: MappedColumn, stored: Sequence[StoredField], constants: Mapping[int, str | None]
 ) -> tuple[str, StoredField | None]:
     """Return SQL of a column of the table in rows of a file, and the file's column if it has one.
 
@@ -119,14 +121,14 @@ def column_sql(
     return _converted(source, found, column, constants, 0), found
 
 
-def _missing(column: IcebergColumn, constants: Mapping[int, str | None]) -> str:
+def _missing(column: MappedColumn, constants: Mapping[int, str | None]) -> str:
     """A column that a file lacks: its partition's value, its default, or NULL."""
     text = constants.get(column.field_id, column.default)
     return literal_sql(text, column.dtype)
 
 
 def literal_sql(text: str | None, dtype: DataType) -> str:
-    """Return SQL of a value as `IcebergColumn.default` has it."""
+    """Return SQL of a value as `MappedColumn.default` has it."""
     kind = duckdb_type(dtype)
     if text is None:
         return f"CAST(NULL AS {kind})"
@@ -139,7 +141,7 @@ def literal_sql(text: str | None, dtype: DataType) -> str:
 def _converted(
     source: str,
     stored: StoredField,
-    column: IcebergColumn,
+    column: MappedColumn,
     constants: Mapping[int, str | None],
     depth: int,
 ) -> str:
@@ -194,7 +196,7 @@ def _cast(source: str, stored: pa.DataType, wanted: DataType, kind: str) -> str:
     return f"CAST({source} AS {kind})"
 
 
-def _is_alike(stored: StoredField, column: IcebergColumn) -> bool:
+def _is_alike(stored: StoredField, column: MappedColumn) -> bool:
     """Whether a cast converts: members have the same names and ids, in order."""
     if column.dtype.is_atomic:
         if pa.types.is_timestamp(stored.kind):
@@ -203,9 +205,9 @@ def _is_alike(stored: StoredField, column: IcebergColumn) -> bool:
     if len(stored.members) != len(column.members):
         return False
     named = column.dtype.kind == "struct"
+    # An array has one element and a map one key, whatever their ids.
     return all(
-        ours.field_id == theirs.field_id
-        and (not named or ours.name == theirs.name)
+        (not named or (ours.field_id, ours.name) == (theirs.field_id, theirs.name))
         and _is_alike(ours, theirs)
         for ours, theirs in zip(stored.members, column.members, strict=True)
     )

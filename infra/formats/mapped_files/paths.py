@@ -1,4 +1,4 @@
-"""Locations as manifests spell them, and as the rest of Stagecoach does."""
+"""Locations as metadata of tables spells them, and as the rest of Stagecoach does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of an Iceberg table, by their field ids.
+"""The columns of a table of mapped files, by their field ids.
 
     table (by id)                 file (by id)
     1 key     bigint       ◀──    1 k    int          promoted and renamed
@@ -7,20 +7,25 @@
       6 lon   double                5 city string
     7 state   string 'new'        (lacking)           its initial default
 
-Worker code: plain data that travels to executors, which need no pyiceberg.
+A format without ids of its own numbers its columns by the names that files have for them.
+
+Worker code: plain data that travels to executors, which need no library of the format.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from stagecoach.planner.types import DataType, parse_column_type
 
+_EPOCH = datetime.datetime(1970, 1, 1)
+
 
 @dataclass(frozen=True)
-class IcebergColumn:
+class MappedColumn:
     """A column of a table, or a member of one.
 
     Args:
@@ -35,7 +40,7 @@ class IcebergColumn:
     field_id: int
     name: str
     dtype: DataType
-    members: tuple[IcebergColumn, ...] = ()
+    members: tuple[MappedColumn, ...] = ()
     default: str | None = None
 
     def to_list(self) -> list[Any]:
@@ -44,7 +49,7 @@ class IcebergColumn:
         return [self.field_id, self.name, str(self.dtype), members, self.default]
 
     @classmethod
-    def from_list(cls, values: list[Any]) -> IcebergColumn:
+    def from_list(cls, values: list[Any]) -> MappedColumn:
         """Return the column that `to_list` described."""
         field_id, name, dtype, members, default = values
         found = tuple(map(cls.from_list, members))
@@ -53,7 +58,7 @@ class IcebergColumn:
 
 @dataclass(frozen=True)
 class MappedName:
-    """Which field a column stands for in files without field ids.
+    """Which field a column stands for in files whose columns go by names.
 
     Args:
         names: Names that it has in such files.
@@ -76,12 +81,31 @@ class MappedName:
         return cls(tuple(names), field_id, tuple(map(cls.from_list, members)))
 
 
-def by_id(columns: Iterable[IcebergColumn]) -> dict[int, IcebergColumn]:
+def value_text(value: Any, dtype: DataType) -> str:
+    """Return a value of a column as `MappedColumn.default` has it.
+
+    Args:
+        value: Days of a date, microseconds of a time, or Python's own types.
+        dtype: Type of the column.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.hex()
+    if dtype.kind == "date" and isinstance(value, int):
+        return (_EPOCH + datetime.timedelta(days=value)).date().isoformat()
+    if dtype.kind in ("timestamp", "timestamp_ntz") and isinstance(value, int):
+        moment = _EPOCH + datetime.timedelta(microseconds=value)
+        return moment.isoformat(" ") + ("+00:00" if dtype.kind == "timestamp" else "")
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def by_id(columns: Iterable[MappedColumn]) -> dict[int, MappedColumn]:
     """Return columns and all their members by field id."""
     return {column.field_id: column for column in _walk(columns)}
 
 
-def _walk(columns: Iterable[IcebergColumn]) -> Iterator[IcebergColumn]:
+def _walk(columns: Iterable[MappedColumn]) -> Iterator[MappedColumn]:
     for column in columns:
         yield column
         yield from _walk(column.members)

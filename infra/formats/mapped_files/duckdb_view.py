@@ -1,4 +1,4 @@
-"""Iceberg tables in DuckDB: an `IcebergInput` as a view of the rows that are not deleted.
+"""Tables of mapped files in DuckDB: a `MappedInput` as a view of the rows that are not deleted.
 
     files that store alike      one read_parquet, or the stream of a remote file
       ANTI JOIN positions       of position deletes and deletion vectors, by file and row number
@@ -22,11 +22,11 @@ import numpy as np
 import pyarrow as pa
 
 from stagecoach.infra.errors import InputLostError
-from stagecoach.infra.formats.iceberg.columns import IcebergColumn
-from stagecoach.infra.formats.iceberg.delete_files import delete_leaf, deleted_positions
-from stagecoach.infra.formats.iceberg.file_footers import footer_of
-from stagecoach.infra.formats.iceberg.inputs import IcebergInput
-from stagecoach.infra.formats.iceberg.stored_columns import (
+from stagecoach.infra.formats.mapped_files.columns import MappedColumn
+from stagecoach.infra.formats.mapped_files.delete_files import delete_leaf, deleted_positions
+from stagecoach.infra.formats.mapped_files.file_footers import footer_of
+from stagecoach.infra.formats.mapped_files.inputs import MappedInput
+from stagecoach.infra.formats.mapped_files.stored_columns import (
     StoredField,
     column_sql,
     stored_fields,
@@ -38,7 +38,11 @@ from stagecoach.infra.reading.footers import group_bounds
 from stagecoach.infra.reading.input_files import check_file
 from stagecoach.infra.reading.inputs import ParquetInput, watched
 from stagecoach.infra.reading.parquet import check_local_rows, read_stored_columns
-from stagecoach.infra.reading.parquet_types import stored_columns
+from stagecoach.infra.reading.parquet_types import (
+    LEGACY_CALENDAR_REASON,
+    has_legacy_times,
+    stored_columns,
+)
 from stagecoach.infra.reading.row_bounds import column_bounds
 from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.planner.errors import CatalogError
@@ -56,7 +60,7 @@ _EXPANSION = 4  # bytes in memory for each stored one
 def bind_files(
     cursor: duckdb.DuckDBPyConnection,
     name: str,
-    leaf: IcebergInput,
+    leaf: MappedInput,
     memory_bytes: int,
     input_errors: list[BaseException],
 ) -> None:
@@ -119,7 +123,7 @@ class _Binder:
         self,
         cursor: duckdb.DuckDBPyConnection,
         name: str,
-        leaf: IcebergInput,
+        leaf: MappedInput,
         memory_bytes: int,
         input_errors: list[BaseException],
     ) -> None:
@@ -155,9 +159,14 @@ class _Binder:
     def _read_file(self, file: DataFile) -> _ReadFile:
         metadata = footer_of(file, self._how)
         try:
-            fields = stored_fields(metadata, self._leaf.names)
+            fields = stored_fields(metadata, self._leaf.names, by_names=self._leaf.by_names)
         except CatalogError as error:
             raise CatalogError(f"{file.uri}: {error}") from error
+        if has_legacy_times(metadata, (column.dtype for column in self._leaf.trees)):
+            raise CatalogError(
+                f"{file.uri}: {LEGACY_CALENDAR_REASON}, which are not read here; rewrite the file "
+                "with Spark 3.1 or newer"
+            )
         constants = {int(number): value for number, value in file.constants}
         deletes = () if file.deletes is None else file.deletes.files
         by_keys = tuple(d for d in deletes if d.kind == "keys")
@@ -174,7 +183,7 @@ class _Binder:
                 for (sql, _), column in zip(key_items, keys, strict=True)
             ),
             tuple(dict.fromkeys(stored)),
-            any(d.kind == "positions" for d in deletes),
+            _has_positions(file),
             by_keys,
         )
 
@@ -307,8 +316,9 @@ class _Binder:
         places, names = [], []
         for item in files:
             deletes = () if item.file.deletes is None else item.file.deletes.files
+            listed = () if item.file.deletes is None else item.file.deletes.positions
             found = deleted_positions(
-                item.file.uri, [d for d in deletes if d.kind == "positions"], self._how
+                item.file.uri, [d for d in deletes if d.kind == "positions"], self._how, listed
             )
             inside = found[(found >= item.file.row_start) & (found < item.file.row_end)]
             places.append(inside)
@@ -330,11 +340,13 @@ class _Binder:
             self._key_tables[key] = name
         return self._key_tables[key]
 
-    def _key_select(self, columns: Sequence[IcebergColumn], file: DeleteFile) -> str:
+    def _key_select(self, columns: Sequence[MappedColumn], file: DeleteFile) -> str:
         """A SELECT of the keys in a delete file, as the table's columns."""
         leaf = delete_leaf(file, self._how)
         (data,) = leaf.files
-        fields = stored_fields(footer_of(data, self._how), self._leaf.names)
+        fields = stored_fields(
+            footer_of(data, self._how), self._leaf.names, by_names=self._leaf.by_names
+        )
         items = []
         stored: list[StoredField] = []
         for column in columns:
@@ -371,6 +383,13 @@ def _extended(
         columns[_FILE] = pa.repeat(pa.scalar(item.file.uri, pa.string()), rows)
         start += rows
         yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _has_positions(file: DataFile) -> bool:
+    deletes = file.deletes
+    return deletes is not None and (
+        bool(deletes.positions) or any(d.kind == "positions" for d in deletes.files)
+    )
 
 
 def _by_columns(files: Sequence[DeleteFile]) -> dict[tuple[int, ...], list[DeleteFile]]:

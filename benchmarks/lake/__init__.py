@@ -1,0 +1,1 @@
+"""TPC-H over the formats of lakes: Iceberg, Delta and CSV beside plain Parquet and plain Spark."""
