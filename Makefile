@@ -130,8 +130,9 @@ sql-support: install ## Write docs/sql-support.md from the registries
 settings: install ## Write docs/reference/settings.md from the settings models
 	$(BIN)/python docs/settings_reference.py
 
-query-schema: install ## Write docs/query-file.schema.json from the models of front matter
+query-schema: install ## Write docs/query-file.schema.json and query-tests.schema.json from the models
 	$(BIN)/stagecoach check --schema > docs/query-file.schema.json
+	$(BIN)/stagecoach test --schema > docs/query-tests.schema.json
 
 screenshots: install ## Take the pictures in docs/ anew (needs Chromium)
 	$(BIN)/python -m docs.screenshots

@@ -23,6 +23,7 @@ from stagecoach import tpch
 from stagecoach.assets.definitions.components import StagecoachProject
 from stagecoach.assets.project.front_matter import parse_front_matter
 from stagecoach.assets.project.parameters import declared_parameters
+from stagecoach.assets.query_tests.parse import parse_tests
 from stagecoach.commands.main import cli
 from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.config.described import described_fields
@@ -90,7 +91,7 @@ def test_sql_is_planned(block: Block) -> None:
 
 @pytest.mark.parametrize("block", blocks("yaml"), ids=str)
 def test_yaml_is_of_a_known_kind(block: Block, tmp_path: Path) -> None:
-    """A catalog, a file of settings, a run's configuration, or a component."""
+    """A catalog, a file of settings or of tests, a run's configuration, or a component."""
     content = yaml.safe_load(block.text)
     if "type" in content:
         assert content["type"] == "stagecoach.StagecoachProject"
@@ -98,6 +99,9 @@ def test_yaml_is_of_a_known_kind(block: Block, tmp_path: Path) -> None:
         assert set(content["attributes"]) <= known
         return
     if set(content) == {"execution"}:
+        return
+    if "tests" in content:
+        parse_tests(block.text, block.page)
         return
     file = tmp_path / "catalog.yaml"
     file.write_text(block.text, encoding="utf-8")

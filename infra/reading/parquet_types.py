@@ -8,7 +8,7 @@ the footer and Spark does not know: an Arrow duration is a bigint to Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -145,14 +145,24 @@ def file_native_reason(metadata: pq.FileMetaData, columns: tuple[StoredColumn, .
     for column in columns:
         if column.native_reason:
             return column.native_reason
+    if has_legacy_times(metadata, (column.field.dtype for column in columns)):
+        return LEGACY_CALENDAR_REASON
+    return None
+
+
+def has_legacy_times(metadata: pq.FileMetaData, dtypes: Iterable[DataType]) -> bool:
+    """Return whether dates or times of a file may be in the legacy calendar.
+
+    Args:
+        metadata: Its footer.
+        dtypes: Types of the columns that are read.
+    """
     keys = metadata.metadata or {}
     legacy = any(key in keys for key in _LEGACY_KEYS)
     version = keys.get(_SPARK_VERSION_KEY, b"").decode(errors="replace").split(".")
     if len(version) >= 2 and version[0].isdigit() and version[1].isdigit():
         legacy = legacy or (int(version[0]), int(version[1])) < _FIRST_PROLEPTIC_VERSION
-    if legacy and any(_has_datetime(column.field.dtype) for column in columns):
-        return LEGACY_CALENDAR_REASON
-    return None
+    return legacy and any(map(_has_datetime, dtypes))
 
 
 def logical_type(leaf: Any) -> dict[str, Any]:

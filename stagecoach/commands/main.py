@@ -24,6 +24,7 @@ _MODULES: Mapping[str, tuple[str, str]] = {
     "init": ("stagecoach.commands.init", "init"),
     "new": ("stagecoach.commands.new", "new"),
     "check": ("stagecoach.commands.check", "check"),
+    "test": ("stagecoach.commands.test", "test"),
     "query": ("stagecoach.commands.query", "query"),
     "explain": ("stagecoach.commands.explain", "explain"),
     "compile": ("stagecoach.commands.compile", "compile_"),

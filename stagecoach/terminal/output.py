@@ -86,6 +86,21 @@ def take_rows(
             return
 
 
+def shown_rows(table: pa.Table, time_zone: str) -> list[tuple[Any, ...]]:
+    """The rows of a small table, timestamps in a zone; values that Python cannot hold as texts."""
+    import pyarrow as pa
+
+    columns = []
+    for column in table.columns:
+        if pa.types.is_timestamp(column.type) and column.type.tz:
+            column = column.cast(pa.timestamp("us", tz=time_zone))
+        try:
+            columns.append(column.to_pylist())
+        except (ValueError, OverflowError):  # Python's years end with 9999
+            columns.append(column.cast(pa.string()).to_pylist())
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
+
+
 def to_text(value: Any) -> str:
     """A value as Spark casts it to a string."""
     match value:

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from pydantic import BaseModel
+
 from stagecoach.assets.project.front_matter.model import FrontMatter
 
 SCHEMA_ID = "https://stagecoach.dev/schemas/query-file.schema.json"
@@ -11,9 +13,20 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def front_matter_schema() -> dict[str, Any]:
     """The schema that front matter, read as YAML, has to fit."""
-    schema = _tidy(FrontMatter.model_json_schema(mode="validation"))
-    schema["title"] = "Front matter of a Stagecoach query"
-    return {"$schema": _DIALECT, "$id": SCHEMA_ID, **schema}
+    return published_schema(FrontMatter, SCHEMA_ID, "Front matter of a Stagecoach query")
+
+
+def published_schema(model: type[BaseModel], identity: str, title: str) -> dict[str, Any]:
+    """The schema of a model as it is published.
+
+    Args:
+        model: What describes the YAML.
+        identity: URL by which the schema is known.
+        title: What the YAML is.
+    """
+    schema = _tidy(model.model_json_schema(mode="validation"))
+    schema["title"] = title
+    return {"$schema": _DIALECT, "$id": identity, **schema}
 
 
 def schema_text() -> str:

@@ -6,11 +6,10 @@ Iceberg table are refused, by the name of the column.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stagecoach.infra.formats.mapped_files.columns import MappedColumn, MappedName
+from stagecoach.infra.formats.mapped_files.columns import MappedColumn, MappedName, value_text
 from stagecoach.planner import types
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.types import DataType, Field
@@ -18,8 +17,6 @@ from stagecoach.planner.types import DataType, Field
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.types import IcebergType, NestedField
-
-_EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def table_columns(schema: Schema) -> tuple[MappedColumn, ...]:
@@ -46,25 +43,6 @@ def mapped_names(fields: Iterable[Any]) -> tuple[MappedName, ...]:
         MappedName(tuple(field.names), field.field_id, mapped_names(field.fields or ()))
         for field in fields
     )
-
-
-def value_text(value: Any, dtype: DataType) -> str:
-    """Return a value of a column as `MappedColumn.default` has it.
-
-    Args:
-        value: As pyiceberg has it: days of a date, microseconds of a time, or Python's own types.
-        dtype: Type of the column.
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return value.hex()
-    if dtype.kind == "date" and isinstance(value, int):
-        return (_EPOCH + datetime.timedelta(days=value)).date().isoformat()
-    if dtype.kind in ("timestamp", "timestamp_ntz") and isinstance(value, int):
-        moment = _EPOCH + datetime.timedelta(microseconds=value)
-        return moment.isoformat(" ") + ("+00:00" if dtype.kind == "timestamp" else "")
-    return repr(value) if isinstance(value, float) else str(value)
 
 
 def _column(field: NestedField, path: str) -> MappedColumn:

@@ -14,9 +14,8 @@ from stagecoach.infra.formats.iceberg.schema import (
     fields_of,
     mapped_names,
     table_columns,
-    value_text,
 )
-from stagecoach.infra.formats.mapped_files.columns import MappedColumn, by_id
+from stagecoach.infra.formats.mapped_files.columns import MappedColumn, by_id, value_text
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.reading.column_summary import (
     ColumnSummary,

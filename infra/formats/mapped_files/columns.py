@@ -14,11 +14,14 @@ Worker code: plain data that travels to executors, which need no library of the 
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from stagecoach.planner.types import DataType, parse_column_type
+
+_EPOCH = datetime.datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,25 @@ class MappedName:
         """Return the mapping that `to_list` described."""
         names, field_id, members = values
         return cls(tuple(names), field_id, tuple(map(cls.from_list, members)))
+
+
+def value_text(value: Any, dtype: DataType) -> str:
+    """Return a value of a column as `MappedColumn.default` has it.
+
+    Args:
+        value: Days of a date, microseconds of a time, or Python's own types.
+        dtype: Type of the column.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.hex()
+    if dtype.kind == "date" and isinstance(value, int):
+        return (_EPOCH + datetime.timedelta(days=value)).date().isoformat()
+    if dtype.kind in ("timestamp", "timestamp_ntz") and isinstance(value, int):
+        moment = _EPOCH + datetime.timedelta(microseconds=value)
+        return moment.isoformat(" ") + ("+00:00" if dtype.kind == "timestamp" else "")
+    return repr(value) if isinstance(value, float) else str(value)
 
 
 def by_id(columns: Iterable[MappedColumn]) -> dict[int, MappedColumn]:

@@ -38,7 +38,11 @@ from stagecoach.infra.reading.footers import group_bounds
 from stagecoach.infra.reading.input_files import check_file
 from stagecoach.infra.reading.inputs import ParquetInput, watched
 from stagecoach.infra.reading.parquet import check_local_rows, read_stored_columns
-from stagecoach.infra.reading.parquet_types import stored_columns
+from stagecoach.infra.reading.parquet_types import (
+    LEGACY_CALENDAR_REASON,
+    has_legacy_times,
+    stored_columns,
+)
 from stagecoach.infra.reading.row_bounds import column_bounds
 from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.planner.errors import CatalogError
@@ -158,6 +162,11 @@ class _Binder:
             fields = stored_fields(metadata, self._leaf.names, by_names=self._leaf.by_names)
         except CatalogError as error:
             raise CatalogError(f"{file.uri}: {error}") from error
+        if has_legacy_times(metadata, (column.dtype for column in self._leaf.trees)):
+            raise CatalogError(
+                f"{file.uri}: {LEGACY_CALENDAR_REASON}, which are not read here; rewrite the file "
+                "with Spark 3.1 or newer"
+            )
         constants = {int(number): value for number, value in file.constants}
         deletes = () if file.deletes is None else file.deletes.files
         by_keys = tuple(d for d in deletes if d.kind == "keys")

@@ -55,7 +55,7 @@ def stored_fields(
     schema = metadata.schema.to_arrow_schema()
     found = tuple(_stored(field) for field in schema)
     if by_names or (found and not any(_has_ids(field) for field in found)):
-        if not names:
+        if not names and not by_names:
             raise CatalogError(
                 "the file has no field ids, and the table does not say which columns its names "
                 "stand for; write the file with field ids, or set a name mapping "

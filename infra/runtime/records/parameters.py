@@ -45,13 +45,23 @@ def bind_parameters(
         if spec.name in given:
             bound[spec.name] = given[spec.name]
         elif spec.name in clock:
-            bound[spec.name] = _clock_value(spec, store, root_run_id, graph.time_zone)
+            bound[spec.name] = clock_value(spec, run_clock(store, root_run_id), graph.time_zone)
         elif spec.default is not None:
-            bound[spec.name] = _default_value(graph, spec, spec.default)
+            bound[spec.name] = default_value(graph, spec, spec.default)
     return bound
 
 
-def _default_value(graph: StageGraph, spec: ParameterSpec, text: str) -> Literal:
+def default_value(graph: StageGraph, spec: ParameterSpec, text: str) -> Literal:
+    """The value of a parameter that nobody gives.
+
+    Args:
+        graph: The query, for messages.
+        spec: The parameter.
+        text: Its default.
+
+    Raises:
+        ParameterError: The default is no value of its type.
+    """
     try:
         return parse_literal(text, spec.dtype)  # canonical: a timestamp in it is UTC
     except ValueError as error:
@@ -60,10 +70,17 @@ def _default_value(graph: StageGraph, spec: ParameterSpec, text: str) -> Literal
         ) from error
 
 
-def _clock_value(
-    spec: ParameterSpec, store: ObjectStore, root_run_id: str, time_zone: str
-) -> Literal:
-    now = run_clock(store, root_run_id)
+def clock_value(spec: ParameterSpec, now: datetime, time_zone: str) -> Literal:
+    """The value of a parameter of the clock.
+
+    Args:
+        spec: The parameter.
+        now: The instant, in UTC.
+        time_zone: Session time zone.
+
+    Raises:
+        ParameterError: The clock has no such parameter.
+    """
     match spec.dtype.kind:
         case "timestamp":
             return Literal(spec.dtype, now.strftime(_CLOCK_FORMAT))

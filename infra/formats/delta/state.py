@@ -1,0 +1,206 @@
+"""A version of a Delta table as the planner and runs see it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from stagecoach.infra.formats.delta.log_files import list_log, live_vectors
+from stagecoach.infra.formats.delta.schema import DeltaSchema, read_schema
+from stagecoach.infra.formats.delta.statistics import file_summaries, partition_values
+from stagecoach.infra.formats.delta.vectors import unit_deletes
+from stagecoach.infra.formats.mapped_files.columns import MappedColumn, value_text
+from stagecoach.infra.formats.mapped_files.file_footers import num_rows
+from stagecoach.infra.formats.mapped_files.paths import canonical_path
+from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
+from stagecoach.infra.reading.column_summary import (
+    column_spread,
+    column_stats,
+    merge_summaries,
+)
+from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.reading.deletes import UnitDeletes
+from stagecoach.infra.reading.file_bounds import stored_bounds
+from stagecoach.infra.reading.inputs import ParquetInput
+from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.infra.storage.table_files import is_remote
+from stagecoach.planner.catalog import TableInfo, TableStats
+from stagecoach.planner.errors import CatalogError
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+FORMAT_NAME = "delta"
+_PIECE_BYTES = 32 << 20
+
+
+def table_schema(table: DeltaTable) -> DeltaSchema:
+    """Return the columns of a table.
+
+    Raises:
+        CatalogError: A column is not read.
+    """
+    metadata = table.metadata()
+    schema = json.loads(table.schema().to_json())
+    return read_schema(schema, metadata.partition_columns, metadata.configuration)
+
+
+def table_state(name: str, table: DeltaTable, location: str, options: StorageOptions) -> TableState:
+    """Return the version of a table that is open.
+
+    Args:
+        name: Name of the table in the catalog file.
+        table: The table.
+        location: Its folder.
+        options: How to reach storage.
+
+    Raises:
+        CatalogError: A column is not read, or the log is damaged.
+        StorageError: The storage refused.
+    """
+    schema = table_schema(table)
+    adds = live_files(table)
+    folder = location if is_remote(location) else os.path.realpath(location)
+    uris = [file_uri(path, folder) for path in adds["path"].to_pylist()]
+    sizes = adds["size_bytes"].to_pylist()
+    counts = _row_counts(adds, uris, sizes, options)
+    partitions = partition_values(adds, schema)
+    summaries = file_summaries(adds, schema, counts, partitions)
+    deletes = _deletes(table, adds, folder, options)
+    fields = schema.fields
+    files = [
+        DataFile(
+            uri,
+            count,
+            num_bytes=size,
+            deletes=gone,
+            row_groups=_pieces(count, size),
+            bounds=stored_bounds(fields, parts),
+        )
+        for uri, count, size, gone, parts in zip(
+            uris, counts, sizes, deletes, summaries, strict=True
+        )
+    ]
+    files.sort(key=lambda file: file.uri)
+    stats = TableStats(
+        num_rows=sum(counts),
+        num_bytes=sum(sizes),
+        num_files=len(files),
+        columns={
+            field.name: replace(
+                column_stats(merge_summaries(parts), field.dtype),
+                spread=column_spread(parts, field.dtype),
+            )
+            for field, parts in zip(fields, zip(*summaries, strict=True), strict=True)
+        }
+        if files
+        else {},
+    )
+    info = TableInfo(
+        name,
+        fields,
+        stats,
+        format=FORMAT_NAME,
+        is_local=not any(is_remote(file.uri) for file in files),
+        notes=schema.notes,
+    )
+    detail: dict[str, Any] = {
+        "columns": [column.to_list() for column in schema.columns],
+        "hidden": [],
+        "names": [mapped.to_list() for mapped in schema.names],
+        "by_names": schema.by_names,
+        "files": _constants(uris, schema.columns, partitions),
+    }
+    return TableState(
+        info,
+        TableSnapshot(
+            table=name,
+            columns=fields,
+            files=tuple(files),
+            format=FORMAT_NAME,
+            field_ids=tuple(column.field_id for column in schema.columns),
+            detail=detail,
+        ),
+    )
+
+
+def live_files(table: DeltaTable) -> pa.Table:
+    """Return the live files of a table with their statistics, as deltalake lists them."""
+    return pa.table(table.get_add_actions())
+
+
+def file_uri(path: str, folder: str) -> str:
+    """Return the canonical URI of a file.
+
+    Args:
+        path: Its path in the log: relative or a URL, with escapes.
+        folder: The table's folder.
+    """
+    scheme = path.partition(":")[0]
+    if "/" not in scheme and scheme != path:
+        return canonical_path(unquote(path))
+    decoded = unquote(path)
+    return decoded if decoded.startswith("/") else f"{folder}/{decoded}"
+
+
+def _row_counts(
+    adds: pa.Table, uris: Sequence[str], sizes: Sequence[int], options: StorageOptions
+) -> list[int]:
+    """Rows of each file: of the log, or else of the file's footer."""
+    how = ParquetInput((), (), options.to_dict())
+    return [
+        num_rows(uri, size, how) if count is None else count
+        for uri, size, count in zip(uris, sizes, adds["num_records"].to_pylist(), strict=True)
+    ]
+
+
+def _deletes(
+    table: DeltaTable, adds: pa.Table, folder: str, options: StorageOptions
+) -> list[UnitDeletes | None]:
+    """The deleted rows of each file."""
+    paths = adds["path"].to_pylist()
+    if "deletionVectors" not in (table.protocol().reader_features or ()):
+        return [None] * len(paths)
+    vectors = live_vectors(list_log(folder, options), table.version(), options)
+    if vectors.keys() != set(paths):
+        odd = sorted(vectors.keys() ^ set(paths))[0]
+        raise CatalogError(
+            f"the Delta log was read in two ways, which differ in {odd!r}: it may have been "
+            "cleaned up meanwhile; plan the query again"
+        )
+    return [
+        None if (found := vectors[path]) is None else unit_deletes(found, folder) for path in paths
+    ]
+
+
+def _constants(
+    uris: Sequence[str],
+    columns: Sequence[MappedColumn],
+    partitions: Mapping[str, Sequence[Any]],
+) -> dict[str, Any]:
+    """The values of partition columns by file, for scans (`mapped_files.scan`)."""
+    known = [column for column in columns if column.name in partitions]
+    if not known:
+        return {}
+    found: dict[str, Any] = {}
+    for position, uri in enumerate(uris):
+        values = [(column, partitions[column.name][position]) for column in known]
+        found[uri] = [
+            [
+                [c.field_id, None if value is None else value_text(value, c.dtype)]
+                for c, value in values
+            ]
+        ]
+    return found
+
+
+def _pieces(rows: int, size: int) -> tuple[int, ...]:
+    """Rows of pieces of a file in which tasks may read it: the log does not know row groups."""
+    count = max(1, min(rows, size // _PIECE_BYTES))
+    return tuple(rows * (i + 1) // count - rows * i // count for i in range(count))
