@@ -78,6 +78,7 @@ def _new_project(name: str) -> Scaffold:
         files=tuple(_files("project", name=name)),
         steps=(
             "stagecoach check",
+            "stagecoach test",
             "stagecoach query pipelines/queries/revenue_by_region.sql",
             "stagecoach ui",
         ),
@@ -92,6 +93,7 @@ def _part_of_project(name: str) -> Scaffold:
             "add stagecoach[ui] to the dependencies in pyproject.toml",
             "merge the definitions into yours: Definitions.merge(defs, pipelines.definitions.defs)",
             "stagecoach check",
+            "stagecoach test",
             "stagecoach query pipelines/queries/revenue_by_region.sql",
         ),
     )

@@ -52,6 +52,9 @@ def test_a_new_project_is_complete(here: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(here / "My Shop")
     checked = call("check")
     assert (checked.exit_code, checked.output) == (0, "1 query, no problems\n")
+    tested = call("test")
+    assert tested.exit_code == 0, tested.output
+    assert "2 passed" in tested.output
 
 
 def test_what_is_there_stays(here: Path) -> None:
