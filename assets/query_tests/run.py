@@ -19,11 +19,13 @@ from stagecoach.assets.query_tests.rows import WrittenRows
 from stagecoach.assets.query_tests.unit import TestCase, Unit, UnitPlanner
 from stagecoach.infra.engines.protocol import Resources
 from stagecoach.infra.errors import QueryFailedError
-from stagecoach.infra.runtime.in_memory.graph_run import MemoryRun, SparkNeededError
+from stagecoach.infra.runtime.in_memory.graph_run import MemoryRun, Rows, SparkNeededError
 from stagecoach.planner.catalog import TableInfo
+from stagecoach.planner.engines.registry import SPARK
 from stagecoach.planner.errors import PlacedError, SqlError, StagecoachError
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.stages import Stage, StageGraph
+from stagecoach.planner.syntax.cte_units import clock_words
 from stagecoach.planner.types import Field
 
 Outcome = OneOf["passed", "failed", "error", "skipped"]
@@ -37,13 +39,18 @@ class SparkSide(Protocol):
         self,
         graph: StageGraph,
         stage: Stage,
-        inputs: Mapping[str, pa.Table],
+        inputs: Mapping[str, Rows],
         values: Mapping[str, Literal],
     ) -> pa.Table:
         """The rows of a stage, columns `c0`, `c1`, …."""
 
-    def query(self, unit: Unit) -> tuple[tuple[Field, ...], pa.Table]:
-        """Columns and rows of the text of a unit, by plain Spark SQL."""
+    def query(
+        self,
+        graph: StageGraph,
+        tables: Mapping[str, tuple[Sequence[Field], pa.Table]],
+        values: Mapping[str, Literal],
+    ) -> tuple[tuple[Field, ...], pa.Table]:
+        """Columns and rows of the text of a query, by plain Spark SQL."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,20 +166,20 @@ class TestRunner:
         if case.test.expect.error is not None:
             self._check_error(case, unit)
             return
-        fields, found = self._rows(unit)
+        fields, found = self._rows(case, unit)
         if self.spark is not None and unit.graph.fallback_reason is None:
-            self._check_against_spark(unit, fields, found, case.test.expect.tolerance)
+            self._check_against_spark(case, unit, fields, found, case.test.expect.tolerance)
         if case.test.expect.has_rows:
             self._check_rows(case, unit, fields, found)
         if case.test.expect.checks:
             self._check_conditions(case, unit, fields, found)
 
-    def _rows(self, unit: Unit) -> tuple[tuple[Field, ...], pa.Table]:
+    def _rows(self, case: TestCase, unit: Unit) -> tuple[tuple[Field, ...], pa.Table]:
         """Columns and rows of a unit, run as a production run would."""
         if unit.graph.fallback_reason is not None:
             if self.spark is None:
                 raise SparkNeededError(unit.query.name, unit.graph.fallback_reason)
-            return self.spark.query(unit)
+            return self._spark_rows(case, unit)
         return unit.graph.result, self._run(unit.graph, unit.tables, unit.values)
 
     def _run(
@@ -182,7 +189,7 @@ class TestRunner:
         on_spark = None
         if spark is not None:
 
-            def on_spark(stage: Stage, inputs: Mapping[str, pa.Table]) -> pa.Table:
+            def on_spark(stage: Stage, inputs: Mapping[str, Rows]) -> pa.Table:
                 return spark.stage(graph, stage, inputs, values)
 
         run = MemoryRun(
@@ -195,11 +202,36 @@ class TestRunner:
         )
         return run.result()
 
-    def _check_against_spark(
-        self, unit: Unit, fields: tuple[Field, ...], found: pa.Table, tolerance: float
-    ) -> None:
+    def _spark_rows(self, case: TestCase, unit: Unit) -> tuple[tuple[Field, ...], pa.Table]:
+        """Columns and rows of a unit by Spark: of its text, or of its stages if a clock is set."""
         assert self.spark is not None
-        columns, rows = self.spark.query(unit)
+        graph = unit.graph
+        if graph.fallback_reason is not None and clock_words(graph.sql):
+            message = (
+                f"Spark runs the whole query ({graph.fallback_reason}), so its clock cannot be set"
+            )
+            raise case.refuse(("now",), message)
+        if unit.reads_clock:
+            stages = tuple(replace(stage, engine=SPARK) for stage in graph.stages)
+            on_spark = replace(graph, stages=stages)
+            return graph.result, self._run(on_spark, unit.tables, unit.values)
+        read = {name.lower() for name, _ in graph.tables}
+        tables = {
+            unit.columns[name].name: (unit.columns[name].columns, rows)
+            for name, rows in unit.tables.items()
+            if name in read
+        }
+        return self.spark.query(graph, tables, unit.values)
+
+    def _check_against_spark(
+        self,
+        case: TestCase,
+        unit: Unit,
+        fields: tuple[Field, ...],
+        found: pa.Table,
+        tolerance: float,
+    ) -> None:
+        columns, rows = self._spark_rows(case, unit)
         if [f.dtype for f in columns] != [f.dtype for f in fields]:
             theirs = ", ".join(f"{f.name} {f.dtype}" for f in columns)
             ours = ", ".join(f"{f.name} {f.dtype}" for f in fields)
@@ -294,13 +326,13 @@ class TestRunner:
         if self.spark is None:
             raise SparkNeededError(unit.query.name, "the words of an error are Spark's")
         try:
-            _, rows = self.spark.query(unit)
+            _, rows = self._spark_rows(case, unit)
         except QueryFailedError as error:
             if wanted.lower() in str(error).lower():
                 return
             first = str(error).splitlines()[0]
             raise _Failed(f"Spark refuses the rows with another error: {first}") from error
-        raise _Failed(f"an error with '{wanted}' is expected; there are {rows.num_rows} rows")
+        raise _Failed(f"an error with '{wanted}' is expected, not {_count(rows.num_rows)}")
 
 
 def _tuples(table: pa.Table) -> Sequence[tuple[object, ...]]:

@@ -147,6 +147,27 @@ def _blank(text: str) -> str:
     return "".join(c if c in "\r\n" else " " for c in text)
 
 
+CLOCK = frozenset(
+    (
+        "curdate",
+        "current_date",
+        "current_time",
+        "current_timestamp",
+        "localtimestamp",
+        "now",
+        "unix_timestamp",
+    )
+)
+"""Functions that read the clock."""
+
+
+def clock_words(sql: str) -> frozenset[str]:
+    """The words in a text that may be calls which read the clock, in lower case."""
+    cut = cut_text(sql)
+    words = {cut.text[t.start : t.end].lower() for t in cut.tokens if t.kind == "word"}
+    return frozenset(words) & CLOCK
+
+
 class _Words:
     """The tokens of a text, taken one after the other."""
 

@@ -357,9 +357,10 @@ class Session:
             for name, value in (values or {}).items()
             if value.text is not None
         }
-        return SparkArbiter(self._spark, literals)
+        return SparkArbiter(self.spark, literals)
 
-    def _spark(self) -> SparkSession:
+    def spark(self) -> SparkSession:
+        """Return the Spark that the session's queries run on; it starts when it is first asked."""
         from stagecoach.infra.spark.session import get_session
 
         if not self._has_run:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stagecoach.api.session import Session
     from stagecoach.assets.project.front_matter import Problem
     from stagecoach.assets.project.queries import Query
-    from stagecoach.assets.query_tests.run import TestResult, TestRunner
+    from stagecoach.assets.query_tests.run import SparkSide, TestResult, TestRunner
     from stagecoach.assets.query_tests.unit import TestCase
 
 _WORDS = {"passed": "PASS", "failed": "FAIL", "error": "ERROR", "skipped": "SKIP"}
@@ -42,6 +42,18 @@ class _Wanted:
     multiple=True,
     help="Run only tests with this text in 'QUERY: NAME', whatever its case; may be repeated.",
 )
+@click.option(
+    "--spark",
+    "on_spark",
+    is_flag=True,
+    help="Run the tests on Spark as well, also those that need it, and compare the rows.",
+)
+@click.option(
+    "--junit",
+    metavar="FILE.xml",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the results as JUnit XML.",
+)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of test files and exit.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only tests that did not pass.")
 @project_options
@@ -49,6 +61,8 @@ def test(
     request: ProjectRequest,
     *,
     words: tuple[str, ...],
+    on_spark: bool,
+    junit: Path | None,
     schema: bool,
     quiet: bool,
 ) -> None:
@@ -70,7 +84,7 @@ def test(
         found = _cases(wanted, words)
         for problem in (*wanted.problems, *found.problems):
             click.echo(str(problem))
-        runner = _runner(session, wanted.queries)
+        runner = _runner(session, wanted.queries, on_spark=on_spark)
         results = []
         for case in found.cases:
             results.append(runner.run(case))
@@ -78,7 +92,10 @@ def test(
                 results[-1], quiet=quiet, time_zone=session.options.time_zone
             ):
                 click.echo(line)
-    problems = len(wanted.problems) + len(found.problems)
+    found_problems = (*wanted.problems, *found.problems)
+    if junit is not None:
+        _write_junit(junit, results, found_problems, session.options.time_zone)
+    problems = len(found_problems)
     seconds = time.perf_counter() - started
     click.echo(_summary(results, problems, seconds), err=True)
     if problems or any(result.outcome in ("failed", "error") for result in results):
@@ -163,7 +180,7 @@ def _is_named(case: TestCase, words: Sequence[str]) -> bool:
     return not words or any(word.lower() in name for word in words)
 
 
-def _runner(session: Session, queries: Sequence[Query]) -> TestRunner:
+def _runner(session: Session, queries: Sequence[Query], *, on_spark: bool) -> TestRunner:
     from stagecoach.assets.plans.planner import planner_of
     from stagecoach.assets.query_tests.project_tables import ProjectTables
     from stagecoach.assets.query_tests.run import TestRunner
@@ -183,6 +200,18 @@ def _runner(session: Session, queries: Sequence[Query]) -> TestRunner:
             spill_dir=settings.spill_folder,
         ),
         code_path=catalog.code_path,
+        spark=_spark(session) if on_spark else None,
+    )
+
+
+def _spark(session: Session) -> SparkSide:
+    from stagecoach.infra.runtime.in_memory.on_spark import MemorySpark
+
+    session.on_spark = lambda: None  # it would say that Spark is asked about SQL
+    return MemorySpark(
+        session=session.spark,
+        time_zone=session.options.time_zone,
+        code_path=session.base_catalog.code_path,
     )
 
 
@@ -197,12 +226,13 @@ class _Undecided:
 
 
 def _result_lines(result: TestResult, *, quiet: bool, time_zone: str) -> Iterator[str]:
+    from stagecoach.terminal.output import printable
     from stagecoach.terminal.row_diff import diff_lines
 
     if quiet and result.outcome in ("passed", "skipped"):
         return
     colour = {"passed": "green", "skipped": "yellow"}.get(result.outcome, "red")
-    yield f"{click.style(_WORDS[result.outcome], fg=colour)} {result.name}"
+    yield f"{click.style(_WORDS[result.outcome], fg=colour)} {printable(result.name)}"
     if result.outcome == "passed":
         return
     place = result.place
@@ -214,6 +244,20 @@ def _result_lines(result: TestResult, *, quiet: bool, time_zone: str) -> Iterato
     if result.rows is not None:
         for line in diff_lines(result.rows, time_zone):
             yield f"    {line}"
+
+
+def _write_junit(
+    path: Path, results: Sequence[TestResult], problems: Sequence[Problem], time_zone: str
+) -> None:
+    from stagecoach.terminal.junit import junit_xml
+    from stagecoach.terminal.row_diff import diff_lines
+
+    def details(result: TestResult) -> str:
+        rows = [] if result.rows is None else list(diff_lines(result.rows, time_zone))
+        return "\n".join([f"{_place_of(result.case)}: {result.message}", *rows])
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(junit_xml(results, problems, details), encoding="utf-8")
 
 
 def _place_of(case: TestCase) -> str:

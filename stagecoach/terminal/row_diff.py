@@ -60,7 +60,9 @@ def diff_lines(rows: RowsDiffer, time_zone: str = "UTC") -> Iterator[str]:
 def _texts(
     table: pa.Table, numbers: Sequence[int | None], time_zone: str
 ) -> list[list[str] | None]:
-    wanted = [number for number in numbers if number is not None]
+    import pyarrow as pa
+
+    wanted = pa.array([number for number in numbers if number is not None], pa.int64())
     cells = iter(shown_rows(table.take(wanted), time_zone))
     return [None if number is None else [_clip(v) for v in next(cells)] for number in numbers]
 

@@ -30,7 +30,7 @@ from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.physical import ScanExec
 from stagecoach.planner.plan.stages import Branch, Stage, StageGraph
 from stagecoach.planner.render.fragment import render_fragment
-from stagecoach.planner.types import BOOLEAN
+from stagecoach.planner.types import BOOLEAN, Field
 from stagecoach.planner.versioned_names import split_name
 
 
@@ -51,7 +51,9 @@ class SparkNeededError(StagecoachError):
         return f"{self.stage} needs Spark: {self.reason}"
 
 
-RunsStage = Callable[[Stage, Mapping[str, pa.Table]], pa.Table]
+Rows = tuple[tuple[Field, ...], pa.Table]
+"""Columns and rows."""
+RunsStage = Callable[[Stage, Mapping[str, Rows]], pa.Table]
 """Runs a stage over its inputs `in_0`, `in_1`, … and gives its rows."""
 
 
@@ -104,8 +106,12 @@ class MemoryRun:
             reason = f"{label} cannot run it over these rows: {str(error).splitlines()[0]}"
             raise SparkNeededError(name, reason) from error
 
-    def _whole_inputs(self, stage: Stage) -> dict[str, pa.Table]:
-        return {f"in_{i}": self._leaf(stage, i)[1] for i in range(len(stage.leaves))}
+    def _whole_inputs(self, stage: Stage) -> dict[str, Rows]:
+        leaves = {f"in_{i}": self._leaf(stage, i) for i in range(len(stage.leaves))}
+        return {
+            name: (tuple(Field(c.name, c.dtype) for c in columns), rows)
+            for name, (columns, rows) in leaves.items()
+        }
 
     def _in_tasks(self, stage: Stage) -> pa.Table:
         schema = output_schema(tuple(f.dtype for f in stage.schema))

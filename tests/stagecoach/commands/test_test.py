@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -155,6 +156,7 @@ def test_failures(test: str, message: str) -> None:
     output = fails(f"{GIVEN}  - name: t\n    {test}\n")
     assert message in output
     assert output.startswith("FAIL totals: t")
+    assert "internal error" not in output
 
 
 @pytest.mark.parametrize(
@@ -253,6 +255,59 @@ def test_a_stage_that_needs_spark_says_so() -> None:
     assert "waves/stage_0 needs Spark" in output
     assert "1 of them need Spark: run with --spark" in output
     passes(text.replace("name: a,", "name: a, spark: only,"), "waves")
+
+
+def test_junit() -> None:
+    write_query("other", "SELECT 1 AS x")
+    write_tests(GIVEN + '  - {name: "a \\x01 <b>", expect: {checks: [{row_count: {min: 1}}]}}\n'
+                        "  - {name: wrong, expect: []}\n  - {name: left, spark: only, expect: []}\n"
+                        "  - {name: bad, expect: [{x: 1}]}\n")  # fmt: skip
+    write_tests("tests: [{name: a}]", "other")
+    done = run("--junit", "out/junit.xml")
+    assert done.exit_code == 1, done.output
+    assert Path("out/junit.xml").exists(), done.output
+    root = ET.parse("out/junit.xml").getroot()
+    suites = {suite.get("name"): suite for suite in root}
+    totals = suites["totals"]
+    assert [totals.get(k) for k in ("tests", "failures", "errors", "skipped")] == [
+        "4",
+        "1",
+        "1",
+        "1",
+    ]
+    cases = {case.get("name"): [part.tag for part in case] for case in totals}
+    assert cases == {
+        "a \ufffd <b>": [],
+        "wrong": ["failure"],
+        "left": ["skipped"],
+        "bad": ["error"],
+    }
+    assert "+ 1    │ 11" in (totals[1][0].text or "")
+    assert suites["files of tests"].get("errors") == "1"
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_on_spark() -> None:
+    """In a process of its own: it starts Spark."""
+    write_query("waves", "SELECT sin(w) AS s, sum(shop) AS n FROM sales GROUP BY sin(w)")
+    write_query("more", "SELECT amount + 1 AS a FROM sales")
+    write_tests(
+        "tests:\n- {name: a, given: {sales: [{w: 0, shop: 1}, {}]}, expect: [{s: 0, n: 1}, {}]}\n"
+        "- {name: b, given: {sales: []}, expect: []}\n", "waves")  # fmt: skip
+    write_tests(
+        "tests:\n- {name: c, given: {sales: [{amount: 9223372036854775807}]}, "
+        "expect: {error: ARITHMETIC_OVERFLOW}}\n"
+        "- {name: d, given: {sales: [{amount: 1}]}, expect: {error: OVERFLOW}}\n", "more")  # fmt: skip
+    write_tests(GIVEN + "  - {name: e, expect: [{shop: 1, day: 2024-01-31}, {shop: 2, day: 2024-01-31}]}")  # fmt: skip
+    command = [sys.executable, "-m", "stagecoach", "test", "--spark", "--set", "engine.master=local[1]"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
+    assert lines == [
+        "PASS more: c", "FAIL more: d", "PASS totals: e", "PASS waves: a", "PASS waves: b"
+    ], done.stderr  # fmt: skip
+    assert "an error with 'OVERFLOW' is expected, not 1 row" in done.stdout
+    assert done.returncode == 1
 
 
 def test_choosing_tests() -> None:
