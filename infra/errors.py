@@ -25,6 +25,10 @@ class StorageRefusedError(StorageError):
     retryable = False
 
 
+class CredentialsError(StorageRefusedError):
+    """There are no credentials for object storage, or they are wrong or have expired."""
+
+
 class ShuffleReadError(StagecoachError):
     """Shuffle data of an upstream stage is missing, short or corrupt.
 

@@ -35,6 +35,7 @@ from stagecoach.planner.options import PlannerOptions
 
 Codec = Literal["lz4", "zstd", "none"]
 LogFormat = Literal["text", "json"]
+Credentials = Literal["executor", "forward"]
 WarmUsers = Literal["commands", "always", "never"]
 AdaptiveKind = Literal["coalesce", "skew", "broadcast", "prune", "passing", "empty", "ranges"]
 """What a stage decides when it starts; `stagecoach.infra.runtime.adaptive` says how."""
@@ -81,6 +82,9 @@ class EngineSettings:
     Args:
         storage_root: Folder or URL under which shuffles, runs and results are kept.
         storage_options: How to reach it; see `StorageOptions`.
+        credentials: Whose credentials for storage tasks use where the storage options have none:
+            `executor` for those of the machine that runs the task, `forward` for those that the
+            driver finds, which are sent to tasks with its endpoint and region.
         master: Spark master of a session that this process starts; ignored with `remote`.
         warm: Which processes that would start Spark use a warm one of the same user on this machine
             (of `stagecoach warm`, or of a UI) if it computes the same: `commands`, `always` (Python
@@ -146,6 +150,7 @@ class EngineSettings:
 
     storage_root: str = ".stagecoach/storage"
     storage_options: StorageOptions = field(default_factory=StorageOptions)
+    credentials: Credentials = "executor"
     master: str = "local[*]"
     warm: WarmUsers = "commands"
     remote: str | None = None
@@ -373,6 +378,7 @@ def _rules() -> Mapping[str, ValueRule]:
     limits = dict.fromkeys(_AT_LEAST_0, Limits()) | dict.fromkeys(_ABOVE_0, Limits(above=True))
     choices = {
         "codec": get_args(Codec),
+        "credentials": get_args(Credentials),
         "log_format": get_args(LogFormat),
         "warm": get_args(WarmUsers),
     }

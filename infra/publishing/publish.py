@@ -33,6 +33,7 @@ from stagecoach.infra.shuffle.commit import mark_lost
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.shuffle.reader import verify_files
 from stagecoach.infra.spark.jobs import ProgressListener, job_tag, tagged_job, was_canceled
+from stagecoach.infra.storage.forwarding import marked
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.types import Field
 
@@ -144,7 +145,8 @@ def publish(
         target_bytes = target.target_file_bytes
         ranges = list(_file_ranges(manifest, target_bytes, settings))
     plan = writer.plan.sized(target_bytes)
-    tasks = list(_tasks(manifest, plan, store, ranges))
+    values = marked(store.to_dict(), settings.credentials)
+    tasks = list(_tasks(manifest, plan, values, ranges))
     reports = _run(tasks, manifest, store, settings, spark, run_id, progress)
     writer.add(file for report in reports for file in report.files)
     number = writer.publish()
@@ -176,11 +178,11 @@ def _check_format(store: ObjectStore, target: PublishTarget) -> None:
 
 
 def _tasks(
-    manifest: Manifest, plan: WritePlan, store: ObjectStore, ranges: Sequence[tuple[int, int]]
+    manifest: Manifest, plan: WritePlan, store: Mapping[str, Any], ranges: Sequence[tuple[int, int]]
 ) -> Iterator[WriteTask]:
     for index, (first, end) in enumerate(ranges):
         yield WriteTask(
-            store=store.to_dict(),
+            store=store,
             fingerprint=manifest.fingerprint,
             manifest_hash=manifest.manifest_hash,
             stage=manifest.stage_name,
@@ -254,13 +256,17 @@ def _run_on_spark(
 ) -> list[WriteReport]:
     """One Spark job, one Spark task each."""
     from stagecoach.infra.engines.spark.errors import SPARK_ERRORS, explain_error
+    from stagecoach.infra.spark.secret_channel import sent
 
-    payload = [task.to_dict() for task in tasks]
     count = len(tasks)
     tag = job_tag(run_id, manifest.stage_id)
     description = f"{manifest.stage_name}: publish {tasks[0].plan.table}"
     try:
-        with tagged_job(spark, tag, description, progress, settings.progress_seconds):
+        with (
+            tagged_job(spark, tag, description, progress, settings.progress_seconds),
+            sent(spark, tasks[0].store) as store,
+        ):
+            payload = [{**task.to_dict(), "store": store} for task in tasks]
             frame = spark.range(0, count, 1, count).mapInArrow(
                 _write_function(payload), _REPORT_SCHEMA
             )
@@ -286,9 +292,10 @@ def _write_function(
 
         context = TaskContext.get()
         attempt = 0 if context is None else context.attemptNumber()
+        read = None if context is None else context.getLocalProperty
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                report = run_write_task(WriteTask.from_dict(payload[index]), attempt)
+                report = run_write_task(WriteTask.from_dict(payload[index], read), attempt)
                 rows = {"task": [index], "report": [json.dumps(report.to_dict())]}
                 yield pa.RecordBatch.from_pydict(rows)
 

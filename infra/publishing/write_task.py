@@ -22,6 +22,7 @@ from stagecoach.infra.shuffle.commit import load_manifest
 from stagecoach.infra.shuffle.manifest import ManifestError
 from stagecoach.infra.shuffle.reader import read_partitions
 from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.sealed import PropertyReader, opened
 from stagecoach.infra.storage.stores import store_from_dict
 from stagecoach.infra.worker.reports import TaskFailure
 from stagecoach.planner.errors import StagecoachError
@@ -62,9 +63,18 @@ class WriteTask:
         return {**vars(self), "plan": plan_to_dict(self.plan)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> WriteTask:
-        """The task that `to_dict` described."""
-        return cls(**{**values, "plan": plan_from_dict(values["plan"])})
+    def from_dict(cls, values: Mapping[str, Any], read: PropertyReader | None = None) -> WriteTask:
+        """The task that `to_dict` described.
+
+        Args:
+            values: Plain data, whose store may be sealed.
+            read: Reads the property with which it is opened.
+
+        Raises:
+            StorageRefusedError: The store cannot be opened.
+        """
+        plan, store = plan_from_dict(values["plan"]), opened(values["store"], read)
+        return cls(**{**values, "plan": plan, "store": store})
 
 
 @dataclass(frozen=True, kw_only=True)

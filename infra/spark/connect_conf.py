@@ -20,7 +20,7 @@ from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ConfigError
 from stagecoach.infra.host.process_folders import ProcessFolder
 from stagecoach.infra.spark.kept_status import without_ui
-from stagecoach.infra.spark.safe_conf import GUARD_CONF, SAFE_CONF
+from stagecoach.infra.spark.safe_conf import GUARD_CONF, REDACTED_CONF, SAFE_CONF
 from stagecoach.infra.spark.worker_memory import executor_conf
 
 CODE_CONF = "spark.stagecoach.code"
@@ -71,7 +71,8 @@ def server_conf(settings: EngineSettings, port: int) -> dict[str, str]:
         }
     if (slots := _local_slots(settings.master)) is not None:
         conf[SLOTS_CONF] = str(slots)
-    return conf | dict(settings.spark_conf) | SAFE_CONF | {GUARD_CONF: "true"}
+    fixed = {**SAFE_CONF, **REDACTED_CONF, GUARD_CONF: "true"}
+    return conf | dict(settings.spark_conf) | fixed
 
 
 @contextlib.contextmanager

@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from stagecoach.infra.storage.sealed import SHARES_PROPERTY
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -18,6 +20,9 @@ _SUBSTITUTE = "spark.sql.variable.substitute"
 
 SAFE_CONF = {_SUBSTITUTE: "false", "spark.sql.runSQLOnFiles": "false"}
 """Settings of a session, which win over a user's."""
+
+REDACTED_CONF = {SHARES_PROPERTY: "none"}
+"""Has a Spark that we start redact shares of secrets in its event log."""
 
 GUARD_CONF = "spark.stagecoach.guard"
 """Set by a server that walks the plans of all queries by itself (`infra.spark.connect_app`)."""

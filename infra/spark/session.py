@@ -39,7 +39,7 @@ from stagecoach.infra.spark.connect_server import await_server, is_up
 from stagecoach.infra.spark.java import ensure_java
 from stagecoach.infra.spark.jvm import start_session
 from stagecoach.infra.spark.kept_status import without_ui
-from stagecoach.infra.spark.safe_conf import SAFE_CONF, apply_safe_conf
+from stagecoach.infra.spark.safe_conf import REDACTED_CONF, SAFE_CONF, apply_safe_conf
 from stagecoach.infra.spark.warm_client import WarmUse, use_warm_server
 from stagecoach.infra.spark.worker_memory import executor_conf
 from stagecoach.infra.storage.masking import masked
@@ -226,6 +226,11 @@ def isolated_session(spark: SparkSession, time_zone: str) -> Iterator[SparkSessi
             session.stop()
 
 
+def is_local(master: str) -> bool:
+    """Whether executors of a master are processes of this machine that this one starts."""
+    return master == "local" or master.startswith(("local[", "local-cluster"))
+
+
 def is_connect(session: SparkSession) -> bool:
     """Whether the session talks to a Spark Connect server."""
     return type(session).__module__.startswith("pyspark.sql.connect")
@@ -349,8 +354,12 @@ def _start(settings: EngineSettings) -> SparkSession:
         return running
     home = ensure_java()
     share_classes(os.environ, home)
-    _export_code_path()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if is_local(settings.master):
+        _export_code_path()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    else:  # executors have a Python of their own; ours may not even exist there
+        os.environ.setdefault("PYSPARK_PYTHON", "python3")
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     log.info("starting Spark with master %s", settings.master)
     conf = _configuration(settings)
     if settings.master.startswith("local-cluster") and (options := java_options(home)):
@@ -360,10 +369,10 @@ def _start(settings: EngineSettings) -> SparkSession:
     shown = masked(conf)
     secret = {name: value for name, value in conf.items() if shown[name] != value}
     public = {name: value for name, value in conf.items() if name not in secret}
-    public |= {"spark.master": settings.master, "spark.app.name": "stagecoach"}
+    public |= {**REDACTED_CONF, "spark.master": settings.master, "spark.app.name": "stagecoach"}
     with _read_from_file(secret):
         session = start_session(public)
-    if not settings.master.startswith(("local[", "local-cluster")) and settings.master != "local":
+    if not is_local(settings.master):
         session.sparkContext.addPyFile(str(code_zip()))
     return session
 
@@ -402,12 +411,12 @@ def _configuration(settings: EngineSettings) -> dict[str, str]:
         # Errors reach the user as exceptions; Spark would log each with its stack as well.
         "spark.log.level": "FATAL",
         "spark.sql.warehouse.dir": os.path.join(settings.spill_folder, "warehouse"),
-        "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         **SAFE_CONF,
         **executor_conf(),
         **without_ui(settings.spark_conf),
     }
-    if settings.master.startswith("local"):
+    if is_local(settings.master):
+        conf["spark.executorEnv.PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.driver.bindAddress"] = "127.0.0.1"

@@ -5,7 +5,7 @@ Worker code.
 
 from __future__ import annotations
 
-from stagecoach.infra.errors import StorageError, StorageRefusedError
+from stagecoach.infra.errors import CredentialsError, StorageError, StorageRefusedError
 from stagecoach.infra.storage.object_store import (
     ObjectMissingError,
     StorageOptions,
@@ -26,6 +26,9 @@ _REFUSED = {
     "PermanentRedirect": "the bucket is in another region; set the region",
     "AuthorizationHeaderMalformed": "the bucket is in another region; set the region",
 }
+_CREDENTIAL_CODES = frozenset(
+    ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken")
+)
 _REFUSED_CLASSES = {
     "NoCredentialsError": "there are no credentials; set AWS_PROFILE, or the variables "
     "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the storage options",
@@ -33,6 +36,7 @@ _REFUSED_CLASSES = {
     "CredentialRetrievalError": "AWS's own tools give no credentials; see `aws sts "
     "get-caller-identity`",
 }
+_MISSING_CREDENTIALS = frozenset(_REFUSED_CLASSES.values())
 
 
 def explain_failure(
@@ -47,7 +51,8 @@ def explain_failure(
         options: How the store was reached.
 
     Returns:
-        An `ObjectMissingError`, a `StorageRefusedError` (a retry cannot help) or a `StorageError`.
+        An `ObjectMissingError`, a `StorageRefusedError` (a retry cannot help; `CredentialsError`
+        where they are missing, wrong or expired) or a `StorageError`.
     """
     code, status = answer_of(error)
     advice = _REFUSED.get(code) or next(
@@ -58,7 +63,10 @@ def explain_failure(
         advice = _REFUSED["403"]
     if advice is not None:
         text = f"cannot {action} {uri}: {advice}"
-        return StorageRefusedError(options.redact(f"{text} ({code})" if code else text))
+        text = options.redact(f"{text} ({code})" if code else text)
+        if code in _CREDENTIAL_CODES or (code not in _REFUSED and advice in _MISSING_CREDENTIALS):
+            return CredentialsError(text)
+        return StorageRefusedError(text)
     if isinstance(error, NotImplementedError):
         return StorageRefusedError(f"cannot {action} {uri}: its file system cannot do that")
     explained = explain_os_error(action, uri, error)

@@ -6,11 +6,14 @@ message.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from stagecoach.infra.errors import (
+    ConfigError,
+    CredentialsError,
     FunctionError,
     InputLostError,
     QueryError,
@@ -147,9 +150,16 @@ _KINDS: dict[str, type[StagecoachError]] = {
     "input_lost": InputLostError,
     "manifest_lost": ManifestError,
     "shuffle_lost": ShuffleReadError,
+    "environment": ConfigError,
+    "credentials": CredentialsError,
     "storage_refused": StorageRefusedError,
     "storage": StorageError,
 }
+
+
+_ADVICE = (
+    "give its executors credentials of their own, or send the driver's (`credentials: forward`)"
+)
 
 
 def _arguments(error: BaseException) -> tuple[Any, ...]:
@@ -157,4 +167,7 @@ def _arguments(error: BaseException) -> tuple[Any, ...]:
         return (error.stage, error.uri, error.problem)
     if isinstance(error, ShuffleReadError | InputLostError | DamagedFileError | FunctionError):
         return error.args
+    if isinstance(error, CredentialsError):
+        # Where it happened is half of what has to be known: each machine may have its own.
+        return (f"{error}; this is on machine {socket.gethostname()}, in a task: {_ADVICE}",)
     return (str(error),)

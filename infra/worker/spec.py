@@ -24,6 +24,7 @@ from stagecoach.infra.reading.row_bounds import BoundsTest
 from stagecoach.infra.shuffle.map_file import Codec, OutputPartitioning
 from stagecoach.infra.shuffle.row_order import RowOrder
 from stagecoach.infra.shuffle.sorted_blocks import SortedRange
+from stagecoach.infra.storage.sealed import PropertyReader, opened
 from stagecoach.infra.worker.bloom import BloomStep
 from stagecoach.planner.types import DataType, parse_result_type
 
@@ -209,9 +210,18 @@ class TaskSpec:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> TaskSpec:
-        """The spec that `to_dict` described."""
+    def from_dict(cls, values: Mapping[str, Any], read: PropertyReader | None = None) -> TaskSpec:
+        """The spec that `to_dict` described.
+
+        Args:
+            values: Plain data, whose store may be sealed.
+            read: Reads the property with which it is opened.
+
+        Raises:
+            StorageRefusedError: The store cannot be opened.
+        """
         settings = dict(values["settings"])
+        settings["store"] = opened(settings["store"], read)
         settings["directories"] = tuple(settings["directories"])
         settings["functions"] = FunctionSet.from_dict(settings["functions"])
         return cls(

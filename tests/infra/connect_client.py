@@ -48,7 +48,8 @@ WORK_SECONDS = 1.0
 
 def make_spec(folder: Path, sql: str, run: str) -> TaskSpec:
     settings = TaskSettings(
-        store=open_store(folder / "store").to_dict(),
+        # With secrets, which travel as shares.
+        store=open_store(folder / "store", {"secret_key": "marked-secret-71"}).to_dict(),
         time_zone="UTC",
         memory_bytes=128 << 20,
         writer_memory_bytes=16 << 20,

@@ -8,7 +8,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 
-from stagecoach.infra.errors import FunctionError, QueryFailedError, TaskFailedError
+from stagecoach.infra.errors import ConfigError, FunctionError, QueryFailedError, TaskFailedError
 from stagecoach.infra.functions.errors import problem_in
 from stagecoach.infra.spark.guard.plan_guard import REFUSAL, refused
 from stagecoach.planner.errors import TOO_MANY_ROWS, StagecoachError
@@ -17,6 +17,11 @@ from stagecoach.planner.errors import TOO_MANY_ROWS, StagecoachError
 _STACK_OVERFLOW = "java.lang.StackOverflowError"
 
 _FILE_ERROR = "FAILED_READ_FILE"
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"[^\n]*error=2\b')
+_OTHER_PYTHON = re.compile(
+    r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+?) than that in "
+    r"driver: (\S+?),"
+)
 _MALFORMED = re.compile(r"\[(MALFORMED_RECORD_IN_PARSING[.\w]*)\] .*")
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
@@ -37,6 +42,8 @@ def explain_error(
             return FunctionError(*found.unusable)
         first, _, trace = found.text.partition("\n")
         return QueryFailedError(query, condition, f"{first}, in {stage}\n{trace}".strip())
+    if (problem := _executor_problem(text)) is not None:
+        return ConfigError(f"{stage}: {problem}")
     if condition == "USER_RAISED_EXCEPTION" and TOO_MANY_ROWS in text:  # by SQL of the planner
         condition, text = "SCALAR_SUBQUERY_TOO_MANY_ROWS", TOO_MANY_ROWS
     if REFUSAL in text:  # by a server of ours
@@ -47,6 +54,21 @@ def explain_error(
         text = "the query is nested too deeply for Spark, whose stack overflowed; nest it less"
         return QueryFailedError(query, "STACK_OVERFLOW", text)
     return TaskFailedError(stage, None, f"Spark failed with {condition}: {_main_line(text)}")
+
+
+def _executor_problem(text: str) -> str | None:
+    """What keeps executors from running Python at all; None if that is not what the text says."""
+    if found := _NO_PYTHON.search(text):
+        return (
+            f"an executor has no Python {found[1]!r}; name the executors' own with the variable "
+            "PYSPARK_PYTHON of the driver (`stagecoach doctor` looks at it)"
+        )
+    if found := _OTHER_PYTHON.search(text):
+        return (
+            f"an executor has Python {found[1]}, the driver has {found[2]}; use the same minor "
+            "version on both, or name another one with the variable PYSPARK_PYTHON of the driver"
+        )
+    return None
 
 
 def _main_line(text: str) -> str:

@@ -27,6 +27,7 @@ from stagecoach.infra.shuffle.commit import load_blocks, load_index
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.shuffle.map_file import OutputPartitioning
 from stagecoach.infra.shuffle.sorted_blocks import SortedBlocks
+from stagecoach.infra.storage.forwarding import marked
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.worker.spec import InputSpec, TaskSettings, TaskSpec
 from stagecoach.planner.distribution.wide_tasks import leaves_build_side
@@ -302,7 +303,7 @@ def task_settings(
     """
     folders = {folder for table in snapshot.tables.values() for folder in table.folders}
     return TaskSettings(
-        store=store.to_dict(),
+        store=marked(store.to_dict(), settings.credentials),
         time_zone=time_zone,
         memory_bytes=settings.task_memory_bytes,
         writer_memory_bytes=settings.writer_memory_bytes,

@@ -23,7 +23,10 @@ from stagecoach.infra.engines.spark.errors import SPARK_ERRORS, explain_error
 from stagecoach.infra.errors import TaskFailedError
 from stagecoach.infra.reading.format_input import FormatInput
 from stagecoach.infra.reading.inputs import ParquetInput, ScanInput
+from stagecoach.infra.spark.secret_channel import sent
 from stagecoach.infra.spark.session import is_connect
+from stagecoach.infra.spark.task_environment import EnvironmentCheck, environment_check
+from stagecoach.infra.storage.forwarding import completed, is_forwarded
 from stagecoach.infra.storage.stores import store_from_dict
 from stagecoach.infra.worker.read_failures import new_failure_key, take_failure
 from stagecoach.infra.worker.reports import TaskReport
@@ -51,8 +54,33 @@ def run_tasks(spark: SparkSession, specs: Sequence[TaskSpec]) -> list[TaskReport
     Raises:
         TaskFailedError: A Spark task died (a task's own errors are in its report).
     """
+    store = specs[0].settings.store
+    check = environment_check(spark)
+    reports: dict[int, TaskReport] = {}
+    waiting, used = list(specs), None
+    # Credentials may expire before a task begins; the driver has newer ones then.
+    while waiting and (current := completed(store)) != used:
+        used = current
+        with sent(spark, current) as carried:
+            for report in _run_tasks(spark, waiting, carried, check):
+                reports[report.task_index] = report
+        waiting = [s for s in waiting if is_forwarded(store) and _expired(reports[s.task_index])]
+    return [reports[index] for index in sorted(reports)]
+
+
+def _expired(report: TaskReport) -> bool:
+    return report.failure is not None and report.failure.kind == "credentials"
+
+
+def _run_tasks(
+    spark: SparkSession,
+    specs: Sequence[TaskSpec],
+    store: Mapping[str, Any],
+    check: EnvironmentCheck,
+) -> list[TaskReport]:
+    """Run tasks whose store is what `sent` has made of it."""
     # Settings and SQL are the same objects in all specs, so pickle writes them once.
-    task = _task_function([spec.to_dict() for spec in specs])
+    task = _task_function([_carried(spec, store) for spec in specs], check)
     count, stage = len(specs), specs[0].stage_name
     if is_connect(spark):
         numbers = spark.range(0, count, 1, count)
@@ -85,23 +113,48 @@ def _bare_tasks(spark: SparkSession, count: int, task: Callable[[int], str]) -> 
     return tasks.mapPartitionsWithIndex(run)
 
 
-def _task_function(payload: list[dict[str, Any]]) -> Callable[[int], str]:
+def _carried(spec: TaskSpec, store: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec as tasks carry it."""
+    values = spec.to_dict()
+    values["settings"]["store"] = store
+    return values
+
+
+def _task_function(payload: list[dict[str, Any]], check: EnvironmentCheck) -> Callable[[int], str]:
+    failed = _failed_function()
+
     def run(index: int) -> str:
         import json  # pickling a function that refers to a module looks through all that are loaded
 
         from pyspark import TaskContext
 
+        if (problem := check()) is not None:
+            return failed(payload[index]["task_index"], problem)
         from stagecoach.infra.worker.process import settle
         from stagecoach.infra.worker.spec import TaskSpec
         from stagecoach.infra.worker.task import run_task
 
         context = TaskContext.get()
         attempt = 0 if context is None else context.attemptNumber()
-        report = run_task(TaskSpec.from_dict(payload[index]), attempt)
+        read = None if context is None else context.getLocalProperty
+        report = run_task(TaskSpec.from_dict(payload[index], read), attempt)
         settle()
         return json.dumps(report.to_dict())
 
     return run
+
+
+def _failed_function() -> Callable[[int, str], str]:
+    def failed(index: int, problem: str) -> str:
+        """The report of a task where our code cannot be imported."""
+        import json
+
+        failure = {"kind": "environment", "args": [problem]}
+        lists: dict[str, list[Any]] = {"rows_in": [], "bytes_in": [], "log": []}
+        report = {"task_index": index, "attempt": "", "file": None, "failure": failure, **lists}
+        return json.dumps(report)
+
+    return failed
 
 
 def _of_batches(
@@ -134,11 +187,12 @@ def check_inputs(spark: SparkSession, spec: TaskSpec, leaves: Sequence[InputSpec
     pieces = [{**vars(spec), "inputs": (piece,)} for leaf in leaves for piece in _pieces_of(leaf)]
     if not pieces:
         return
-    payload = [TaskSpec(**piece).to_dict() for piece in pieces]
     frame = spark.range(0, len(pieces), 1, len(pieces))
-    reports = _collect(
-        frame.mapInArrow(_of_batches(_check_function(payload)), _REPORT_SCHEMA), spec.stage_name
-    )
+    with sent(spark, spec.settings.store) as store:
+        payload = [_carried(TaskSpec(**piece), store) for piece in pieces]
+        task = _check_function(payload, environment_check(spark))
+        checked = frame.mapInArrow(_of_batches(task), _REPORT_SCHEMA)
+        reports = _collect(checked, spec.stage_name)
     for report in reports:
         if report.failure is not None:
             raise report.failure.to_error(spec.stage_name, report.task_index)
@@ -152,14 +206,23 @@ def _pieces_of(leaf: InputSpec) -> Iterator[InputSpec]:
         yield from (spread.part(i) for i in range(spread.num_parts))
 
 
-def _check_function(payload: list[dict[str, Any]]) -> Callable[[int], str]:
+def _check_function(payload: list[dict[str, Any]], check: EnvironmentCheck) -> Callable[[int], str]:
+    failed = _failed_function()
+
     def run(index: int) -> str:
         import json
 
+        from pyspark import TaskContext
+
+        if (problem := check()) is not None:
+            return failed(index, problem)
         from stagecoach.infra.worker.spec import TaskSpec
         from stagecoach.infra.worker.task import check_task
 
-        return json.dumps(check_task(TaskSpec.from_dict(payload[index]), index).to_dict())
+        context = TaskContext.get()
+        read = None if context is None else context.getLocalProperty
+        spec = TaskSpec.from_dict(payload[index], read)
+        return json.dumps(check_task(spec, index).to_dict())
 
     return run
 
@@ -186,15 +249,31 @@ def run_sql(
         QueryFailedError: Spark refuses the SQL or fails on the data.
         TaskFailedError: Spark itself failed.
     """
-    failure_key = new_failure_key(spec.fingerprint)
-    relations = {name: _relation(spec, leaf, failure_key) for name, leaf in views.items()}
-    fragment = Fragment(text.text, relations, output_schema(spec.fragment_types))
     settings = spec.settings
+    with sent(spark, settings.store) as store:
+        return _run_sql(spark, spec, store, text, views, parameters)
+
+
+def _run_sql(
+    spark: SparkSession,
+    spec: TaskSpec,
+    store: Mapping[str, Any],
+    text: SparkText,
+    views: Mapping[str, InputSpec],
+    parameters: Mapping[str, Literal],
+) -> list[TaskReport]:
+    """Run SQL over tasks whose store is what `sent` has made of it."""
+    settings = spec.settings
+    failure_key, check = new_failure_key(spec.fingerprint), environment_check(spark)
+    relations = {
+        name: _relation(spec, store, leaf, failure_key, check) for name, leaf in views.items()
+    }
+    fragment = Fragment(text.text, relations, output_schema(spec.fragment_types))
     engine = SparkEngine(
         spark, parameters, verify_pages=settings.verify_pages, functions=settings.functions
     )
     try:
-        write = _write_function({**spec.to_dict(), "inputs": []})
+        write = _write_function({**_carried(spec, store), "inputs": []}, check)
         written = engine.run(fragment).mapInArrow(write, _REPORT_SCHEMA)
         return _reports(row["report"] for row in written.collect())
     except SPARK_ERRORS as error:
@@ -206,7 +285,13 @@ def run_sql(
         raise failure.to_error(spec.stage_name, None) from error
 
 
-def _relation(spec: TaskSpec, leaf: InputSpec, failure_key: str) -> Relation:
+def _relation(
+    spec: TaskSpec,
+    store: Mapping[str, Any],
+    leaf: InputSpec,
+    failure_key: str,
+    check: EnvironmentCheck,
+) -> Relation:
     """An input as Spark takes it: files that it reads by itself, or pieces that tasks read."""
     if isinstance(leaf, ScanInput) and all(f.local_path is not None for f in leaf.files):
         return ParquetInput(leaf.columns, leaf.files)
@@ -214,8 +299,9 @@ def _relation(spec: TaskSpec, leaf: InputSpec, failure_key: str) -> Relation:
         if (files := leaf.spark_files()) is not None:
             return files
         leaf = leaf.spread()
-    payload = replace(spec, inputs=(leaf,)).to_dict()
-    return FedRelation(leaf.columns, _num_parts(leaf), _read_function(payload, failure_key))
+    payload = _carried(replace(spec, inputs=(leaf,)), store)
+    read = _read_function(payload, failure_key, check)
+    return FedRelation(leaf.columns, _num_parts(leaf), read)
 
 
 def _num_parts(leaf: InputSpec) -> int:
@@ -228,15 +314,20 @@ def _num_parts(leaf: InputSpec) -> int:
 
 
 def _read_function(
-    payload: dict[str, Any], failure_key: str
+    payload: dict[str, Any], failure_key: str, check: EnvironmentCheck
 ) -> Callable[[int], Iterator[pa.RecordBatch]]:
     def read(index: int) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        if (problem := check()) is not None:
+            raise RuntimeError(problem)
         from stagecoach.infra.storage.stores import store_from_dict
         from stagecoach.infra.worker.inputs import read_input
         from stagecoach.infra.worker.read_failures import keep_failure
         from stagecoach.infra.worker.spec import TaskSpec
 
-        spec = TaskSpec.from_dict(payload)
+        context = TaskContext.get()
+        spec = TaskSpec.from_dict(payload, None if context is None else context.getLocalProperty)
         try:
             yield from read_input(spec, index)
         except Exception as error:
@@ -247,18 +338,21 @@ def _read_function(
 
 
 def _write_function(
-    payload: dict[str, Any],
+    payload: dict[str, Any], check: EnvironmentCheck
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
+        if (problem := check()) is not None:
+            raise RuntimeError(problem)
         from stagecoach.infra.worker.spec import TaskSpec
         from stagecoach.infra.worker.task import write_batches
 
         context = TaskContext.get()
         index = 0 if context is None else context.partitionId()
         attempt = 0 if context is None else context.attemptNumber()
-        spec = TaskSpec.from_dict({**payload, "task_index": index})
+        read = None if context is None else context.getLocalProperty
+        spec = TaskSpec.from_dict({**payload, "task_index": index}, read)
         report = write_batches(spec, batches, attempt)
         rows = {"task": [index], "report": [json.dumps(report.to_dict())]}
         yield pa.RecordBatch.from_pydict(rows)

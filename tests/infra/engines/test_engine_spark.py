@@ -65,7 +65,8 @@ def spec(tmp_path: Path) -> TaskSpec:
     pq.write_table(pa.table({"k": range(100), "name": [f"n{i}" for i in range(100)]}), path)
     columns = (LeafColumn("c5", "k", BIGINT), LeafColumn("c6", "name", STRING))
     settings = TaskSettings(
-        store=open_store(tmp_path / "store").to_dict(),
+        # With secrets, which travel as shares.
+        store=open_store(tmp_path / "store", {"secret_key": "marked-secret-71"}).to_dict(),
         time_zone="UTC",
         memory_bytes=256 << 20,
         writer_memory_bytes=64 << 20,
