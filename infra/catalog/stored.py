@@ -65,13 +65,14 @@ class StoredCatalog(PublishedCatalog):
     def _all(self) -> Mapping[str, PlannedTable]:
         with self._lock:
             if self._listed is None:
-                hidden = self._base_names()
-                self._listed = {
-                    name.lower(): PlannedTable(name=name, format=item.name)
-                    for item in stored_formats()
-                    for name in item.table_names(self._store)
-                    if name.lower() not in hidden
-                }
+                hidden, found = self._base_names(), dict[str, PlannedTable]()
+                for item in stored_formats():
+                    for name in item.table_names(self._store):
+                        # Where a name was a table of several formats, the one with data is found.
+                        only = "" if name.lower() in found else item.name
+                        if name.lower() not in hidden:
+                            found[name.lower()] = PlannedTable(name=name, format=only)
+                self._listed = found
             return self._listed
 
     def _base_names(self) -> frozenset[str]:

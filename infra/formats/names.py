@@ -33,9 +33,12 @@ BY_KIND: Registry[object] = Registry(
 """Formats that manage their own files, by `kind` in the catalog file."""
 
 MADE: Registry[object] = Registry(
-    {"published": "stagecoach.infra.formats.published.table_format:FORMAT"}
+    {
+        "published": "stagecoach.infra.formats.published.table_format:FORMAT",
+        "iceberg": "stagecoach.infra.formats.iceberg.table_format:FORMAT",
+    }
 )
-"""Formats of tables that queries make, which are in no catalog file; results become the first."""
+"""Formats of tables that queries make, which are in no catalog file; the first is the default."""
 
 ABOUT: Registry[object] = Registry(
     {"metadata": "stagecoach.infra.formats.metadata.table_format:FORMAT"}
@@ -55,7 +58,7 @@ def find(name: str) -> object | None:
 
 def known() -> str:
     """Return all names, for messages."""
-    return ", ".join((*BY_FORMAT.names, *BY_KIND.names, *MADE.names))
+    return ", ".join(dict.fromkeys((*BY_FORMAT.names, *BY_KIND.names, *MADE.names)))
 
 
 def stored_name(name: str) -> dict[str, str]:

@@ -119,6 +119,9 @@ class StoredFormat(TableFormat):
     folder: str
     """Folder of the storage root with a folder for each table; no other format uses it."""
 
+    has_namespaces: bool = False
+    """Whether the name of a table may have several parts, separated by dots."""
+
     output_keys: tuple[str, ...] = ()
     """Keys that a query's `output` may have besides `format`, `table` and `mode`."""
 

@@ -143,7 +143,8 @@ class Output(Part):
 
     @model_validator(mode="after")
     def _check_keys(self) -> Self:
-        if self.model_fields_set <= {"table", "mode"}:
+        has_parts = "." in (self.table or "")
+        if self.model_fields_set <= {"table", "mode"} and not has_parts:
             return self  # of any format; none need be imported
         allowed = {"format", "table", "mode", *result_format(self.format_name).output_keys}
         name = result_format(self.format_name).name
@@ -151,6 +152,9 @@ class Output(Part):
             ((key, AT_KEY), f"a table of the format '{name}' has no '{key}'; remove it")
             for key in sorted(self.model_fields_set - allowed)
         )
+        if has_parts and not result_format(self.format_name).has_namespaces:
+            message = f"a table of the format '{name}' has a name of one part, not '{self.table}'"
+            refuse_all([(("table",), f"{message}; leave out the namespace")])
         try:
             self.place(self.table or "", "")
         except OutputError as error:

@@ -119,8 +119,9 @@ def _pool(name: str) -> str:
 
 
 def _table(name: str) -> str:
-    if problem := name_problem(name):
-        raise refuse(f"table {problem}")
+    for part in name.split("."):  # which formats have parts is told where the format is known
+        if problem := name_problem(part):
+            raise refuse(f"table {problem}")
     return name
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.iceberg.declaration import IcebergSource
+from stagecoach.infra.formats.iceberg.declaration import IcebergSource, absolute_properties
+from stagecoach.infra.formats.publishing import PublishError
 from stagecoach.infra.host.extras import require_extra
 from stagecoach.infra.storage import secrets
 from stagecoach.infra.storage.object_store import StorageOptions
@@ -16,6 +17,8 @@ from stagecoach.planner.errors import CatalogError, StagecoachError
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+    from pyiceberg.partitioning import PartitionSpec
+    from pyiceberg.schema import Schema
     from pyiceberg.table import Table
 
 
@@ -41,7 +44,7 @@ def open_table(
         StorageError: The catalog or its storage does not answer.
     """
     require_extra("iceberg", "pyiceberg", "a table with 'format: iceberg'")
-    with _translated(source.place or location):
+    with translated(source.place or location):
         if not source.table:
             from pyiceberg.table import StaticTable
 
@@ -57,21 +60,63 @@ def open_catalog(
 
     key = f"{source.catalog} {sorted(source.properties.items())}"
     if key not in kept:
-        given = {**storage_properties(options), **_absolute(source.properties, folder)}
+        given = {**storage_properties(options), **absolute_properties(source.properties, folder)}
         kept[key] = load_catalog(source.catalog, **given)
     return kept[key]
 
 
-def _absolute(properties: Mapping[str, str], folder: str) -> dict[str, str]:
-    """The properties with absolute paths of a local warehouse and of an SQLite file."""
-    found = dict(properties)
-    warehouse = found.get("warehouse", "")
-    if warehouse and ":" not in warehouse:
-        found["warehouse"] = os.path.join(folder, os.path.expanduser(warehouse))
-    path = found.get("uri", "").removeprefix("sqlite:///")
-    if path != found.get("uri", "") and path and not path.startswith((":", "/")):
-        found["uri"] = f"sqlite:///{os.path.join(folder, path)}"
-    return found
+def find_table(
+    source: IcebergSource, options: StorageOptions, kept: dict[str, Catalog]
+) -> Table | None:
+    """Return a table of a catalog as it is now; None if there is none. See `open_table`."""
+    require_extra("iceberg", "pyiceberg", "a table with 'format: iceberg'")
+    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+    with translated(source.place):
+        catalog = open_catalog(source, "", options, kept)
+        try:
+            return catalog.load_table(source.table)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+
+
+def create_table(
+    source: IcebergSource,
+    options: StorageOptions,
+    kept: dict[str, Catalog],
+    schema: Schema,
+    spec: PartitionSpec,
+) -> Table:
+    """Create a table of version 2, and its namespace, unless another writer is first.
+
+    Raises:
+        CatalogError: The catalog refuses.
+        StorageError: The catalog or its storage does not answer.
+    """
+    from pyiceberg.exceptions import TableAlreadyExistsError
+
+    with translated(source.place):
+        catalog = open_catalog(source, "", options, kept)
+        catalog.create_namespace_if_not_exists(source.table.rpartition(".")[0])
+        try:
+            return catalog.create_table(
+                source.table, schema, partition_spec=spec, properties={"format-version": "2"}
+            )
+        except TableAlreadyExistsError:
+            return catalog.load_table(source.table)
+
+
+def check_writable(name: str, table: Table) -> None:
+    """Look whether a table is of a version that is written.
+
+    Raises:
+        PublishError: It is not.
+    """
+    if table.format_version > 2:
+        raise PublishError(
+            f"table '{name}' has version {table.format_version} of Iceberg's format; results are "
+            "written in version 2: publish to another table"
+        )
 
 
 def storage_properties(options: StorageOptions) -> dict[str, str]:
@@ -92,7 +137,7 @@ def storage_properties(options: StorageOptions) -> dict[str, str]:
 
 
 @contextmanager
-def _translated(place: str) -> Iterator[None]:
+def translated(place: str) -> Iterator[None]:
     """Turn pyiceberg's errors, and those of the clients below it, into ours."""
     from pyiceberg import exceptions as pe
 

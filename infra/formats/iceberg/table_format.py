@@ -11,20 +11,28 @@ process.
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stagecoach.infra.formats.iceberg.declaration import IcebergSource, read_source
+from stagecoach.infra.formats.capabilities import ExpiryRule
+from stagecoach.infra.formats.iceberg.declaration import IcebergSource, read_output, read_source
+from stagecoach.infra.formats.iceberg.result_columns import check_iceberg_columns, iceberg_columns
+from stagecoach.infra.formats.iceberg.stored_table import FOLDER, StoredIcebergTable
 from stagecoach.infra.formats.moments import moment_of
-from stagecoach.infra.formats.protocol import Access, ScanPlan, Table, TableFormat, TableSource
+from stagecoach.infra.formats.protocol import Access, ScanPlan, Table, TableSource
+from stagecoach.infra.formats.publishing import PublishTarget, ResultWriter
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
+from stagecoach.infra.formats.stored import RootExpiry, StoredFormat
 from stagecoach.infra.host.recent_cache import RecentCache
+from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.table_files import FileEntry
 from stagecoach.planner.catalog import ColumnNotes
 from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.types import Field
 from stagecoach.planner.versioned_names import TableVersion
 
 if TYPE_CHECKING:
@@ -144,12 +152,15 @@ class IcebergTable(Table):
             raise CatalogError(f"table {self.source.name!r}: {error}") from error
 
 
-class IcebergFormat(TableFormat):
-    """Iceberg tables that somebody else writes."""
+class IcebergFormat(StoredFormat):
+    """Iceberg tables, of other writers and of queries."""
 
     name = "iceberg"
     file_kind = "iceberg"
     keys = ("table", "catalog")
+    folder = FOLDER
+    has_namespaces = True
+    output_keys = ("catalog", "partition_by")
 
     def declare(self, place: str, body: Mapping[Any, Any]) -> IcebergSource:
         """Check where the table is."""
@@ -182,6 +193,49 @@ class IcebergFormat(TableFormat):
         ]
         found += super().scanned(None, replace(table, files=tuple(files), field_ids=()))
         return found
+
+    def declare_output(self, table: str, given: Mapping[str, Any], folder: str) -> dict[str, Any]:
+        """Check the catalog and the table's name in it."""
+        return read_output(table, given.get("catalog"), folder)
+
+    def stored(self, store: ObjectStore, name: str, access: Access) -> StoredIcebergTable:
+        """Return a table that a query publishes."""
+        return StoredIcebergTable(store, name, access, self.open)
+
+    def table_columns(
+        self, columns: Sequence[Field], partition_by: Sequence[str] = ()
+    ) -> tuple[Field, ...]:
+        """Return the columns in the types that Iceberg has."""
+        return iceberg_columns(columns)
+
+    def check_columns(self, columns: Sequence[Field], partition_by: Sequence[str] = ()) -> None:
+        """Look whether Iceberg has such types."""
+        check_iceberg_columns(columns, partition_by)
+
+    def result_writer(
+        self,
+        store: ObjectStore,
+        target: PublishTarget,
+        columns: Sequence[Field],
+        *,
+        fingerprint: str,
+        run_id: str,
+    ) -> ResultWriter:
+        """Return a writer of data files and one snapshot."""
+        from stagecoach.infra.formats.iceberg.writer import IcebergWriter  # numpy with it
+
+        return IcebergWriter(store, target, columns, fingerprint=fingerprint, run_id=run_id)
+
+    def find_expired(
+        self, store: ObjectStore, rule: ExpiryRule, orphan_limit: datetime.datetime
+    ) -> RootExpiry:
+        """Return files of commits that were never ended; snapshots are the catalog's to expire."""
+        from stagecoach.infra.formats.iceberg.leftovers import find_leftovers
+
+        access = Access()
+        tables = (self.stored(store, name, access) for name in self.table_names(store))
+        found = (item for table in tables for item in find_leftovers(table, orphan_limit))
+        return RootExpiry(expired=tuple(found))
 
 
 FORMAT = IcebergFormat()

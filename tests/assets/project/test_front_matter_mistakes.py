@@ -216,6 +216,14 @@ OUTPUTS: list[Mistake] = [
     ("output: {partition_by: [d, D]}", 1, 28, "column 'D' is given twice", "remove one"),
     ("output: {tabel: t}", 1, 10, "unknown key 'tabel'", "did you mean 'table'?"),
     ("output: {format: publish}", 1, 18, "'publish' is not a format", "mean 'published'?"),
+    ("output: {table: a.b}", 1, 17, "'published' has a name of one part, not 'a.b'", "leave out"),
+    ("output: {format: iceberg, catalog: c}", 1, 9, "has a namespace and a name", "give output.t"),
+    ("output: {format: iceberg, table: a.b}", 1, 9, "give output.catalog", "a mapping"),
+    ("output: {format: iceberg, table: a.b, catalog: {uri: x}}", 1, 48, "has no 'name'", "catalog"),
+    (
+        "output: {format: iceberg, table: a.b, catalog: {name: c, token: x}}",
+        *(1, 48, "'catalog.token' has credentials in it", "PYICEBERG_CATALOG__C__TOKEN"),
+    ),
     ("output: {location: /a}", 1, 10, "'published' has no 'location'", "remove it"),
 ]
 CHECKS: list[Mistake] = [

@@ -150,7 +150,10 @@ def test_damage_is_found() -> None:
     assert result.exit_code == 1
     assert "memory:notes/1" in result.stdout
     missing = run("storage", "verify", "--storage", "st", "--table", "none")
-    assert "there is no table 'none' (published or box or deduplicated or kept)" in missing.stderr
+    assert (
+        "there is no table 'none' (published or iceberg or box or deduplicated or kept)"
+        in missing.stderr
+    )
 
 
 def test_tables_that_queries_make_are_shown_and_cleared(store: ObjectStore) -> None:
