@@ -13,6 +13,10 @@ class ConfigError(StagecoachError):
     """A setting, a file of settings or the machine itself is not as a run needs it."""
 
 
+class ExecutorError(ConfigError):
+    """A machine that runs tasks lacks something, or has another version of it."""
+
+
 class StorageError(StagecoachError):
     """Object storage refused or failed a request; often passing, so a retry can help."""
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stagecoach.infra.errors import (
-    ConfigError,
     CredentialsError,
+    ExecutorError,
     FunctionError,
     InputLostError,
     QueryError,
@@ -150,7 +150,7 @@ _KINDS: dict[str, type[StagecoachError]] = {
     "input_lost": InputLostError,
     "manifest_lost": ManifestError,
     "shuffle_lost": ShuffleReadError,
-    "environment": ConfigError,
+    "environment": ExecutorError,
     "credentials": CredentialsError,
     "storage_refused": StorageRefusedError,
     "storage": StorageError,

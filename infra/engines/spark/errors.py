@@ -8,7 +8,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 
-from stagecoach.infra.errors import ConfigError, FunctionError, QueryFailedError, TaskFailedError
+from stagecoach.infra.errors import ExecutorError, FunctionError, QueryFailedError, TaskFailedError
 from stagecoach.infra.functions.errors import problem_in
 from stagecoach.infra.spark.guard.plan_guard import REFUSAL, refused
 from stagecoach.planner.errors import TOO_MANY_ROWS, StagecoachError
@@ -43,7 +43,7 @@ def explain_error(
         first, _, trace = found.text.partition("\n")
         return QueryFailedError(query, condition, f"{first}, in {stage}\n{trace}".strip())
     if (problem := _executor_problem(text)) is not None:
-        return ConfigError(f"{stage}: {problem}")
+        return ExecutorError(f"{stage}: {problem}")
     if condition == "USER_RAISED_EXCEPTION" and TOO_MANY_ROWS in text:  # by SQL of the planner
         condition, text = "SCALAR_SUBQUERY_TOO_MANY_ROWS", TOO_MANY_ROWS
     if REFUSAL in text:  # by a server of ours
@@ -61,7 +61,7 @@ def _executor_problem(text: str) -> str | None:
     if found := _NO_PYTHON.search(text):
         return (
             f"an executor has no Python {found[1]!r}; name the executors' own with the variable "
-            "PYSPARK_PYTHON of the driver (`stagecoach doctor` looks at it)"
+            "PYSPARK_PYTHON of the driver"
         )
     if found := _OTHER_PYTHON.search(text):
         return (

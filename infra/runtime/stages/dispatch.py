@@ -94,6 +94,25 @@ def _run_tasks(
     return _reports(found)
 
 
+def texts_of_tasks(spark: SparkSession, count: int, task: Callable[[int], str]) -> list[str]:
+    """Run a function in so many tasks; return its texts, in no order.
+
+    Args:
+        spark: Any session.
+        count: How many tasks.
+        task: Called with the number of the task; needs nothing of ours where it runs.
+
+    Raises:
+        PySparkException, Py4JJavaError: Whatever Spark raises (`SPARK_ERRORS`).
+    """
+    if not is_connect(spark):
+        return _bare_tasks(spark, count, task).collect()
+    numbers = spark.range(0, count, 1, count)
+    found = numbers.mapInArrow(_of_batches(task), _REPORT_SCHEMA).toArrow()
+    texts: list[str] = found.column("report").to_pylist()
+    return texts
+
+
 def _bare_tasks(spark: SparkSession, count: int, task: Callable[[int], str]) -> RDD[str]:
     """A job of nothing but tasks.
 

@@ -1,0 +1,188 @@
+"""Has tasks look at the machines that they run on.
+
+A task needs nothing of ours to say what its machine lacks: what it runs is pickled by value.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stagecoach.infra.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from stagecoach.infra.config.settings import EngineSettings
+
+_START_SECONDS = 60.0
+_LOOK_SECONDS = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineReport:
+    """What a task says of its executor.
+
+    Args:
+        host: Name of the machine.
+        python: Its interpreter.
+        executor: Tells executors of one machine apart.
+        problem: What it lacks, which keeps it from looking further; None if nothing.
+        skew: By how many seconds its clock is ahead of the driver's at least.
+        disk: See `stagecoach.infra.worker.machine`.
+        storage: As above.
+        tables: As above.
+    """
+
+    host: str
+    python: str
+    executor: str
+    problem: str | None = None
+    skew: float = 0.0
+    disk: Mapping[str, Any] = field(default_factory=dict)
+    storage: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, str] = field(default_factory=dict)
+
+
+def look_at_executors(
+    spark: SparkSession, settings: EngineSettings, files: Mapping[str, str]
+) -> list[MachineReport]:
+    """Have at least one task of each executor look at its machine.
+
+    Args:
+        spark: A session.
+        settings: Storage and spill folder of tasks.
+        files: URI of a file of each table, by the table's name.
+
+    Raises:
+        ConfigError: No executor takes a task in time, or none can run Python.
+        CredentialsError: The driver's credentials are to be sent, and there are none.
+        TaskFailedError: Spark failed.
+    """
+    from stagecoach.infra.spark.secret_channel import sent
+    from stagecoach.infra.spark.session import task_slots
+    from stagecoach.infra.spark.task_environment import environment_check
+    from stagecoach.infra.storage.forwarding import marked
+
+    _within(_START_SECONDS, spark, lambda: _run(spark, 1, _nothing()))
+    tasks = max(2 * task_slots(settings), 4)
+    store = marked(settings.open_store().to_dict(), settings.credentials)
+    check = environment_check(spark)
+
+    def look() -> tuple[float, list[str], float]:
+        with sent(spark, store) as carried:
+            function = _look(carried, settings.spill_folder, dict(files), check)
+            return time.time(), _run(spark, tasks, function), time.time()
+
+    began, texts, ended = _within(_LOOK_SECONDS, spark, look)
+    return list(_first_of_each(map(json.loads, texts), began, ended))
+
+
+def clock_skew(clock: float, began: float, ended: float) -> float:
+    """Seconds by which a clock is ahead of ours at least, if it was read between two moments."""
+    return round(max(clock - ended, min(clock - began, 0.0)), 1)
+
+
+def _first_of_each(
+    reports: Iterable[dict[str, Any]], began: float, ended: float
+) -> Iterator[MachineReport]:
+    seen: set[tuple[str, str]] = set()
+    for report in reports:
+        key = (report["host"], report["executor"])
+        if key not in seen:
+            seen.add(key)
+            skew = clock_skew(report.pop("clock"), began, ended)
+            yield MachineReport(skew=skew, **report)
+
+
+def _look(
+    store: Mapping[str, Any], spill_dir: str, files: dict[str, str], check: Callable[[], str | None]
+) -> Callable[[int], str]:
+    def look(index: int) -> str:
+        import json
+        import os
+        import socket
+        import sys
+        import time
+
+        from pyspark import TaskContext
+
+        del index
+        report: dict[str, Any] = {
+            "host": socket.gethostname(),
+            "python": sys.executable,
+            "executor": str(os.getppid()),  # the daemon that forks the workers of one executor
+            "clock": time.time(),
+            "problem": check(),
+        }
+        time.sleep(0.5)  # so that other executors get tasks, too
+        if report["problem"] is None:
+            from stagecoach.infra.storage.sealed import opened
+            from stagecoach.infra.worker.machine import look_at_machine
+
+            context = TaskContext.get()
+            read = None if context is None else context.getLocalProperty
+            report.update(look_at_machine(opened(store, read), spill_dir, files))
+        return json.dumps(report)
+
+    return look
+
+
+def _nothing() -> Callable[[int], str]:
+    def nothing(index: int) -> str:
+        return str(index)
+
+    return nothing
+
+
+def _run(spark: SparkSession, count: int, function: Callable[[int], str]) -> list[str]:
+    from stagecoach.infra.engines.spark.errors import SPARK_ERRORS, explain_error
+    from stagecoach.infra.runtime.stages.dispatch import texts_of_tasks
+
+    try:
+        return texts_of_tasks(spark, count, function)
+    except SPARK_ERRORS as error:
+        raise explain_error(error, "doctor", "doctor") from error
+
+
+def _within(seconds: float, spark: SparkSession, call: Callable[[], Any]) -> Any:
+    """Call something that runs a job, and give up after so long.
+
+    Raises:
+        ConfigError: It took too long.
+    """
+    results: list[Any] = []
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            results.append(call())
+        except Exception as error:  # noqa: BLE001 -- raised in the thread that waits
+            failures.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        _cancel(spark)
+        raise ConfigError(
+            f"no executor has run a task within {seconds:g} s: the cluster has none, or none is "
+            "large enough for spark.executor.memory and spark.executor.cores, or others have taken "
+            "all, or executors cannot connect to the driver (spark.driver.host)"
+        )
+    if failures:
+        raise failures[0]
+    return results[0]
+
+
+def _cancel(spark: SparkSession) -> None:
+    from stagecoach.infra.spark.session import is_connect
+
+    if is_connect(spark):
+        spark.interruptAll()
+    else:
+        spark.sparkContext.cancelAllJobs()
