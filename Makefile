@@ -27,7 +27,7 @@ SLOWEST := --durations=20 --durations-min=5
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries iceberg-histories incremental-histories csv-files sql-support settings query-schema screenshots dist lock clean distclean
+.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries iceberg-histories delta-histories incremental-histories csv-files sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -111,6 +111,10 @@ random-queries: install ## Run 10,000 random queries beside plain Spark (RANDOM_
 iceberg-histories: install ## Read 500 random histories of Iceberg tables (ICEBERG_HISTORIES=N ICEBERG_FIRST_SEED=S)
 	ICEBERG_HISTORIES=$(or $(ICEBERG_HISTORIES),500) ICEBERG_FIRST_SEED=$(or $(ICEBERG_FIRST_SEED),1000) \
 	  $(BIN)/python -m pytest -q tests/infra/formats/iceberg/test_histories.py $(PYTEST_ARGS)
+
+delta-histories: install ## Read 350 random histories of Delta tables, after each step (DELTA_HISTORIES=N DELTA_STEPS=M)
+	DELTA_HISTORIES=$(or $(DELTA_HISTORIES),175) DELTA_STEPS=$(or $(DELTA_STEPS),6) \
+	  $(BIN)/python -m pytest -q --timeout 0 tests/infra/formats/delta/test_histories.py $(PYTEST_ARGS)
 
 incremental-histories: install ## Run 2,000 random histories of growing tables (HISTORY_ARGS="--histories N --seed S --log FILE")
 	$(BIN)/python -m benchmarks.incremental_histories $(HISTORY_ARGS)

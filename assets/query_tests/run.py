@@ -166,7 +166,7 @@ class TestRunner:
         if case.test.expect.error is not None:
             self._check_error(case, unit)
             return
-        fields, found = self._rows(case, unit)
+        fields, found = self.rows(case, unit)
         if self.spark is not None and unit.graph.fallback_reason is None:
             self._check_against_spark(case, unit, fields, found, case.test.expect.tolerance)
         if case.test.expect.has_rows:
@@ -174,8 +174,13 @@ class TestRunner:
         if case.test.expect.checks:
             self._check_conditions(case, unit, fields, found)
 
-    def _rows(self, case: TestCase, unit: Unit) -> tuple[tuple[Field, ...], pa.Table]:
-        """Columns and rows of a unit, run as a production run would."""
+    def rows(self, case: TestCase, unit: Unit) -> tuple[tuple[Field, ...], pa.Table]:
+        """Columns and rows of a unit, run as a production run would.
+
+        Raises:
+            SparkNeededError: It needs Spark, and there is none.
+            QueryFailedError: Spark raises.
+        """
         if unit.graph.fallback_reason is not None:
             if self.spark is None:
                 raise SparkNeededError(unit.query.name, unit.graph.fallback_reason)

@@ -22,6 +22,7 @@ from stagecoach.planner.catalog import Catalog, TableInfo
 from stagecoach.planner.errors import CatalogError, ParameterError, SqlError
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.given_parameters import RUN_BOUND_PREFIX, check_given, check_known
+from stagecoach.planner.plan.physical import ScanExec
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.syntax.cte_units import unit_text, with_clause
 from stagecoach.planner.syntax.parse import parameter_places
@@ -169,6 +170,26 @@ class UnitPlanner:
         if key not in self._plans:
             self._plans[key] = self.plan(query, GivenTables(tables, self.project))
         return self._plans[key]
+
+    def reads(self, query: Query) -> dict[str, tuple[Field, ...]]:
+        """The tables that a query of the project reads, and the columns that it needs of each.
+
+        Raises:
+            SqlError: A mistake in the query.
+            CatalogError: The columns of a table cannot be had.
+        """
+        graph = self.plan(query, self.project)
+        wanted: dict[str, set[str]] = {name: set() for name, _ in graph.tables}
+        for stage in graph.stages:
+            for leaf in stage.leaves if stage.sql is None else ():
+                if isinstance(leaf, ScanExec):
+                    wanted[leaf.table] |= {source.lower() for source in leaf.source}
+        whole = graph.fallback_reason is not None
+        return {
+            name: tuple(f for f in columns if whole or f.name.lower() in wanted[name])
+            or columns[:1]
+            for name, columns in graph.tables
+        }
 
     def _text(self, case: TestCase, given: list[str]) -> str:
         try:

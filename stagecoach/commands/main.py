@@ -21,6 +21,7 @@ from stagecoach.terminal.streams import discard_log, log_path, use_log_format
 
 _MODULES: Mapping[str, tuple[str, str]] = {
     "demo": ("stagecoach.commands.demo", "demo"),
+    "init": ("stagecoach.commands.init", "init"),
     "new": ("stagecoach.commands.new", "new"),
     "check": ("stagecoach.commands.check", "check"),
     "test": ("stagecoach.commands.test", "test"),

@@ -10,10 +10,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from stagecoach.api.session import DEFAULT_CATALOG
 from stagecoach.arguments.options import (
     catalog_option,
     debug_option,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from stagecoach.planner.types import Field
 
 _LINE_WIDTH = 94
+_INFERRED = ("csv", "json")
+"""Formats whose columns only Spark finds."""
 # YAML takes some words for booleans and null.
 _PLAIN_YAML = re.compile(
     r"(?!(?:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_][A-Za-z0-9_(),]*", re.IGNORECASE
@@ -159,6 +163,63 @@ def infer(name: str, catalog: str, storage: str | None, debug: bool) -> None:
     for column, dtype in infer_columns(name, catalog, session.settings):
         shown = dtype if "<" in dtype else dtype.upper()  # members keep their names
         click.echo(f"      {_yaml_text(column)}: {_yaml_text(shown)}")
+
+
+@tables.command()
+@click.argument("locations", metavar="LOCATION…", nargs=-1, required=True)
+@click.option("--name", metavar="TABLE", help="Name of the table; by default, of file or folder.")
+@catalog_option
+@debug_option
+def add(locations: tuple[str, ...], name: str | None, catalog: str, debug: bool) -> None:
+    """Add tables to the catalog file: one for each file, folder or URL.
+
+    A folder is one table of all its files. The format follows from the names of the files. Columns
+    of CSV and JSON are those that Spark finds in the files, which takes some seconds: have a look
+    at them.
+    """
+    from stagecoach.planner.errors import CatalogError
+    from stagecoach.scaffold.catalog_entries import new_entry, table_name, with_entries
+
+    configure_logging(debug=debug)
+    if name is not None and len(locations) > 1:
+        raise click.UsageError("--name is for one location")
+    file = Path(catalog)
+    entries: dict[str, dict[str, object]] = {}
+    for location in locations:
+        chosen = name or table_name(location)
+        if chosen in entries:
+            raise CatalogError(f"two locations give the name '{chosen}'; add them one by one")
+        entries[chosen] = dict(new_entry(location, file))
+    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    with_entries(before, entries, file=catalog)  # before Spark is started for the columns
+    for chosen, entry in entries.items():
+        if entry.get("format") in _INFERRED:
+            entry["columns"] = _found_columns(chosen, entry, file)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(with_entries(before, entries, file=catalog), encoding="utf-8")
+    for chosen, entry in entries.items():
+        click.echo(f"{catalog}: table {chosen} added ({entry.get('format', 'parquet')})")
+    shown = "" if catalog == DEFAULT_CATALOG else f" --catalog {catalog}"
+    click.echo(f"`stagecoach tables {' '.join(entries)}{shown}` shows what is there")
+
+
+def _found_columns(name: str, entry: dict[str, object], catalog: Path) -> dict[str, str]:
+    """The columns that Spark finds, of a table that is not in the catalog file yet."""
+    import tempfile
+
+    from stagecoach.api.inferring import infer_columns
+    from stagecoach.scaffold.catalog_entries import with_entries
+
+    catalog.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the catalog file, since locations start there.
+    with tempfile.NamedTemporaryFile(
+        "w", dir=catalog.parent, prefix=".", suffix=".yaml", encoding="utf-8"
+    ) as file:
+        file.write(with_entries("", {name: entry}, file=file.name))
+        file.flush()
+        settings = open_session(file.name, None, read_settings(())).settings
+        found = infer_columns(name, file.name, settings)
+    return {column: dtype if "<" in dtype else dtype.upper() for column, dtype in found}
 
 
 def _yaml_text(text: str) -> str:

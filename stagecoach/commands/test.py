@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from stagecoach.arguments.options import ProjectRequest, project_options
+from stagecoach.commands.test_recording import Recording, record_test, recording_options
 from stagecoach.terminal.errors import EXIT_FAILED
-from stagecoach.terminal.streams import configure_logging
+from stagecoach.terminal.streams import configure_logging, discard_log, divert_noise
 
 if TYPE_CHECKING:
     from stagecoach.api.session import Session
@@ -54,6 +55,13 @@ class _Wanted:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the results as JUnit XML.",
 )
+@click.option(
+    "--record",
+    "recorded",
+    metavar="QUERY",
+    help="Write a test of this query from the first rows of its tables, and run none.",
+)
+@recording_options
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of test files and exit.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only tests that did not pass.")
 @project_options
@@ -63,6 +71,8 @@ def test(
     words: tuple[str, ...],
     on_spark: bool,
     junit: Path | None,
+    recorded: str | None,
+    recording: Recording,
     schema: bool,
     quiet: bool,
 ) -> None:
@@ -77,7 +87,19 @@ def test(
 
         click.echo(schema_text(), nl=False)
         return
+    from stagecoach.assets.query_tests.files import TESTS_FOLDER
+
     configure_logging(debug=request.debug)
+    if (on_spark or recorded is not None) and not request.debug:
+        divert_noise()
+    if recorded is not None:
+        with request.session() as session:
+            project, queries, _ = _queries(request, session)
+            runner = _runner(session, queries, on_spark=True)
+            folder = project.parent / TESTS_FOLDER
+            record_test(session, runner, queries, recorded, recording, folder)
+        return
+    recording.refuse_given()
     started = time.perf_counter()
     with request.session() as session:
         wanted = _wanted(request, session)
@@ -98,6 +120,7 @@ def test(
     problems = len(found_problems)
     seconds = time.perf_counter() - started
     click.echo(_summary(results, problems, seconds), err=True)
+    discard_log()
     if problems or any(result.outcome in ("failed", "error") for result in results):
         raise click.exceptions.Exit(EXIT_FAILED)
 
@@ -117,18 +140,9 @@ def _wanted(request: ProjectRequest, session: Session) -> _Wanted:
     Raises:
         click.UsageError: There is no such file, or none at all.
     """
-    from stagecoach.assets.project.queries import name_clashes, read_queries
     from stagecoach.assets.query_tests.files import SUFFIXES, TESTS_FOLDER, test_files
 
-    project = request.project
-    if not project.is_dir():
-        project = next((p for p in request.named if p.is_dir() and any(p.rglob("*.sql"))), project)
-    if not project.is_dir():
-        raise click.UsageError(
-            f"there is no folder {project}; name the folder of queries with --project"
-        )
-    queries, _, problems = read_queries(sorted(project.rglob("*.sql")))
-    problems += name_clashes(queries, session.base_catalog.table_names())
+    project, queries, problems = _queries(request, session)
     everything = test_files(project.parent / TESTS_FOLDER, queries)
     if not request.named:
         if not everything:
@@ -161,6 +175,28 @@ def _wanted(request: ProjectRequest, session: Session) -> _Wanted:
         names=frozenset(names) if names else None,
         problems=tuple(problems),
     )
+
+
+def _queries(
+    request: ProjectRequest, session: Session
+) -> tuple[Path, Sequence[Query], Sequence[Problem]]:
+    """The folder of the project, its queries, and what is wrong with them.
+
+    Raises:
+        click.UsageError: There is no such folder.
+    """
+    from stagecoach.assets.project.queries import name_clashes, read_queries
+
+    project = request.project
+    if not project.is_dir():
+        project = next((p for p in request.named if p.is_dir() and any(p.rglob("*.sql"))), project)
+    if not project.is_dir():
+        raise click.UsageError(
+            f"there is no folder {project}; name the folder of queries with --project"
+        )
+    queries, _, problems = read_queries(sorted(project.rglob("*.sql")))
+    problems += name_clashes(queries, session.base_catalog.table_names())
+    return project, queries, problems
 
 
 def _cases(wanted: _Wanted, words: Sequence[str]) -> _Found:

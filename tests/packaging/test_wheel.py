@@ -118,6 +118,21 @@ def test_the_wheel_has_every_file_of_the_packages(wheel: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_project_is_started_from_the_wheel(python: Path, tmp_path: Path) -> None:
+    run(python, tmp_path, "-m", "stagecoach", "init", "shop")
+    template = ROOT / "stagecoach" / "scaffold" / "templates" / "project"
+    expected = {path.relative_to(template) for path in template.rglob("*") if path.is_file()}
+    made = {
+        path.relative_to(tmp_path / "shop")
+        for path in (tmp_path / "shop").rglob("*")
+        if path.is_file()
+    }
+    kept = {path for path in expected if "__pycache__" not in path.parts}
+    assert {path.with_name(path.name.lstrip(".")) for path in made} == kept
+    assert run(python, tmp_path / "shop", "-m", "stagecoach", "check") == "1 query, no problems\n"
+
+
+@pytest.mark.slow
 def test_a_query_runs_beside_modules_of_the_same_names(python: Path, project: Path) -> None:
     shown = run(python, project, "-m", "stagecoach", "query", "--catalog", "catalog.yaml",
                 "--format", "csv", "queries/sums.sql")  # fmt: skip

@@ -310,6 +310,54 @@ def test_on_spark() -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.slow
+@pytest.mark.spark
+def test_recording() -> None:
+    """In a process of its own: it starts Spark."""
+    rows = {
+        "shop": pa.array([1, 1, 2], pa.int32()), "amount": [5, 6, 7], "day": pa.array([0, 1, 2], pa.date32()),
+        "note": ["Ada's: \"é\"\n", "Ada's: \"é\"\n", None], "price": pa.array([None, None, None], pa.decimal128(10, 2)),
+        "w": [float("nan"), -0.0, 1e300],
+    }  # fmt: skip
+    Path("pipelines/data/sales").mkdir(parents=True)
+    pq.write_table(pa.table(rows), "pipelines/data/sales/a.parquet")
+    write_query(
+        "notes",
+        "-- parameters: {least: 0}\n"
+        "SELECT note, max(w) AS w, count(*) AS n, max(price) AS p, current_date() >= DATE '2024-01-01' AS c "
+        "FROM sales WHERE amount > :least GROUP BY note",
+    )
+    command = [sys.executable, "-m", "stagecoach", "test", "--set", "engine.master=local[1]"]
+    recording = ["--record", "notes", "--mask", "note", "--where", "sales: shop < 9", "--param", "least=1"]  # fmt: skip
+    done = subprocess.run([*command, *recording], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    text = Path("pipelines/tests/notes.yaml").read_text()
+    assert "Ada" not in text
+    assert text.count("masked_1") == 3
+    assert "shop" not in text, "a column that is not needed"
+    assert '{note: "masked_1", w: "nan", n: 2, p: null, c: true}' in text
+    done_here = run("-k", "notes")
+    assert done_here.exit_code == 0, done_here.output
+    again = subprocess.run([*command, *recording], capture_output=True, text=True, check=False)
+    assert again.returncode == 2
+    assert "already exists and is not changed" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--record", "totalz"], "there is no query 'totalz'; did you mean 'totals'?"),
+        (["--record", "totals", "--where", "sales"], "is not TABLE: CONDITION"),
+        (["--record", "totals", "--where", "sale: x"], "does not read the table 'sale'"),
+        (["--mask", "x"], "--mask belongs to --record QUERY"),
+    ],
+)
+def test_what_cannot_be_recorded(arguments: list[str], message: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
 def test_choosing_tests() -> None:
     write_tests(GIVEN + "  - {name: one, expect: {checks: [{row_count: {min: 1}}]}}\n"
                         "  - {name: two, expect: []}\n")  # fmt: skip

@@ -1,0 +1,1 @@
+"""The queries of this project, their catalog and what Dagster loads."""
