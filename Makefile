@@ -8,6 +8,7 @@ PYTHON ?=
 PYTEST := $(BIN)/python -m pytest
 LOCK_ARGS  ?=
 BENCH_ARGS ?=
+CLUSTER_ARGS ?=
 FAULT_ARGS ?=
 FUZZ_ARGS  ?=
 FILES_ARGS ?=
@@ -27,7 +28,7 @@ SLOWEST := --durations=20 --durations-min=5
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries iceberg-histories delta-histories incremental-histories csv-files sql-support settings query-schema screenshots dist lock clean distclean
+.PHONY: help install demo ui cluster cluster-down test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries iceberg-histories delta-histories incremental-histories csv-files sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -45,6 +46,12 @@ demo: install ## Run one query from SQL text to result, stage by stage
 
 ui: install ## Open the Dagster UI over pipelines/
 	$(BIN)/stagecoach ui
+
+cluster: install ## Start a Spark cluster and an S3 server on this machine and run a query there (CLUSTER_ARGS="--scale-factor 1")
+	@$(BIN)/python -m benchmarks.cluster up $(CLUSTER_ARGS)
+
+cluster-down: install ## End what `make cluster` has started
+	@$(BIN)/python -m benchmarks.cluster down
 
 ##@ Work
 

@@ -27,6 +27,7 @@ class RcloneServer:
         access_key: rclone refuses very short ones.
         secret_key: As above.
         log: Where its messages go; nowhere by default.
+        detached: Whether it outlives a terminal, in a session of its own.
 
     Raises:
         RuntimeError: rclone is not installed.
@@ -40,6 +41,7 @@ class RcloneServer:
         access_key: str = "rclonekey1",
         secret_key: str = "rclonesecret1",
         log: Path | None = None,
+        detached: bool = False,
     ) -> None:
         command = self.command()
         if command is None:
@@ -49,6 +51,7 @@ class RcloneServer:
         (folder / bucket).mkdir(parents=True, exist_ok=True)
         self._keys = (access_key, secret_key)
         self._log = log
+        self._detached = detached
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
@@ -108,7 +111,18 @@ class RcloneServer:
         raise RuntimeError(f"rclone serve s3 did not start: {said}")
 
     def _popen(self, output: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(self._arguments, stdout=output, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            self._arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=self._detached,
+        )
+
+    @property
+    def pid(self) -> int | None:
+        """Number of its process; None while there is none."""
+        return None if self._process is None else self._process.pid
 
     def kill(self) -> None:
         """Kill it, as `kill -9` does."""

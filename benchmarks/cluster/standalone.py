@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 import pyspark
 
 from benchmarks.cluster.environment import make_environment
+from benchmarks.cluster.sessions import end_sessions
 from stagecoach.infra.spark.connect_conf import free_port
 from stagecoach.infra.spark.java import ensure_java
 
@@ -146,6 +146,9 @@ class StandaloneCluster:
     def stop(self) -> None:
         """Kill all processes and what they have started, and wait for their end."""
         end_sessions(process.pid for process in self.processes)
+        for process in self.processes:
+            with suppress(ChildProcessError):  # of another process
+                os.waitpid(process.pid, 0)
         self.processes.clear()
 
     def __enter__(self) -> StandaloneCluster:
@@ -154,16 +157,3 @@ class StandaloneCluster:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-def end_sessions(leaders: Iterable[int]) -> None:
-    """Kill the processes of these sessions, which only a process that we started leads."""
-    wanted = set(leaders)
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(ProcessLookupError, PermissionError):
-                if os.getsid(int(entry.name)) in wanted:
-                    os.kill(int(entry.name), signal.SIGKILL)
-    for pid in wanted:
-        with suppress(ChildProcessError):
-            os.waitpid(pid, 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Mapping
@@ -115,6 +116,30 @@ def test_the_credentials_of_the_driver_are_forwarded_unseen(
     for text in (SECRET_KEY, ACCESS_KEY):
         assert text not in done.stdout + done.stderr
         assert files_with(text, tmp_path, cluster.folder, s3_server.folder) == []
+
+
+def test_executors_use_the_credentials_of_their_machine(
+    cluster: StandaloneCluster, catalog: Path, s3_server: S3Server, tmp_path: Path, oracle: Oracle
+) -> None:
+    for home in (folders := sorted(cluster.folder.glob("worker-*"))):
+        (home / ".aws").mkdir()
+        lines = f"aws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n"
+        place = f"endpoint_url = {s3_server.endpoint_url}\nregion = us-east-1\n"
+        (home / ".aws" / "credentials").write_text(f"[default]\n{lines}")
+        (home / ".aws" / "config").write_text(f"[default]\n{place}")
+    try:
+        storage, variables = s3_server.new_root(), s3_server.environment
+        own = ["--master", cluster.master]
+        done = run_queries(["q03"], tmp_path, catalog, storage, variables, *own)
+    finally:
+        for home in folders:
+            shutil.rmtree(home / ".aws")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert_same(pq.read_table(tmp_path / "out" / "q03.parquet"), oracle.answer(QUERIES["q03"]))
+    events = "".join(p.read_text() for p in (tmp_path / "events").rglob("*") if p.is_file())
+    assert "SparkListenerJobEnd" in events
+    found = re.findall(r'"spark\.stagecoach\.secret\.shares":"([^"]*)"', events)
+    assert set(found) <= {"*********(redacted)"}
 
 
 def test_executors_without_credentials_are_named_soon(
