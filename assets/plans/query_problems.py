@@ -179,7 +179,12 @@ def _check_sql_problems(
             read_query(sql)
             if catalog is not None and graph is not None:
                 with_own = ProjectCatalog(catalog)
-                with_own.add(PlannedTable(name=query.table, columns=graph.result or None))
+                made = PlannedTable(
+                    name=query.table,
+                    columns=graph.result or None,
+                    format=query.front_matter.output.format_name,
+                )
+                with_own.add(made)
                 plan(replace(query, sql=sql), with_own)
         except StagecoachError as error:
             message = f"check '{check.check_name}': {error}"

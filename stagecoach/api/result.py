@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from stagecoach.planner.errors import OptionError
 
 if TYPE_CHECKING:
     import os
@@ -17,8 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # its stubs are another package
     import pyarrow as pa
 
+    from stagecoach.api.exporting import WrittenTable
     from stagecoach.api.head_output import HeadOutput
     from stagecoach.assets.report.metadata import StageMetadata
+    from stagecoach.infra.config.settings import EngineSettings
     from stagecoach.infra.shuffle.manifest import Manifest
     from stagecoach.infra.storage.object_store import ObjectStore
     from stagecoach.planner.plan.stages import StageGraph
@@ -35,6 +39,7 @@ class Result:
         run_id: Id of the run.
         stages: What each stage tells about itself, leaves first, the head last.
         store: Where the stages' outputs are.
+        settings: Of the run; None where the result cannot be written as a table.
         run_again: Runs the head stage again for the same run and returns where its output is; None
             where an output that is lost is not made again.
     """
@@ -43,6 +48,7 @@ class Result:
     run_id: str
     stages: tuple[StageMetadata, ...]
     store: ObjectStore = field(repr=False)
+    settings: EngineSettings | None = field(default=None, repr=False, compare=False)
     run_again: Callable[[], str] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
@@ -131,6 +137,36 @@ class Result:
             return write()
         except ResultChangedError:  # nothing has appeared yet
             return write()
+
+    def write_table(self, **output: Any) -> WrittenTable:
+        """Write all rows as a table: Iceberg, or one of the storage that other queries can read.
+
+        A result that the table has already is not written again, so a call can be repeated.
+
+        Args:
+            output: `format`, `table`, `catalog`, `location`, `mode` (`replace` or `append`) and
+                `partition_by`, as in the `output` of front matter.
+
+        Raises:
+            OptionError: A key is unknown, or its value is not valid.
+            PublishError: The table does not take these columns.
+            ShuffleReadError: Rows are lost and cannot be made again.
+            StorageError: The table cannot be written.
+        """
+        from stagecoach.api.exporting import read_output, write_table
+
+        chosen = read_output(output)
+        if self.settings is None:
+            raise OptionError("this result cannot be written as a table: nothing was run for it")
+        return write_table(
+            chosen,
+            self._head.manifest(),
+            self._columns,
+            query=self.graph.query,
+            run_id=self.run_id,
+            store=self.store,
+            settings=self.settings,
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """Return all rows as a pandas data frame; duplicate column names stay."""

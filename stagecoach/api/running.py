@@ -89,5 +89,6 @@ def run_planned(
         run_id=run_id,
         stages=tuple(outcome.stages[stage.stage_id] for stage in graph.stages),
         store=store,
+        settings=settings,
         run_again=run_again if settings.recover else None,
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,6 +30,7 @@ class _Request:
     given: SessionRequest
     output: Path | None
     output_dir: Path | None
+    output_table: Mapping[str, Any] | None
     output_format: Format
     limit: int | None
     fresh: bool
@@ -39,6 +40,23 @@ class _Request:
         if self.output_dir is not None:
             return self.output_dir / f"{query_name(path)}.parquet"
         return self.output
+
+
+def _parse_output(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> Mapping[str, Any] | None:
+    """The mapping of `--output-table`, written in YAML."""
+    if value is None:
+        return None
+    import yaml
+
+    try:
+        found = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise click.BadParameter(f"it is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        raise click.BadParameter("write a mapping: '{format: iceberg, table: …, catalog: …}'")
+    return found
 
 
 @click.command()
@@ -65,6 +83,13 @@ class _Request:
     help="Write each query's rows to DIR/NAME.parquet, NAME being that of its SQL file.",
 )
 @click.option(
+    "--output-table",
+    metavar="OUTPUT",
+    callback=_parse_output,
+    help="Write the rows of one query as a table, such as '{format: iceberg, table: tpch.q1, "
+    "catalog: lake, mode: append}': the keys of `output` in front matter.",
+)
+@click.option(
     "--format",
     "output_format",
     type=click.Choice(FORMATS),
@@ -86,6 +111,7 @@ def query(
     plans: tuple[str, ...],
     output: Path | None,
     output_dir: Path | None,
+    output_table: Mapping[str, Any] | None,
     output_format: Format,
     limit: int | None,
     fresh: bool,
@@ -99,12 +125,13 @@ def query(
         raise click.UsageError("Missing argument 'FILE.sql…'; a compiled plan is given with --plan")
     if files and plans:
         raise click.UsageError("name SQL files, or compiled plans with --plan; not both")
-    _check_outputs(files or plans, output, output_dir)
+    _check_outputs(files or plans, output, output_dir, output_table)
     sources = {path: read_source(path) for path in files}
     request = _Request(
         given=given,
         output=output,
         output_dir=output_dir,
+        output_table=output_table,
         output_format=output_format,
         limit=limit,
         fresh=fresh,
@@ -123,11 +150,24 @@ def query(
     _finish(codes)
 
 
-def _check_outputs(files: Sequence[str], output: Path | None, output_dir: Path | None) -> None:
-    if output is not None and output_dir is not None:
-        raise click.UsageError("--output and --output-dir cannot be used together; choose one")
+def _check_outputs(
+    files: Sequence[str],
+    output: Path | None,
+    output_dir: Path | None,
+    output_table: Mapping[str, Any] | None,
+) -> None:
+    given = {"--output": output, "--output-dir": output_dir, "--output-table": output_table}
+    chosen = [name for name, value in given.items() if value is not None]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} cannot be used together; choose one")
     if output is not None and len(files) > 1:
         raise click.UsageError("--output is for one query; use --output-dir for several")
+    if output_table is not None:
+        from stagecoach.api.exporting import read_output
+
+        if len(files) > 1:
+            raise click.UsageError("--output-table is for one query")
+        read_output(output_table)
     if output is not None and output.is_dir():
         raise click.UsageError(f"--output {output} is a folder; name a file, or use --output-dir")
     if output_dir is not None:
@@ -200,6 +240,8 @@ def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
     from stagecoach.terminal.result_files import write_result
 
     target = request.target(path)
+    if request.output_table is not None and isinstance(result, PlanResult):
+        raise click.UsageError("--output-table is for rows of a query, not for those of EXPLAIN")
     if isinstance(result, PlanResult) and target is None and request.output_format == "table":
         result.show()
         return
@@ -209,16 +251,20 @@ def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
         zone = result.graph.time_zone
         write_result(target, result.schema, result.batches(), time_zone=zone)
         place = f" → {target}"
+    elif request.output_table is not None:
+        written = result.write_table(**request.output_table)
+        again = ", which had them already" if written.reused else ""
+        place = f" → table {written.table}, version {written.version}{again}"
     if not request.given.quiet:
         reused = sum(1 for stage in result.stages if stage.reused)
         count = len(result.stages)
-        again = f", {reused} reused" if reused else ""
+        taken = f", {reused} reused" if reused else ""
         click.echo(
             f"{query_name(path)}: {rows:,} row{'' if rows == 1 else 's'} in {seconds:.2f} s "
-            f"({count} stage{'' if count == 1 else 's'}{again}){place}",
+            f"({count} stage{'' if count == 1 else 's'}{taken}){place}",
             err=True,
         )
-    if target is None:
+    if target is None and request.output_table is None:
         lines = render_rows(
             result.schema,
             result.batches(),

@@ -80,6 +80,8 @@ class Template:
             # recover: true
             # Whether a run computes only what is new since the last one.
             # incremental: true
+            # How Dagster shows its stages: assets of their own, or ops of its one asset.
+            # stages: ops
             # Values that a run can give: `:name` in the SQL.
             # parameters: {{since: 2024-01-01, price: {{type: "decimal(15,2)", default: 0.05}}}}
             ---""")

@@ -1,7 +1,8 @@
 """Files of commits to Iceberg tables that were never ended: recorded, found and removed.
 
-A record in the storage root is written before the first file of a commit and removed when the
-commit has ended. What is older belongs to a run that died; its files bear the commit's token.
+Each commit has a folder of its own in the table's data folder, named by its token. A record in the
+storage root is written before the first file and removed when the commit has ended. What is older
+belongs to a run that died. Attempts of tasks that failed leave files in the folder, too.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def begin(store: ObjectStore, table: str, token: str, location: str) -> None:
     Args:
         store: The storage root.
         table: Name of the table.
-        token: Identity of the commit, with which the names of its files begin.
-        location: The folder, as the table spells it.
+        token: Identity of the commit.
+        location: The folder of its files, as the table spells it.
     """
     store.write_bytes(_key(table, token), checked_json.dump({"location": location}))
 
@@ -48,6 +49,17 @@ def begin(store: ObjectStore, table: str, token: str, location: str) -> None:
 def end(store: ObjectStore, table: str, token: str) -> None:
     """Forget a commit: its files are live, or gone."""
     store.delete([_key(table, token)])
+
+
+def remove_others(lake: ObjectStore, kept: Collection[str]) -> None:
+    """Remove what lies in the folder of a commit and does not belong to it.
+
+    Args:
+        lake: The folder.
+        kept: Keys of the files that belong to it.
+    """
+    if strays := [key for key in lake.list("") if key not in kept]:
+        lake.delete(strays)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +122,7 @@ class Leftover:
     def remove(self) -> None:
         """Remove the files, unless the commit has ended after all."""
         if self.files and _may_go(self.table, self.token, self.location):
-            lake = open_store(canonical_path(self.location), storage_options(self.table.store))
-            lake.delete([file.key for file in self.files])
+            _lake(self.table, self.location).delete([file.key for file in self.files])
         end(self.table.store, self.table.name, self.token)
 
 
@@ -130,12 +141,16 @@ def find_leftovers(table: StoredIcebergTable, limit: datetime.datetime) -> list[
             location = checked_json.load(table.store.read_bytes(item.key))["location"]
             files: tuple[StoredObject, ...] = ()
             if _may_go(table, token, location):
-                files = _files(table, token, location)
+                files = tuple(list_objects(_lake(table, location), ""))
             found.append(Leftover(table=table, token=token, location=location, files=files))
     except (StagecoachError, ValueError, KeyError) as error:
         log.warning("table %s: what its lost commits left is not known: %s", table.name, error)
         return []
     return found
+
+
+def _lake(table: StoredIcebergTable, location: str) -> ObjectStore:
+    return open_store(canonical_path(location), storage_options(table.store))
 
 
 def _may_go(table: StoredIcebergTable, token: str, location: str) -> bool:
@@ -145,27 +160,18 @@ def _may_go(table: StoredIcebergTable, token: str, location: str) -> bool:
     files of all snapshots are looked at. Of a table that is gone or has moved nothing is known.
     """
     opened = table.opened()
-    if opened is None or location != data_location(opened):
+    if opened is None or location.rpartition("/")[0] != data_location(opened).rstrip("/"):
         return False
     manifests: dict[str, ManifestFile] = {}
     for snapshot in opened.snapshots():
         if (ours := publication_of(snapshot)) is not None and ours.token == token:
             return False
         manifests |= {m.manifest_path: m for m in snapshot.manifests(opened.io)}
+    folder = f"{canonical_path(location)}/"
     return not any(
-        entry.data_file.file_path.rsplit("/", 1)[-1].startswith(f"{token}-")
+        canonical_path(entry.data_file.file_path).startswith(folder)
         for manifest in manifests.values()
         for entry in manifest_entries(manifest, opened.io)
-    )
-
-
-def _files(table: StoredIcebergTable, token: str, location: str) -> tuple[StoredObject, ...]:
-    folder, _, name = canonical_path(location).rstrip("/").rpartition("/")
-    parent = open_store(folder, storage_options(table.store))
-    return tuple(
-        replace(item, key=item.key.removeprefix(f"{name}/"))
-        for item in list_objects(parent, name)
-        if item.key.rsplit("/", 1)[1].startswith(f"{token}-")
     )
 
 

@@ -34,7 +34,7 @@ class IcebergPlan(WritePlan):
 
     Attributes:
         table: Name of the table.
-        location: Folder of the data files, as the table spells it.
+        location: Folder of this commit's data files, as the table spells it.
         token: Prefix of the files' names, of this commit only.
         columns: The result's columns, in its order.
         trees: The same columns in the table, with their field ids.
@@ -95,7 +95,7 @@ class IcebergPlan(WritePlan):
         return [self._reported(file) for file in files]
 
     def data_store(self, store: ObjectStore) -> ObjectStore:
-        """Return the folder of data files.
+        """Return the folder of this commit's data files.
 
         Args:
             store: The storage root, which is reached in the same way.
@@ -112,7 +112,7 @@ class IcebergPlan(WritePlan):
         metrics = file_metrics(file.metadata, self.trees, exact)
         values = dict(zip(self._named, file.group[1], strict=True))
         return {
-            "path": f"{self.location.rstrip('/')}/{file.key}",
+            "path": f"{self.location}/{file.key}",
             "num_rows": file.num_rows,
             "num_bytes": file.num_bytes,
             "partition": [values.get(name) for name in self.partition_by],

@@ -132,7 +132,7 @@ class IcebergWriter:
         """How its files are written; creates the table if there is none."""
         table = self._opened(create=True)
         schema, target = table.schema(), self._target
-        location = data_location(table)
+        location = f"{data_location(table).rstrip('/')}/{self._published.token}"
         plan = IcebergPlan(
             table=target.table,
             location=location,
@@ -205,15 +205,19 @@ class IcebergWriter:
             self.reused = True
             self.discard()
         else:
-            leftovers.end(self._store, plan.table, plan.token)
+            self._end()
         return int(snapshot.snapshot_id)
 
     def discard(self) -> None:
         """Remove the files; gc would find them too."""
-        plan = self.plan
-        lake = plan.data_store(self._store)
-        lake.delete([str(values["path"]).rsplit("/", 1)[1] for values in self._reported])
         self._reported = []
+        self._end()
+
+    def _end(self) -> None:
+        """Remove files of attempts that failed; the commit is over."""
+        plan = self.plan
+        kept = {str(values["path"]).rsplit("/", 1)[1] for values in self._reported}
+        leftovers.remove_others(plan.data_store(self._store), kept)
         leftovers.end(self._store, plan.table, plan.token)
 
     def part_of(self, version: StoredVersion) -> PublishedPart:
@@ -232,10 +236,11 @@ class IcebergWriter:
         wait = _FIRST_WAIT_SECONDS
         for _ in range(MAX_COMMIT_TRIES):
             table = self._opened(create=True)
-            self._check_fits(table)
+            # First of all: the files of a commit that was made after all must not be discarded.
             if (found := self._find(table)) is not None:
                 self._holder = table, found
                 return
+            self._check_fits(table)
             if self._try(table):
                 snapshot = self._find(table)
                 if snapshot is None:

@@ -28,6 +28,9 @@ output:
   table: lake.daily
   catalog: {name: lake, type: sql, uri: "sqlite:///lake.db", warehouse: warehouse}
   partition_by: [day]
+checks:
+  - unique: [day]
+  - no_rows: {name: none_is_negative, sql: SELECT n FROM lake.daily WHERE n < 0}
 */
 SELECT day, CAST(count(*) AS SMALLINT) AS n FROM raw
 WHERE day >= :partition_start AND day < :partition_end GROUP BY day

@@ -18,18 +18,29 @@ from hypothesis import strategies as st
 from stagecoach.commands.main import cli
 from stagecoach.infra.catalog.catalog import FileCatalog
 from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
-from stagecoach.infra.formats.publishing import PublishError
+from stagecoach.infra.formats.publishing import PublishError, PublishTarget
+from stagecoach.infra.publishing import publish as publish_module
+from stagecoach.infra.publishing.publish import publish
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.planning import plan_query
 from stagecoach.planner.types import BIGINT, INT, STRING, Field
-from tests.infra.formats.iceberg.answers import as_set, files_read, rows, run
+from tests.contexts import new_context, run_stages
+from tests.infra.formats.iceberg.answers import FORCED, as_set, files_read, rows, run
 from tests.infra.formats.iceberg.lake import Lake, local_lake, stored_catalog
-from tests.infra.formats.published.outputs import publish_rows, rows_of_every_type
+from tests.infra.formats.published.outputs import (
+    fields_of,
+    head_output,
+    publish_rows,
+    rows_of_every_type,
+)
 from tests.s3_server import S3Server
 from tests.s3_server import s3_server as s3_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from stagecoach.infra.config.settings import EngineSettings
 
 
 @pytest.fixture
@@ -201,3 +212,53 @@ def test_spark_reads_the_rows_that_were_published(lake: Lake, spark: SparkSessio
         *[c.strip().split()[-1] for c in columns.split(",")]
     )
     assert sorted(map(repr, found.collect())) == sorted(map(repr, expected))
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_tasks_of_spark_write_it_and_queries_read_it(
+    lake: Lake,
+    spark: SparkSession,
+    spark_settings: EngineSettings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Written by a Spark job in many files, read by both engines, beside plain Spark."""
+    monkeypatch.setattr(publish_module, "DRIVER_BYTES", -1)
+    count = 20_000
+    given = pa.table(
+        {
+            "k": pa.array([k % 3 for k in range(count)], pa.int16()),
+            "name": [None if k % 7 == 0 else f"n{k % 100}" for k in range(count)],
+            "x": pa.array([math.nan if k % 11 == 0 else k / 4 for k in range(count)]),
+        }
+    )
+    published = publish(
+        head_output(lake.store, [given.slice(0, 12_000), given.slice(12_000)]),
+        fields_of(given),
+        PublishTarget(
+            table=lake.table,
+            format="iceberg",
+            place=lake.place,
+            partition_by=("k",),
+            target_file_bytes=20_000,
+        ),
+        store=lake.store,
+        settings=spark_settings,
+        spark=lambda: spark,
+        run_id="run1",
+    )
+    assert (published.num_rows, published.version.run_id) == (count, "run1")
+    assert len(published.files) > 3
+    name = f"given_{uuid.uuid4().hex[:8]}"
+    spark.createDataFrame(given).createOrReplaceTempView(name)
+    catalog: Any = stored_catalog(lake)
+    for sql in (
+        "SELECT k, name, count(*) AS n, max(x) AS x FROM {} WHERE k > 0 GROUP BY k, name",
+        "SELECT count(*) AS n FROM {} WHERE x > 4000 OR name IS NULL",
+        "SELECT k, to_xml(named_struct('n', name)) AS t FROM {} WHERE x < 10",  # Spark alone
+    ):
+        graph = plan_query(sql.format(lake.table), catalog, FORCED, name="q")
+        context = new_context(graph, spark_settings, catalog, lambda: spark, store=lake.store)
+        found, _ = run_stages(context)
+        expected = spark.sql(sql.format(name)).toArrow().cast(found.schema)
+        assert as_set(found.to_pylist()) == as_set(expected.to_pylist()), sql

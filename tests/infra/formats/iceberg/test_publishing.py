@@ -18,7 +18,9 @@ from pyiceberg.types import DateType, LongType, NestedField, StringType
 
 from stagecoach.infra.formats.publishing import PartitionWindow, PublishError
 from stagecoach.planner.types import Field, parse_column_type
-from tests.infra.formats.iceberg.lake import Lake, local_lake
+from tests.infra.formats.iceberg.answers import rows as rows_of
+from tests.infra.formats.iceberg.handmade import HandmadeTable
+from tests.infra.formats.iceberg.lake import Lake, local_lake, stored_catalog
 from tests.infra.formats.published.outputs import rows_of_every_type
 
 DAYS = [dt.date(2024, 1, day) for day in (1, 2, 3)]
@@ -152,12 +154,13 @@ def test_partition_by_makes_identity_partitions(lake: Lake) -> None:
             "at": pa.array([dt.datetime(2024, 1, 1, 1), None, None, None], pa.timestamp("us")),
             "price": pa.array([Decimal("1.50"), None, Decimal("-2.00"), None], pa.decimal128(9, 2)),
             "name": ["a/b=c", "", None, "é?#%"],
+            "utc": pa.array([None, dt.datetime(1969, 1, 1), None, None], pa.timestamp("us", "UTC")),
             "k": [1, 2, 3, 4],
         }
     )
-    names = ("flag", "day", "at", "price", "name")
+    names = ("flag", "day", "at", "price", "name", "utc")
     lake.publish(rows, partition_by=names)
-    assert sorted(lake.rows(), key=lambda r: r["k"]) == rows.to_pylist()
+    assert sorted(lake.rows(), key=lambda r: r["k"]) == rows.to_pylist()  # UTC equals UTC
     files = lake.opened.inspect.files().to_pylist()
     assert len(files) == 4
     found = lake.opened.inspect.partitions().to_pylist()
@@ -268,3 +271,51 @@ def test_types_that_iceberg_lacks_are_refused(lake: Lake, dtype: str, problem: s
 
     with pytest.raises(PublishError, match=problem):
         check_publishable([Field("c", parse_column_type(dtype))], (), "iceberg")
+
+
+def test_deletes_of_others_stay_in_effect(lake: Lake) -> None:
+    """Equality deletes, which pyiceberg does not read, and position deletes."""
+    made = HandmadeTable(lake.folder / "made")
+    column = {"id": 1, "name": "k", "type": "long"}
+    made.schema(column)
+    made.spec({"name": "k", "transform": "identity", "source-id": 1})
+    files = [
+        made.data(pa.table({"k": pa.array([k] * 3, pa.int64())}), partition=(k,)) for k in (1, 2, 3)
+    ]
+    made.commit(*files)
+    made.commit(
+        made.position_deletes({files[0].path: [0]}, partition=(1,)),
+        made.equality_deletes(pa.table({"k": pa.array([3], pa.int64())}), partition=(3,)),
+    )
+    lake.catalog.create_namespace("tpch")
+    lake.catalog.register_table(lake.table, made.save())
+    catalog: Any = stored_catalog(lake)
+
+    def keys() -> list[int]:
+        found = rows_of(catalog, "SELECT k FROM tpch.orders ORDER BY k", lake.folder)
+        return [row["k"] for row in found]
+
+    new = pa.table({"k": pa.array([3, 1], pa.int64())})
+    lake.publish(new, mode="append")
+    assert keys() == [1, 1, 1, 2, 2, 2, 3]
+    lake.publish(
+        pa.table({"k": pa.array([1], pa.int64())}),
+        mode="replace_partition",
+        partition_keys=("1", "2"),
+        partition_column="k",
+    )
+    assert keys() == [1, 3]
+    lake.publish(new, mode="replace")
+    assert keys() == [1, 3]
+
+
+def test_a_table_of_version_3_is_refused(lake: Lake) -> None:
+    made = HandmadeTable(lake.folder / "made", 3)
+    made.schema({"id": 1, "name": "k", "type": "long"})
+    made.commit(made.data(pa.table({"k": [1]})))
+    lake.catalog.create_namespace("tpch")
+    lake.catalog.register_table(lake.table, made.save())
+    with pytest.raises(
+        PublishError, match="has version 3 of Iceberg's format; results are written"
+    ):
+        lake.publish(pa.table({"k": [1]}))

@@ -12,13 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.iceberg import commit as commit_module
 from stagecoach.infra.formats.iceberg import leftovers, writer
 from stagecoach.infra.formats.publishing import PublishError
 from stagecoach.infra.publishing import publish as publish_module
+from stagecoach.infra.publishing.write_task import WriteReport, WriteTask
 from stagecoach.infra.upkeep.gc import collect_garbage
 from tests.infra.formats.iceberg.lake import Lake, local_lake
 
@@ -91,7 +92,7 @@ def test_a_run_that_dies_is_repeated(lake: Lake, step: str, mode: str) -> None:
     lake.publish(rows(2, 3), mode=mode)
     assert keys_of(lake) == [*kept, 2, 3]
     live = {
-        path.rsplit("/", 1)[1] for path in lake.opened.inspect.all_files()["file_path"].to_pylist()
+        path.split("/data/")[1] for path in lake.opened.inspect.all_files()["file_path"].to_pylist()
     }
     collect(lake)
     assert lake.data_files() == live
@@ -211,3 +212,38 @@ def test_a_table_that_changes_meanwhile_is_refused(
     with pytest.raises(PublishError, match="column 'key' is bigint there and missing here"):
         lake.publish(rows(2), mode="append")
     assert (len(lake.data_files()), pending(lake)) == (1, [])
+
+
+def test_files_of_attempts_that_failed_are_removed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark repeats a task that has written its files and then lost its executor."""
+    run = publish_module.run_write_task
+
+    def twice(task: WriteTask, attempt: int = 0) -> WriteReport:
+        run(task, attempt)
+        return run(task, attempt + 1)
+
+    monkeypatch.setattr(publish_module, "run_write_task", twice)
+    lake.publish(rows(1, 2), mode="append")
+    assert (keys_of(lake), len(lake.data_files())) == ([1, 2], 1)
+
+
+def test_a_commit_that_is_called_lost_and_was_made_keeps_its_files(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer is lost below pyiceberg, and the table has got other columns since."""
+    lake.publish(rows(1), mode="append")
+    made = writer.commit
+
+    def lost(*args: Any) -> None:
+        made(*args)
+        with lake.opened.update_schema() as schema:
+            schema.rename_column("k", "key")
+        monkeypatch.undo()
+        raise CommitFailedException("somebody else was first")
+
+    monkeypatch.setattr(writer, "commit", lost)
+    assert not lake.publish(rows(2), mode="append").reused
+    assert sorted(row["key"] for row in lake.rows()) == [1, 2]
+    assert pending(lake) == []
