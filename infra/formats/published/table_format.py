@@ -191,6 +191,7 @@ class PublishedFormat(StoredFormat):
     file_kind = "parquet"
     folder = paths.RESULTS_ROOT
     output_keys = ("partition_by", "keep_versions")
+    takes_merges = True
 
     def open(self, source: TableSource, access: Access) -> Table:
         """Return the table; its location is the storage root."""
@@ -274,6 +275,7 @@ def _run_of(table: TableSnapshot, uri: str, store: ObjectStore) -> str:
                 part.run_id
                 for part in version.parts
                 if (part.partition_key, part.fingerprint) == (file.partition_key, file.fingerprint)
+                or part.version == file.version  # a merge also rewrites files of other partitions
             )
             return next(parts, "")
     return ""
