@@ -128,7 +128,7 @@ def _compile(job: _Job, force: bool) -> int:
         draft.write_text(found.plan.to_text(), encoding="utf-8")
         draft.replace(found.target)
         count = len(found.plan.graph.stages)
-        words = f"{count} stage{'' if count == 1 else 's'}{_note(found.finding.reasons)}"
+        words = f"{count} stage{'' if count == 1 else 's'}{_note(found.finding)}"
         click.echo(f"{found.target}: {words}")
     return max(codes)
 
@@ -193,5 +193,8 @@ def _plans(job: _Job, codes: list[int]) -> Iterator[_Found]:
             yield _Found(target=target, plan=plan, finding=finding)
 
 
-def _note(reasons: Sequence[str]) -> str:
-    return f" ({'; '.join(reasons)})" if reasons else ""
+def _note(finding: Finding) -> str:
+    """Why a plan was written, unless it is the query's first."""
+    if finding.status == "missing" or not finding.reasons:
+        return ""
+    return f" ({'; '.join(finding.reasons)})"

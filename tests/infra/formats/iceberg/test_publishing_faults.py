@@ -16,7 +16,8 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.iceberg import commit as commit_module
-from stagecoach.infra.formats.iceberg import leftovers, writer
+from stagecoach.infra.formats.iceberg import writer
+from stagecoach.infra.formats.lake_tables import leftovers
 from stagecoach.infra.formats.publishing import PublishError
 from stagecoach.infra.publishing import jobs
 from stagecoach.infra.publishing.tasks import PublishReport, PublishTask
