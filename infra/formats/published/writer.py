@@ -21,6 +21,7 @@ from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
 from stagecoach.infra.formats.published.file_plan import FilePlan, table_file
 from stagecoach.infra.formats.published.log import read_current, table_log
+from stagecoach.infra.formats.published.state import version_state
 from stagecoach.infra.formats.published.target import checked_columns, table_columns
 from stagecoach.infra.formats.published.version import TableFile, TableVersion
 from stagecoach.infra.formats.publishing import (
@@ -163,8 +164,6 @@ class PublishedWriter:
             PublishError: The table does not take the rows; what was written is discarded.
             StorageError: The store failed.
         """
-        from stagecoach.infra.formats.published.table_format import PublishedTable
-
         base = self._base = read_current(self._store, self.change.table)
         try:
             apply_change(base, self.change)
@@ -173,7 +172,7 @@ class PublishedWriter:
             raise
         if base is None or not base.has_data:
             return None
-        return PublishedTable(self._store, base.table, self._footers).state_of(base).snapshot
+        return version_state(self._store, base, base.table, self._footers).snapshot
 
     def rewritten(self, files: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         """Say by which files a merge replaces files of its base.
