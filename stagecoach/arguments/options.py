@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -313,7 +314,7 @@ def read_settings(
         if not equals or not dot or not name or prefix not in _PREFIXES:
             raise click.BadParameter(
                 f"'{assignment}' is not KEY=VALUE with KEY one of planner.NAME, engine.NAME, "
-                "spark.NAME; for example --set planner.broadcast_bytes=0",
+                f"spark.NAME; {_near_key(key.strip(), value)}",
                 param_hint="'--set'",
             )
         if prefix == "spark":
@@ -331,6 +332,24 @@ def read_settings(
         if given:
             settings.engine[name] = given
     return settings
+
+
+def _near_key(key: str, value: str) -> str:
+    """The option that a key with a wrong prefix or without one stands for, or an example."""
+    from stagecoach.infra.config.settings import EngineSettings
+    from stagecoach.planner.options import PlannerOptions
+
+    models: dict[str, type[Any]] = {"planner": PlannerOptions, "engine": EngineSettings}
+    known = {
+        f"{prefix}.{field.name}": field.name
+        for prefix, model in models.items()
+        for field in fields(model)
+    }
+    meant = [name for name, short in known.items() if short == key.rpartition(".")[2]]
+    meant = meant or difflib.get_close_matches(key, known, n=1)
+    if meant:
+        return f"did you mean {meant[0]}={value}?"
+    return "for example --set planner.broadcast_bytes=0"
 
 
 def open_session(

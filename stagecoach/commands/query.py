@@ -136,11 +136,11 @@ def query(
         limit=limit,
         fresh=fresh,
     )
-    if files:
-        _check_parameters(given.params, list(sources.values()))
     if not given.debug:
         divert_noise()
     with given.open() as session:
+        if files:
+            _check_parameters(session, given.params, list(sources.values()))
         # A text with EXPLAIN in it may not be a query that runs.
         if not any("explain" in source.sql.lower() for source in sources.values()):
             session.expect_spark(fresh=fresh)
@@ -174,15 +174,14 @@ def _check_outputs(
         check_names(files)
 
 
-def _check_parameters(given: dict[str, str], sources: Sequence[Source]) -> None:
+def _check_parameters(session: Session, given: dict[str, str], sources: Sequence[Source]) -> None:
     """Refuse a parameter that none of the files has."""
-    from stagecoach.api.query_parameters import used_parameters
     from stagecoach.assets.project.front_matter import FrontMatterError, parse_front_matter
     from stagecoach.planner.plan.given_parameters import check_known
 
     known: set[str] = set()
     for source in sources if given else ():
-        used = used_parameters(source.sql)
+        used = _used_parameters(session, source.sql)
         if used is None:
             return  # a mistake in the SQL comes first
         try:
@@ -191,6 +190,18 @@ def _check_parameters(given: dict[str, str], sources: Sequence[Source]) -> None:
             return
     if given:
         check_known(given, known)
+
+
+def _used_parameters(session: Session, sql: str) -> Sequence[str] | None:
+    """Names of the parameters of a query and its macros; None where it has a mistake."""
+    from stagecoach.api.explaining import without_explain
+    from stagecoach.api.query_parameters import used_parameters
+    from stagecoach.planner.errors import SqlError
+
+    try:
+        return used_parameters(session.expand(without_explain(sql)).text)
+    except SqlError:
+        return None
 
 
 def _run_file(session: Session, path: str, source: Source | None, request: _Request) -> int:
@@ -209,11 +220,9 @@ def _run_file(session: Session, path: str, source: Source | None, request: _Requ
 
 
 def _run(session: Session, path: str, source: Source | None, request: _Request) -> Result:
-    from stagecoach.api.query_parameters import used_parameters
-
     if source is None:
         return _run_planned(session, session.load(path, request.given.params), request)
-    used = used_parameters(source.sql)
+    used = _used_parameters(session, source.sql)
     # A parameter of another file is none of this one's; unknown ones were refused before.
     mine = (
         request.given.params

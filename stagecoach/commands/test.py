@@ -194,7 +194,8 @@ def _queries(
         raise click.UsageError(
             f"there is no folder {project}; name the folder of queries with --project"
         )
-    queries, _, problems = read_queries(sorted(project.rglob("*.sql")))
+    macros = session.base_catalog.macros
+    queries, _, problems = read_queries(sorted(project.rglob("*.sql")), macros)
     problems += name_clashes(queries, session.base_catalog.table_names())
     return project, queries, problems
 

@@ -16,10 +16,11 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.iceberg import commit as commit_module
-from stagecoach.infra.formats.iceberg import leftovers, writer
+from stagecoach.infra.formats.iceberg import writer
+from stagecoach.infra.formats.lake_tables import leftovers
 from stagecoach.infra.formats.publishing import PublishError
-from stagecoach.infra.publishing import publish as publish_module
-from stagecoach.infra.publishing.write_task import WriteReport, WriteTask
+from stagecoach.infra.publishing import jobs
+from stagecoach.infra.publishing.tasks import PublishReport, PublishTask
 from stagecoach.infra.upkeep.gc import collect_garbage
 from tests.infra.formats.iceberg.lake import Lake, local_lake
 
@@ -66,10 +67,8 @@ def after(call: Callable[..., Any]) -> Callable[..., Any]:
 STEPS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "before the table": lambda m: m.setattr(writer, "create_table", killed),
     "after the table": lambda m: m.setattr(writer, "create_table", after(writer.create_table)),
-    "before the files": lambda m: m.setattr(publish_module, "run_write_task", killed),
-    "after the files": lambda m: m.setattr(
-        publish_module, "run_write_task", after(publish_module.run_write_task)
-    ),
+    "before the files": lambda m: m.setattr(jobs, "run_publish_task", killed),
+    "after the files": lambda m: m.setattr(jobs, "run_publish_task", after(jobs.run_publish_task)),
     "before the manifests": lambda m: m.setattr(writer, "commit", killed),
     "after the manifests": lambda m: m.setattr(SqlCatalog, "commit_table", killed),
     "after the metadata file": lambda m: m.setattr(
@@ -218,13 +217,13 @@ def test_files_of_attempts_that_failed_are_removed(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark repeats a task that has written its files and then lost its executor."""
-    run = publish_module.run_write_task
+    run = jobs.run_publish_task
 
-    def twice(task: WriteTask, attempt: int = 0) -> WriteReport:
+    def twice(task: PublishTask, attempt: int = 0) -> PublishReport:
         run(task, attempt)
         return run(task, attempt + 1)
 
-    monkeypatch.setattr(publish_module, "run_write_task", twice)
+    monkeypatch.setattr(jobs, "run_publish_task", twice)
     lake.publish(rows(1, 2), mode="append")
     assert (keys_of(lake), len(lake.data_files())) == ([1, 2], 1)
 
