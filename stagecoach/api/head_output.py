@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stagecoach.api.errors import ResultChangedError
 from stagecoach.infra.errors import ShuffleReadError, StorageError
 from stagecoach.infra.runtime.stages.result_rows import result_batches
 from stagecoach.infra.shuffle.commit import load_manifest
+from stagecoach.infra.shuffle.fetch import DEFAULT_MEMORY_BYTES
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
 from stagecoach.infra.storage import layout
 from stagecoach.planner.errors import StagecoachError
@@ -30,10 +32,6 @@ log = logging.getLogger(__name__)
 
 MAX_ROUNDS = 3
 """How often one call makes the rows again."""
-
-
-class ResultChangedError(StagecoachError):
-    """A result that was lost while it was read came out in another order, or with other ties."""
 
 
 @dataclass
@@ -68,8 +66,14 @@ class HeadOutput:
             self._make_again(error)
         return self._stored()
 
-    def batches(self, columns: Sequence[Field]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[Field], memory_bytes: int = DEFAULT_MEMORY_BYTES
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows, each once, with these names and types.
+
+        Args:
+            columns: The names and types.
+            memory_bytes: Bound of the stored bytes that are read ahead.
 
         Raises:
             ShuffleReadError: They are lost and cannot be made again.
@@ -81,7 +85,7 @@ class HeadOutput:
         while True:
             left_out = given
             try:
-                for batch in result_batches(self.store, manifest, columns):
+                for batch in result_batches(self.store, manifest, columns, memory_bytes):
                     if left_out >= batch.num_rows:
                         left_out -= batch.num_rows
                         continue
