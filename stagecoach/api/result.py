@@ -148,7 +148,7 @@ class Result:
 
         if max_rows is not None and max_rows < 1:
             raise ValueError(f"max_rows is {max_rows}; give a number above 0")
-        found = self._head.batches(self.columns, memory_bytes or DEFAULT_MEMORY_BYTES)
+        found = self._head.batches(self.columns, memory_bytes=memory_bytes or DEFAULT_MEMORY_BYTES)
         for batch in found:
             step = max_rows or max(batch.num_rows, 1)
             for start in range(0, batch.num_rows, step):

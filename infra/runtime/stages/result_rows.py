@@ -22,6 +22,8 @@ def result_batches(
     store: ObjectStore,
     manifest: Manifest,
     columns: Sequence[Field],
+    *,
+    files: range | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows in the result's order.
@@ -31,6 +33,7 @@ def result_batches(
         manifest: Its commit.
         columns: Names and types of the result; not the plan's where Spark ran the whole query,
             because Spark alone knew them then.
+        files: Positions of the wanted map files, which are in the result's order; all if left out.
         memory_bytes: Bound of the stored bytes that are read ahead.
 
     Raises:
@@ -39,7 +42,7 @@ def result_batches(
     schema = arrow_schema(tuple(columns))
     try:
         _, batches = read_partitions(
-            store, manifest, 0, manifest.num_partitions, memory_bytes=memory_bytes
+            store, manifest, 0, manifest.num_partitions, files=files, memory_bytes=memory_bytes
         )
         for batch in batches:
             arrays = [
