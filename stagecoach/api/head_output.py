@@ -68,8 +68,20 @@ class HeadOutput:
             self._make_again(error)
         return self._stored()
 
-    def batches(self, columns: Sequence[Field]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self,
+        columns: Sequence[Field],
+        *,
+        files: range | None = None,
+        content: str | None = None,
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows, each once, with these names and types.
+
+        Args:
+            columns: Names and types.
+            files: Positions of the wanted map files; all if left out.
+            content: The `content_hash` that the output must have, where other rows of it have been
+                given already; any if left out.
 
         Raises:
             ShuffleReadError: They are lost and cannot be made again.
@@ -78,10 +90,15 @@ class HeadOutput:
         """
         given = rounds = 0
         manifest = self.manifest()
+        if content is not None and manifest.content_hash != content:
+            raise ResultChangedError(
+                f"the result of {self.stage} was recomputed, and its rows are in another order; "
+                "run the query again"
+            )
         while True:
             left_out = given
             try:
-                for batch in result_batches(self.store, manifest, columns):
+                for batch in result_batches(self.store, manifest, columns, files):
                     if left_out >= batch.num_rows:
                         left_out -= batch.num_rows
                         continue
@@ -95,7 +112,8 @@ class HeadOutput:
                     raise
                 self._make_again(error)
                 before, manifest = manifest, self._stored()
-                if given and manifest.content_hash != before.content_hash:
+                is_bound = given > 0 or content is not None
+                if is_bound and manifest.content_hash != before.content_hash:
                     raise ResultChangedError(
                         f"the result of {self.stage} was lost after {given} rows had been read, "
                         "and recomputing it changed the order of its rows; read it from the "

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from stagecoach.planner.arbiter import Arbiter
     from stagecoach.planner.options import PlannerOptions, PlanPhase
     from stagecoach.planner.planning import PlanPhases
+    from stagecoach.planner.syntax.macros.expansion import Expansion
     from stagecoach.terminal.progress import StageProgress
 
 DEFAULT_CATALOG = "pipelines/catalog.yaml"
@@ -195,6 +196,14 @@ class Session:
         text = statement_text(phases, statement.mode)
         return PlanResult(graph=phases.graph, run_id="", stages=(), store=self.store, text=text)
 
+    def expand(self, sql: str) -> Expansion:
+        """Return the text of a query with the macros of the project written out.
+
+        Raises:
+            SqlError: It uses a macro wrongly.
+        """
+        return self.base_catalog.macros.expand(sql)
+
     def phases(
         self,
         sql: str,
@@ -210,15 +219,17 @@ class Session:
         from stagecoach.api.query_parameters import query_options, specs_of
         from stagecoach.planner.planning import plan_phases
 
-        values, name = self._prepared(sql, params, name)
-        return plan_phases(
-            sql,
-            self.catalog,
-            query_options(sql, self.options),
-            name=name,
-            parameters=specs_of(values),
-            arbiter=self.arbiter(values),
-        )
+        expansion = self.expand(sql)
+        with expansion.places():
+            values, name = self._prepared(expansion.text, params, name)
+            return plan_phases(
+                expansion.text,
+                self.catalog,
+                query_options(sql, self.options),
+                name=name,
+                parameters=specs_of(values),
+                arbiter=self.arbiter(values),
+            )
 
     def explain(
         self,
@@ -319,24 +330,25 @@ class Session:
         from stagecoach.planner.engines.registry import AUTO
         from stagecoach.planner.errors import UnsupportedSqlError
 
-        values, name = self._prepared(sql, params, name)
-        specs = specs_of(values)
-        try:
-            graph = plan_query(
-                sql,
-                self.catalog,
-                query_options(sql, self.options),
-                name=name,
-                parameters=specs,
-                arbiter=self.arbiter(values),
-            )
-        except UnsupportedSqlError as error:
-            raise UnsupportedSqlError(
-                f"{error.message}; the engine '{self.options.engine}' was asked for, "
-                f"'{AUTO}' lets Spark run it",
-                line=error.line,
-                column=error.column,
-            ) from error
+        expansion = self.expand(sql)
+        with expansion.places():
+            values, name = self._prepared(expansion.text, params, name)
+            try:
+                graph = plan_query(
+                    expansion.text,
+                    self.catalog,
+                    query_options(sql, self.options),
+                    name=name,
+                    parameters=specs_of(values),
+                    arbiter=self.arbiter(values),
+                )
+            except UnsupportedSqlError as error:
+                raise UnsupportedSqlError(
+                    f"{error.message}; the engine '{self.options.engine}' was asked for, "
+                    f"'{AUTO}' lets Spark run it",
+                    line=error.line,
+                    column=error.column,
+                ) from error
         return PlannedRun(graph=graph, parameters=values)
 
     def arbiter(self, values: Mapping[str, ParameterValue] | None = None) -> Arbiter | None:

@@ -18,7 +18,10 @@ from stagecoach.planner.types import Field, arrow_schema
 
 
 def result_batches(
-    store: ObjectStore, manifest: Manifest, columns: Sequence[Field]
+    store: ObjectStore,
+    manifest: Manifest,
+    columns: Sequence[Field],
+    files: range | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows in the result's order.
 
@@ -27,13 +30,14 @@ def result_batches(
         manifest: Its commit.
         columns: Names and types of the result; not the plan's where Spark ran the whole query,
             because Spark alone knew them then.
+        files: Positions of the wanted map files, which are in the result's order; all if left out.
 
     Raises:
         ShuffleReadError: A file is missing or damaged; the next run makes the result again.
     """
     schema = arrow_schema(tuple(columns))
     try:
-        _, batches = read_partitions(store, manifest, 0, manifest.num_partitions)
+        _, batches = read_partitions(store, manifest, 0, manifest.num_partitions, files=files)
         for batch in batches:
             arrays = [
                 column if column.type == wanted.type else column.cast(wanted.type)
