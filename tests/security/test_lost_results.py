@@ -154,9 +154,9 @@ def test_the_rest_of_a_batch_is_given(read: Read, monkeypatch: pytest.MonkeyPatc
     sizes = itertools.cycle([3, 7, 1000])
     calls = itertools.count()
 
-    def cut(*args: Any) -> Iterator[pa.RecordBatch]:
+    def cut(*args: Any, **named: Any) -> Iterator[pa.RecordBatch]:
         failing = next(calls) == 0
-        for batch in real(*args):
+        for batch in real(*args, **named):
             start = 0
             while start < batch.num_rows:
                 piece = batch.slice(start, next(sizes))
