@@ -4,7 +4,7 @@ A step runs its stage; that of the head also publishes the result and writes the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic
 
@@ -83,6 +83,9 @@ class StageStep(Generic[Report]):
         if metadata.recovered is not None:
             context.log.warning(metadata.recovered)
         page = self._end(context, runner, request, metadata) if self.is_head else {}
+        if self.is_head and self.planned.publishes:
+            output = self.planned.query.front_matter.output
+            metadata = replace(metadata, columns=output.stored_columns(metadata.columns))
         told = metadata.to_dagster(self.planned.comments if self.is_head else None)
         version = dg.DataVersion(metadata.fingerprint) if metadata.fingerprint else None
         return self.places.report(
