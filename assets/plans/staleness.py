@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from stagecoach.assets.plans.files import CompiledPlan, read_plan
+from stagecoach.assets.plans.files import CompiledPlan, plan_file, read_plan
+from stagecoach.assets.project.queries import Query
 from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import GraphFormatError
 from stagecoach.planner.options import PlannerOptions
@@ -74,6 +75,20 @@ def check_plan(
             status="stale", reasons=(f"the planner makes a different plan now: {change}",)
         )
     return Finding(status="would change", reasons=(f"the statistics have changed: {change}",))
+
+
+def is_modified(plans: Path, query: Query) -> bool:
+    """Whether a query differs from its compiled plan, or has none; no table is looked at.
+
+    Args:
+        plans: Folder of the plans.
+        query: The query.
+    """
+    try:
+        graph = read_plan(plan_file(plans, query), later=True).graph
+    except GraphFormatError:
+        return True
+    return (graph.query, graph.sql) != (query.name, query.sql)
 
 
 def plan_change(old: StageGraph, new: StageGraph) -> str:

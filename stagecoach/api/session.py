@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
+from stagecoach.api.errors import SessionClosedError
 from stagecoach.api.planned_run import PlannedRun as PlannedRun
 from stagecoach.api.result import Result
 from stagecoach.api.storage_root import with_storage
@@ -113,8 +114,15 @@ class Session:
         self._storage_checked = False
         self._has_run = False
         self._early: EarlyStart | None = None
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        count = len(self.base_catalog.table_names())
+        tables = f"{count:,} table{'' if count == 1 else 's'} of the catalog"
+        return f"<{'closed ' if self._is_closed else ''}Session over {tables}>"
 
     def __enter__(self) -> Self:
+        self._check_open()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -138,6 +146,7 @@ class Session:
         Raises:
             StorageError: The storage cannot be written.
         """
+        self._check_open()
         if self._storage_checked:
             return
         from stagecoach.infra.storage.layout import run_prefix
@@ -375,6 +384,7 @@ class Session:
         """Return the Spark that the session's queries run on; it starts when it is first asked."""
         from stagecoach.infra.spark.session import get_session
 
+        self._check_open()
         if not self._has_run:
             self.on_spark()
         self._has_run = True
@@ -402,6 +412,7 @@ class Session:
         """Let Spark start in a thread, unless it is there: a run will ask for it in a moment."""
         from stagecoach.infra.spark.early_start import EarlyStart
 
+        self._check_open()
         if self._has_run:
             return
         self._has_run = True
@@ -427,6 +438,7 @@ class Session:
         from stagecoach.api.query_parameters import plan_parameters
         from stagecoach.assets.plans.files import read_plan
 
+        self._check_open()
         graph = read_plan(Path(path)).graph
         read = [table for table, _ in graph.tables]
         graph = replace(graph, query=self._free_name(graph.query, read))
@@ -449,6 +461,7 @@ class Session:
         from stagecoach.api.running import run_planned
         from stagecoach.terminal.progress import StageProgress
 
+        self._check_open()
         return run_planned(
             planned,
             settings=self.settings,
@@ -467,6 +480,7 @@ class Session:
         from stagecoach.api.query_parameters import query_parameters
         from stagecoach.assets.project.dependencies import tables_read
 
+        self._check_open()
         time_zone = self.options.time_zone
         values = query_parameters(sql, params or {}, time_zone=time_zone, name=name)
         return values, self._free_name(name, tables_read(sql))
@@ -483,8 +497,20 @@ class Session:
             name = f"{name}_query"
         return name
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise SessionClosedError(
+                "this session is closed; open another one with stagecoach.connect(…)"
+            )
+
     def close(self) -> None:
-        """Stop Spark, if this session has run a query."""
+        """Stop Spark, if this session has run a query; a closed session runs nothing any more.
+
+        Results that it has given can still be read.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
         if self._has_run:
             from stagecoach.infra.spark.session import stop_sessions
 

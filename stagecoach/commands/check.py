@@ -57,8 +57,10 @@ def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: 
 
     configure_logging(debug=request.debug)
     files = request.files("check")
-    chosen, plans = files.chosen, plans or files.plans
+    plans = plans or files.plans
     with request.session() as session:
+        files = request.selected(files, session, plans)
+        chosen = files.chosen
         problems = check_files(
             chosen,
             files.files,

@@ -98,9 +98,10 @@ def compile_(
     chosen = request.files("compile")
     _check_targets(chosen.chosen)
     with request.session() as session:
+        plans = output_dir or chosen.plans
         job = _Job(
-            files=chosen,
-            plans=output_dir or chosen.plans,
+            files=request.selected(chosen, session, plans),
+            plans=plans,
             catalog=session.base_catalog,
             macros=session.base_catalog.macros,
             options=session.options,

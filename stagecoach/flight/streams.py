@@ -143,7 +143,8 @@ class Streams:
                         f"this connection has {most} open streams already; read or close some"
                     )
                 self._connections[connection] += 1
-        except BaseException:
+        except BusyError:
+            self._metrics.refused("streams")
             on_close()
             raise
         try:

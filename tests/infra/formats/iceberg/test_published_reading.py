@@ -164,7 +164,11 @@ def test_a_lake_on_s3(s3_server: S3Server, tmp_path: Path) -> None:
 VALUES = {
     "i": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
     "x": (pa.float64(), st.floats() | st.sampled_from([math.nan, -0.0, 0.0, math.inf])),
-    "s": (pa.string(), st.text(st.characters(exclude_categories=["Cs"]), max_size=20)),
+    # A literal with a NUL in it is left to Spark.
+    "s": (
+        pa.string(),
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20),
+    ),
     "b": (pa.binary(), st.binary(max_size=20)),
     "d": (pa.date32(), st.dates()),
     "t": (
@@ -175,8 +179,11 @@ VALUES = {
 }
 
 
-@given(st.lists(st.fixed_dictionaries({n: st.none() | s for n, (_, s) in VALUES.items()})))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+ROWS = st.fixed_dictionaries({n: st.none() | s for n, (_, s) in VALUES.items()})
+
+
+@given(st.lists(ROWS, max_size=6))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_rows_are_read_as_they_were(
     tmp_path_factory: pytest.TempPathFactory, made: list[dict[str, Any]]
 ) -> None:
