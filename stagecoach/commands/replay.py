@@ -248,8 +248,7 @@ def _trace_lines(
     from stagecoach.terminal.replay_text import chosen_lines, trace_lines
 
     zone = run.graph.time_zone
-    names = [field.name for field in choice.fields]
-    yield from chosen_lines(choice.rows, names, choice.total, choice.why, shown, zone)
+    yield from chosen_lines(choice.rows, choice.fields, choice.total, choice.why, shown, zone)
     for found in traced:
         yield from trace_lines(found, shown, zone)
 
@@ -273,10 +272,9 @@ def _as_json(
     }
     if choice is not None:
         zone = run.graph.time_zone
-        names = [field.name for field in choice.fields]
         found["chosen"] = {
             "num_rows": choice.rows.num_rows,
-            "rows": _rows_json(choice.rows, names, shown, zone),
+            "rows": _rows_json(choice.rows, choice.fields, shown, zone),
         }
         found["traced"] = [_traced_json(stage, shown, zone) for stage in traced]
     return found
@@ -303,14 +301,16 @@ def _traced_json(found: TracedStage, shown: int, time_zone: str) -> dict[str, ob
 
 
 def _rows_json(
-    rows: pa.Table, names: Sequence[str], shown: int, time_zone: str
+    rows: pa.Table, fields: Sequence[Field], shown: int, time_zone: str
 ) -> list[dict[str, object]]:
     from stagecoach.terminal.output import render_rows
 
-    named = rows.rename_columns(list(names)).slice(0, shown)
+    named = rows.rename_columns([field.name for field in fields]).slice(0, shown)
     if not named.num_columns:
         return []
-    lines = render_rows(named.schema, named.to_batches(), "json", time_zone=time_zone)
+    lines = render_rows(
+        named.schema, named.to_batches(), "json", columns=fields, time_zone=time_zone
+    )
     return [json.loads(line) for line in lines]
 
 

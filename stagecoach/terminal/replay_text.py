@@ -8,15 +8,15 @@ Spark     3 rows   1.2 s   1 row differs from DuckDB
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from stagecoach.planner.lineage.row_trace import CHOSEN
 from stagecoach.planner.plan.physical import ScanExec
-from stagecoach.terminal.output import printable, render_rows
+from stagecoach.planner.types import Field
+from stagecoach.terminal.output import render_rows
 from stagecoach.terminal.row_diff import diff_lines
+from stagecoach.terminal.text_tables import printable, terminal_width
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from stagecoach.infra.replay.recorded_run import RecordedRun
     from stagecoach.infra.replay.row_tracing import TracedLeaf, TracedStage
     from stagecoach.planner.plan.stages import Stage
+
+
+_INDENT = "    "
 
 
 def run_lines(run: RecordedRun) -> Iterator[str]:
@@ -77,13 +80,13 @@ def summary_lines(replays: Sequence[StageReplay], *, asked_spark: bool) -> Itera
 
 
 def chosen_lines(
-    chosen: pa.Table, names: Sequence[str], total: int, why: str, limit: int, time_zone: str
+    chosen: pa.Table, fields: Sequence[Field], total: int, why: str, limit: int, time_zone: str
 ) -> Iterator[str]:
     """Yield the rows of the result that are traced.
 
     Args:
         chosen: The rows.
-        names: Names of their columns.
+        fields: Their columns.
         total: Rows of the result.
         why: What they have in common.
         limit: Most rows shown.
@@ -92,7 +95,7 @@ def chosen_lines(
     yield ""
     verb = "" if chosen.num_rows == 1 else "s"
     yield f"{chosen.num_rows:,} row{verb} of the result ({total:,} in all) {why}"
-    yield from _table(chosen, names, limit, time_zone)
+    yield from _table(chosen, fields, limit, time_zone)
 
 
 def trace_lines(traced: TracedStage, limit: int, time_zone: str) -> Iterator[str]:
@@ -117,11 +120,12 @@ def leaf_name(leaf: TracedLeaf) -> str:
     return f"table {found.table}" if isinstance(found, ScanExec) else f"stage {found.stage_id}"
 
 
-def leaf_columns(leaf: TracedLeaf) -> Sequence[str]:
-    """Names of the columns of an input, each once."""
+def leaf_columns(leaf: TracedLeaf) -> Sequence[Field]:
+    """The columns of an input, each with a name of its own."""
     from stagecoach.assets.report.column_names import column_names
 
-    return column_names(leaf.trace.leaf.outputs)
+    columns = leaf.trace.leaf.outputs
+    return [Field(n, c.dtype) for n, c in zip(column_names(columns), columns, strict=True)]
 
 
 def _contributing(leaf: TracedLeaf) -> str:
@@ -144,18 +148,26 @@ def _found_by(stage: Stage, leaf: TracedLeaf) -> Iterator[str]:
         yield f"by {names}, as in the rows of {what}"
 
 
-def _table(rows: pa.Table, names: Sequence[str], limit: int, time_zone: str) -> Iterator[str]:
+def _table(rows: pa.Table, fields: Sequence[Field], limit: int, time_zone: str) -> Iterator[str]:
     """Yield the first rows as a table that fits the terminal."""
     if not rows.num_rows or not rows.num_columns:
         return
-    named = rows.rename_columns(list(names)).slice(0, limit)
-    *lines, _ = render_rows(named.schema, named.to_batches(), "table", time_zone=time_zone)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    named = rows.rename_columns([field.name for field in fields]).slice(0, limit)
+    width = terminal_width()
+    *lines, note = render_rows(
+        named.schema,
+        named.to_batches(),
+        "table",
+        columns=fields,
+        time_zone=time_zone,
+        width=None if width is None else width - len(_INDENT),
+    )
     for line in lines:
-        text = f"    {line}"
-        yield text if not width or len(text) <= width else f"{text[: width - 1]}…"
+        yield f"{_INDENT}{line}"
+    if note != f"({_count(named.num_rows, 'row')})":  # columns are left out
+        yield f"{_INDENT}{note}"
     if rows.num_rows > limit:
-        yield f"    … (the first {limit:,} are shown; --rows N shows more)"
+        yield f"{_INDENT}… (the first {limit:,} are shown; --rows N shows more)"
 
 
 def _side(side: Side, replay: StageReplay, sides: Sequence[Side], width: int) -> str:
