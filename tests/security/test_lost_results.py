@@ -183,7 +183,7 @@ def test_rows_in_another_order_are_not_mixed(read: Read, monkeypatch: pytest.Mon
 
 
 def test_what_is_lost_each_time_ends(read: Read, monkeypatch: pytest.MonkeyPatch):
-    def lost(*_: Any) -> Iterator[pa.RecordBatch]:
+    def lost(*_: Any, **__: Any) -> Iterator[pa.RecordBatch]:
         raise ShuffleReadError("scan/stage_0", 0, 0, "uri")
         yield
 
