@@ -17,7 +17,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from stagecoach.infra.errors import StorageError
@@ -86,6 +85,7 @@ class LakeWriter(ABC, Generic[T, C]):
         self._row_keys = target_row_keys(self._columns, target)
         self._reported: list[Mapping[str, Any]] = []
         self._holder: tuple[T, C] | None = None
+        self._plan: LakePlan | None = None
         self.reused = False
         self._published = Publication(
             fingerprint=fingerprint,
@@ -143,12 +143,15 @@ class LakeWriter(ABC, Generic[T, C]):
     def _added(self, table: T, commit: C) -> tuple[AddedFile, ...]:
         """Return the data files that came with a version."""
 
-    @cached_property
+    @property
     def plan(self) -> LakePlan:
         """How its files are written; creates the table if there is none."""
-        plan = self._new_plan(self._opened(), self._published.token)
-        leftovers.begin(self._store, self.folder, plan.table, plan.token, plan.location)
-        return plan
+        # Not a cached property: those of all writers would wait for each other.
+        if self._plan is None:
+            plan = self._new_plan(self._opened(), self._published.token)
+            leftovers.begin(self._store, self.folder, plan.table, plan.token, plan.location)
+            self._plan = plan
+        return self._plan
 
     @property
     def version(self) -> StoredVersion:
