@@ -22,6 +22,7 @@ from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.catalog import TableInfo, TableStats
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.project_function import ProjectFunction
+from stagecoach.planner.syntax.macros.expand import Macros
 from stagecoach.planner.types import Field
 from stagecoach.planner.versioned_names import split_name, versioned_name
 
@@ -50,6 +51,11 @@ class TableCatalog(Protocol):
     @property
     def code_path(self) -> tuple[str, ...]:
         """Folders in which workers look for the functions before Python's own path."""
+        ...
+
+    @property
+    def macros(self) -> Macros:
+        """The macros of the project."""
         ...
 
     def source(self, name: str) -> TableSource:
@@ -163,6 +169,11 @@ class PublishedCatalog:
     def code_path(self) -> tuple[str, ...]:
         """Folders in which workers look for the functions."""
         return self._base.code_path
+
+    @property
+    def macros(self) -> Macros:
+        """The macros of the project."""
+        return self._base.macros
 
     def source(self, name: str) -> TableSource:
         """Return where the table is.

@@ -154,6 +154,7 @@ class DeltaFormat(LakeFormat):
     needs_folder = True
     folder = FOLDER
     output_keys = ("location", "partition_by")
+    takes_merges = True
 
     def open(self, source: TableSource, access: Access) -> Table:
         """Return the table."""

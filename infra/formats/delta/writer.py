@@ -6,8 +6,10 @@ import itertools
 import json
 import logging
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.delta.commit import (
     CommitConflictError,
     add_actions,
@@ -17,6 +19,7 @@ from stagecoach.infra.formats.delta.commit import (
     find_table,
 )
 from stagecoach.infra.formats.delta.commits import past_commits
+from stagecoach.infra.formats.delta.opening import translated
 from stagecoach.infra.formats.delta.partition_files import files_of_partitions
 from stagecoach.infra.formats.delta.result_columns import (
     check_delta_columns,
@@ -24,18 +27,25 @@ from stagecoach.infra.formats.delta.result_columns import (
     check_partitions,
     new_schema,
 )
-from stagecoach.infra.formats.delta.state import live_files, table_schema
+from stagecoach.infra.formats.delta.state import (
+    file_uri,
+    live_files,
+    state_folder,
+    table_schema,
+    table_state,
+)
 from stagecoach.infra.formats.delta.stored_table import DATA_FOLDER, FOLDER
 from stagecoach.infra.formats.delta.versions import DeltaVersions, live_sizes
 from stagecoach.infra.formats.delta.writable import check_writable
 from stagecoach.infra.formats.delta.write_plan import DeltaPlan
 from stagecoach.infra.formats.lake_tables.publications import (
     LakeVersion,
+    PastCommit,
     Publication,
-    find_publication,
 )
 from stagecoach.infra.formats.lake_tables.writer import AddedFile, LakeWriter
 from stagecoach.infra.formats.mapped_files.paths import canonical_path
+from stagecoach.infra.formats.snapshot import TableSnapshot
 from stagecoach.infra.formats.table_places import write_place
 
 if TYPE_CHECKING:
@@ -77,7 +87,7 @@ class DeltaWriter(LakeWriter["DeltaTable", "DeltaCommit"]):
         check_partitions(target.table, table.metadata().partition_columns, target.partition_by)
 
     def _check_removable(self, table: DeltaTable) -> None:
-        if self._target.mode != "append":
+        if self._target.mode in ("replace", "replace_partition"):
             self._removed(table)
 
     def _new_plan(self, table: DeltaTable, token: str) -> DeltaPlan:
@@ -97,7 +107,7 @@ class DeltaWriter(LakeWriter["DeltaTable", "DeltaCommit"]):
 
     def _try(self, table: DeltaTable) -> bool:
         self._check_as_planned(table_schema(table).columns, table.metadata().partition_columns)
-        added = add_actions(self._location, self._reported)
+        added = add_actions(self._location, self._described)
         removed = self._removed(table)
         try:
             commit(table, self._location, self._options, added, removed, self._published)
@@ -118,21 +128,43 @@ class DeltaWriter(LakeWriter["DeltaTable", "DeltaCommit"]):
             found = files_of_partitions(
                 target.table, adds, schema, column, self._row_keys, lambda p: bool(_OURS.match(p))
             )
+        elif target.mode == "merge":
+            found = self._replaced(adds["path"].to_pylist())
         is_all = target.mode == "replace"
         check_removable(target.table, table, self._location, self._options, found, is_all=is_all)
         return None if is_all else found
 
+    def _replaced(self, paths: Sequence[str]) -> list[str]:
+        """Those of the live files that a merge replaces."""
+        folder = state_folder(self._location)
+        found = [path for path in paths if file_uri(path, folder) in self._rewritten]
+        if len(found) != len(self._rewritten):
+            raise StorageError(
+                f"table '{self._target.table}': the log does not list each file once that the "
+                "merge replaces; look at the table with the tool that manages it"
+            )
+        return found
+
     def _find(self, table: DeltaTable) -> DeltaCommit | None:
-        ours, versions = self._published, self._versions(table)
-        history = past_commits(versions.commits(), frozenset(live_sizes(table)))
-        found = find_publication(history, self._target.mode, ours.fingerprint, tuple(ours.rows))
-        if found is not None:
-            return found
+        versions = self._versions(table)
         if self._first_version is None:
             self._first_version = table.version()  # nothing of this commit is in it or before it
         first = self._first_version
-        newer = itertools.takewhile(lambda c: c.version > first, versions.commits())
-        return next((c for c in newer if c.ours is not None and c.ours.token == ours.token), None)
+        return self._find_in(
+            lambda: past_commits(versions.commits(), frozenset(live_sizes(table))),
+            lambda: (
+                PastCommit(commit=found, ours=found.ours)
+                for found in itertools.takewhile(lambda c: c.version > first, versions.commits())
+            ),
+        )
+
+    def _newest(self, table: DeltaTable) -> int | None:
+        return int(table.version())
+
+    def _snapshot_of(self, table: DeltaTable) -> TableSnapshot:
+        with translated(self._location):
+            name = self._target.table
+            return table_state(name, table, self._location, self._options).snapshot
 
     def _publication_of(self, commit: DeltaCommit) -> Publication | None:
         return commit.ours

@@ -159,6 +159,7 @@ class IcebergFormat(LakeFormat):
     folder = FOLDER
     has_namespaces = True
     output_keys = ("catalog", "partition_by")
+    takes_merges = True
 
     def declare(self, place: str, body: Mapping[Any, Any]) -> IcebergSource:
         """Check where the table is."""

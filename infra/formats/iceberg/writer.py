@@ -6,6 +6,7 @@ import logging
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.iceberg.catalogs import (
     check_writable,
     create_table,
@@ -32,15 +33,13 @@ from stagecoach.infra.formats.iceberg.result_columns import (
     spec_columns,
 )
 from stagecoach.infra.formats.iceberg.schema import table_columns
+from stagecoach.infra.formats.iceberg.state import table_state
 from stagecoach.infra.formats.iceberg.stored_table import FOLDER, data_location, source_of
 from stagecoach.infra.formats.iceberg.write_plan import IcebergPlan
-from stagecoach.infra.formats.lake_tables.publications import (
-    LakeVersion,
-    Publication,
-    find_commit,
-    find_publication,
-)
+from stagecoach.infra.formats.lake_tables.publications import LakeVersion, Publication
 from stagecoach.infra.formats.lake_tables.writer import AddedFile, LakeWriter
+from stagecoach.infra.formats.mapped_files.paths import canonical_path
+from stagecoach.infra.formats.snapshot import TableSnapshot
 from stagecoach.infra.formats.table_places import write_place
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ class IcebergWriter(LakeWriter["Table", "Snapshot"]):
         self._check_as_planned(table_columns(table.schema()), names)
         with translated(self._source.place):
             added: list[DataFile] = data_files(
-                table, self._reported, [types[name] if name else None for name in names]
+                table, self._described, [types[name] if name else None for name in names]
             )
             try:
                 comments = dict(self._target.comments)
@@ -126,14 +125,30 @@ class IcebergWriter(LakeWriter["Table", "Snapshot"]):
             if target.mode == "replace_partition" and self._row_keys is not None:
                 column = iceberg_columns(self._columns)[self._row_keys.column]
                 return files_of_partitions(table, target.table, column, self._row_keys)
+            if self._rewritten:
+                return self._replaced(table)
         return None
 
+    def _replaced(self, table: Table) -> list[DataFile]:
+        """The files that a merge replaces."""
+        found = [f for f in live_files(table) if canonical_path(f.file_path) in self._rewritten]
+        if len(found) != len(self._rewritten):
+            raise StorageError(
+                f"table '{self._target.table}': the manifests do not list each file once that the "
+                "merge replaces; look at the table with the tool that manages it"
+            )
+        return found
+
     def _find(self, table: Table) -> Snapshot | None:
-        ours = self._published
-        found = find_publication(
-            past_commits(table), self._target.mode, ours.fingerprint, tuple(ours.rows)
-        )
-        return find_commit(past_commits(table), ours.token) if found is None else found
+        return self._find_in(lambda: past_commits(table))
+
+    def _newest(self, table: Table) -> int | None:
+        snapshot = table.current_snapshot()
+        return None if snapshot is None else int(snapshot.snapshot_id)
+
+    def _snapshot_of(self, table: Table) -> TableSnapshot:
+        with translated(self._source.place):
+            return table_state(self._target.table, table, table.current_snapshot()).snapshot
 
     def _publication_of(self, commit: Snapshot) -> Publication | None:
         return publication_of(commit)

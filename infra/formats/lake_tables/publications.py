@@ -130,8 +130,9 @@ def find_publication(
 ) -> C | None:
     """Return the commit that makes the table what another would make of it, if there is one.
 
-    A commit that replaces rows may be repeated, so it only counts as done if no other writer has
-    changed rows since. One that appends must not be: it counts unless all rows are gone since.
+    A commit that replaces or merges rows may be repeated, so it only counts as done if no other
+    writer has changed rows since. One that appends must not be: it counts unless all rows are gone
+    since.
 
     Args:
         history: The commits that made the table what it is, newest first.
@@ -154,6 +155,22 @@ def find_commit(history: Iterable[PastCommit[C]], token: str) -> C | None:
     return next((p.commit for p in history if p.ours is not None and p.ours.token == token), None)
 
 
+def find_merge(history: Iterable[PastCommit[C]], ours: Publication) -> C | None:
+    """Return the commit by which the same run has merged the same rows, whatever has followed.
+
+    A run that is repeated must not put its rows above those of later ones.
+    """
+    for past in history:
+        found = past.ours
+        if (
+            found is not None
+            and found.run_id == ours.run_id != ""
+            and (found.mode, found.fingerprint) == (ours.mode, ours.fingerprint)
+        ):
+            return past.commit
+    return None
+
+
 def _undoes(past: PastCommit[Any], mode: PublishMode, keys: tuple[str | None, ...]) -> bool:
     """Whether what was published before a commit may be gone or mixed with other rows."""
     ours = past.ours
@@ -161,8 +178,8 @@ def _undoes(past: PastCommit[Any], mode: PublishMode, keys: tuple[str | None, ..
         return past.leaves_nothing or (ours is not None and ours.mode in ("replace", CLEAR))
     return (
         ours is None
-        or ours.mode != "replace_partition"
-        or mode != "replace_partition"
+        or mode not in ("replace_partition", "merge")
+        or ours.mode != mode
         or bool(set(keys) & set(ours.rows))
     )
 

@@ -41,6 +41,7 @@ class LakePlan(WritePlan):
         partition_key: The partition key of all rows, or None.
         row_keys: How each row tells its own, or None.
         target_bytes: Size at which a file ends.
+        is_rewrite: Whether rows of the table are written again, whatever their partition keys.
     """
 
     table: str
@@ -53,6 +54,7 @@ class LakePlan(WritePlan):
     partition_key: str | None = None
     row_keys: RowKeys | None = None
     target_bytes: int = 256 << 20
+    is_rewrite: bool = False
 
     @property
     @abstractmethod
@@ -93,8 +95,8 @@ class LakePlan(WritePlan):
         result, stored = arrow_schema(self.columns), self.stored
         positions = [result.get_field_index(name) for name in stored.names]
         grouping = Grouping(
-            partition_key=self.partition_key,
-            row_keys=self.row_keys,
+            partition_key=None if self.is_rewrite else self.partition_key,
+            row_keys=None if self.is_rewrite else self.row_keys,
             folders=tuple(result.get_field_index(name) for name in self.partition_names),
         )
         names = FileNames(
@@ -145,6 +147,11 @@ class LakePlan(WritePlan):
     def exact(self) -> tuple[int, ...]:
         """Ids of columns whose bounds are kept whole: rows are told apart by them."""
         return () if self.row_keys is None else (self.trees[self.row_keys.column].field_id,)
+
+    def rewriting(self) -> Self:
+        """Return how rows of the table are written again, which have its types."""
+        columns = tuple(Field(tree.name, tree.dtype) for tree in self.trees)
+        return replace(self, columns=columns, is_rewrite=True)
 
     def sized(self, target_bytes: int) -> Self:
         """Return the same plan with another size at which a file ends."""

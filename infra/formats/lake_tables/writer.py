@@ -6,7 +6,8 @@
 
 A run that dies on the way leaves files that no version names, and the record of them, by which
 garbage collection finds them. A commit that finds another writer's before it is made again on the
-new version, after a look at whether that has published the same rows.
+new version, after a look at whether that has published the same rows. A merge is made only on the
+version that it has looked at.
 """
 
 from __future__ import annotations
@@ -15,16 +16,29 @@ import logging
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.lake_tables import leftovers
-from stagecoach.infra.formats.lake_tables.publications import LakeVersion, Publication
+from stagecoach.infra.formats.lake_tables.publications import (
+    LakeVersion,
+    PastCommit,
+    Publication,
+    find_commit,
+    find_merge,
+    find_publication,
+)
 from stagecoach.infra.formats.lake_tables.write_plan import LakePlan
-from stagecoach.infra.formats.publishing import PublishedPart, PublishError, PublishTarget
+from stagecoach.infra.formats.publishing import (
+    PublishedPart,
+    PublishError,
+    PublishTarget,
+    TableChangedError,
+)
 from stagecoach.infra.formats.row_keys import target_row_keys
+from stagecoach.infra.formats.snapshot import TableSnapshot
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.formats.version_log import new_token
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -50,7 +64,7 @@ class AddedFile:
 
 
 class LakeWriter(ABC, Generic[T, C]):
-    """One commit to a table of a lake; a `ResultWriter`.
+    """One commit to a table of a lake; a `MergeWriter`.
 
     A format has the table as a `T` and a version of it as a `C`.
 
@@ -86,6 +100,8 @@ class LakeWriter(ABC, Generic[T, C]):
         self._reported: list[Mapping[str, Any]] = []
         self._holder: tuple[T, C] | None = None
         self._plan: LakePlan | None = None
+        self._base: int | None = None
+        self._rewritten: dict[str, list[Mapping[str, Any]]] = {}  # of a merge, by replaced file
         self.reused = False
         self._published = Publication(
             fingerprint=fingerprint,
@@ -120,8 +136,19 @@ class LakeWriter(ABC, Generic[T, C]):
         """Return how the files of the commit with a token are written."""
 
     @abstractmethod
+    def _newest(self, table: T) -> int | None:
+        """Return the number of the table's present version; None if it has none."""
+
+    @abstractmethod
+    def _snapshot_of(self, table: T) -> TableSnapshot:
+        """Return the files of the table's present version."""
+
+    @abstractmethod
     def _try(self, table: T) -> bool:
-        """Commit on the present version of the table; whether nobody was first."""
+        """Commit on the present version of the table; whether nobody was first.
+
+        It adds `_described`, and a merge removes the files of `_rewritten`.
+        """
 
     @abstractmethod
     def _find(self, table: T) -> C | None:
@@ -185,11 +212,43 @@ class LakeWriter(ABC, Generic[T, C]):
             rows[values["partition_key"]] += values["num_rows"]
         self._published = replace(self._published, rows=rows)
 
+    @property
+    def rewrite_plan(self) -> LakePlan:
+        """How the rows are written that stay of files which are replaced."""
+        return self.plan.rewriting()
+
+    def merge_base(self) -> TableSnapshot | None:
+        """Return the table as it is now, on which a merge is committed; None if it has no files.
+
+        Raises:
+            PublishError: The table does not take the rows; then they are discarded.
+            StorageError: The table or its storage does not answer.
+        """
+        table = self._opened()
+        try:
+            self._check_fits(table)
+        except PublishError:
+            self.discard()
+            raise
+        self._base = self._newest(table)
+        found = self._snapshot_of(table)
+        return found if found.files else None
+
+    def rewritten(self, files: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Say by which files a merge replaces files of its base."""
+        self._rewritten = {uri: list(written) for uri, written in files.items()}
+
+    @property
+    def _described(self) -> list[Mapping[str, Any]]:
+        """All files that the commit adds, as tasks described them."""
+        return [*self._reported, *(f for some in self._rewritten.values() for f in some)]
+
     def publish(self) -> int:
         """Commit the files by one version and return its number.
 
         Raises:
             PublishError: The table does not take them; then they are discarded.
+            TableChangedError: A merge has another base; it may look at the table again.
             StorageError: The table or its storage failed; may be called again.
         """
         plan = self.plan
@@ -211,7 +270,7 @@ class LakeWriter(ABC, Generic[T, C]):
 
     def discard(self) -> None:
         """Remove the files; gc would find them too."""
-        self._reported = []
+        self._reported, self._rewritten = [], {}
         self._end()
 
     def part_of(self, version: StoredVersion) -> PublishedPart:
@@ -236,6 +295,7 @@ class LakeWriter(ABC, Generic[T, C]):
                 self._holder = table, found
                 return
             self._check_fits(table)
+            self._check_base(table)
             if self._try(table):
                 table = self._opened()
                 found = self._find(table)
@@ -255,7 +315,7 @@ class LakeWriter(ABC, Generic[T, C]):
     def _end(self) -> None:
         """Remove files of attempts that failed; the commit is over."""
         plan = self.plan
-        kept = {str(values["path"]).rsplit("/", 1)[1] for values in self._reported}
+        kept = {str(values["path"]).rsplit("/", 1)[1] for values in self._described}
         leftovers.remove_others(plan.data_store(self._store), kept)
         leftovers.end(self._store, self.folder, plan.table, plan.token)
 
@@ -276,6 +336,29 @@ class LakeWriter(ABC, Generic[T, C]):
                 f"table '{self._target.table}' has got other columns or partitions since its files "
                 "were written; run it again"
             )
+
+    def _check_base(self, table: T) -> None:
+        """Look whether a merge has looked at the version on which it is committed."""
+        newest = self._newest(table)
+        if self._target.mode == "merge" and newest != self._base:
+            raise TableChangedError(f"version {newest} was committed after {self._base} was read")
+
+    def _find_in(
+        self,
+        history: Callable[[], Iterable[PastCommit[C]]],
+        newer: Callable[[], Iterable[PastCommit[C]]] | None = None,
+    ) -> C | None:
+        """Return the version that has made the table what the commit would make of it.
+
+        Args:
+            history: Gives the versions that made the table what it is, newest first.
+            newer: Gives those that may be the commit itself, if they are not all.
+        """
+        ours, mode = self._published, self._target.mode
+        found = find_publication(history(), mode, ours.fingerprint, tuple(ours.rows))
+        if found is None and mode == "merge":
+            found = find_merge(history(), ours)
+        return find_commit((newer or history)(), ours.token) if found is None else found
 
     def _check_result(self) -> None:
         target = self._target

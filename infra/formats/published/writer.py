@@ -10,35 +10,40 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from stagecoach.infra.formats.parquet_footers import FooterCache
 from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
 from stagecoach.infra.formats.published.file_plan import FilePlan, table_file
 from stagecoach.infra.formats.published.log import read_current, table_log
+from stagecoach.infra.formats.published.state import version_state
 from stagecoach.infra.formats.published.target import checked_columns, table_columns
 from stagecoach.infra.formats.published.version import TableFile, TableVersion
 from stagecoach.infra.formats.publishing import (
     PublishedPart,
     PublishError,
     PublishTarget,
+    TableChangedError,
     column_difference,
 )
 from stagecoach.infra.formats.row_keys import target_row_keys
+from stagecoach.infra.formats.snapshot import TableSnapshot
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.formats.version_log import new_token, utc_now
 from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.table_files import canonical_uri
 from stagecoach.planner.types import Field, from_arrow
 
 log = logging.getLogger(__name__)
 
 
 class PublishedWriter:
-    """One commit of a published table; implements `TableWriter` and `ResultWriter`.
+    """One commit of a published table; implements `TableWriter` and `MergeWriter`.
 
     Args:
         store: The storage root.
@@ -68,6 +73,9 @@ class PublishedWriter:
         self._may_be_there = token is not None
         self._stages = 0
         self._version: TableVersion | None = None
+        self._base: TableVersion | None = None  # of a merge
+        self._footers = FooterCache()
+        self._unused: set[str] = set()  # paths of files that a merge wrote and does not need
         self.reused = False
         self.plan = FilePlan(
             table=target.table,
@@ -144,6 +152,50 @@ class PublishedWriter:
         """Take files that tasks wrote by `plan`, as they described them."""
         self.add_files([table_file(values) for values in written])
 
+    @property
+    def rewrite_plan(self) -> FilePlan:
+        """How the rows are written that stay of files which are replaced; their parts are known."""
+        return replace(self.plan, partition_key=None, row_keys=None)
+
+    def merge_base(self) -> TableSnapshot | None:
+        """Return the files of the newest version, on which a merge is committed.
+
+        Raises:
+            PublishError: The table does not take the rows; what was written is discarded.
+            StorageError: The store failed.
+        """
+        base = self._base = read_current(self._store, self.change.table)
+        try:
+            apply_change(base, self.change)
+        except PublishError:
+            self.discard()
+            raise
+        if base is None or not base.has_data:
+            return None
+        return version_state(self._store, base, base.table, self._footers).snapshot
+
+    def rewritten(self, files: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Say by which files a merge replaces files of its base.
+
+        They belong to the partition keys of the files that they replace.
+        """
+        self._unused |= {f.path for some in self.change.rewritten.values() for f in some}
+        root = canonical_uri(self._store, paths.table_prefix(self.change.table))
+        found: dict[str, tuple[TableFile, ...]] = {}
+        for old in () if self._base is None else self._base.files:
+            written = files.get(f"{root}/{old.path}")
+            if written is not None:
+                found[old.path] = tuple(
+                    replace(
+                        table_file(values),
+                        partition_key=old.partition_key,
+                        fingerprint=self.change.fingerprint,
+                    )
+                    for values in written
+                )
+        self._unused -= {f.path for some in found.values() for f in some}
+        self.change = replace(self.change, rewritten=found)
+
     def part_of(self, version: StoredVersion) -> PublishedPart:
         """Return what a version of the table holds of these rows."""
         if not isinstance(version, TableVersion):
@@ -166,6 +218,7 @@ class PublishedWriter:
 
         Raises:
             PublishError: Nothing is staged, or the table does not take it; then it is discarded.
+            TableChangedError: A merge has another base; it may look at the table again.
             StorageError: The store failed; may be called again.
         """
         if self._version is not None:
@@ -179,7 +232,11 @@ class PublishedWriter:
         def step(base: TableVersion | None) -> TableVersion | None:
             nonlocal holder
             holder = self._committed() or (base if is_published(base, self.change) else None)
-            return apply_change(base, self.change) if holder is None else None
+            if holder is not None:
+                return None
+            if self.change.mode == "merge":
+                self._check_base(base)
+            return apply_change(base, self.change)
 
         try:
             committed, self.reused = self._log.commit(self.change.token, step)
@@ -189,17 +246,42 @@ class PublishedWriter:
         finally:
             self._may_be_there = True
         version = self._version = committed if holder is None else holder
-        if not {file.path for file in self.change.files} <= {file.path for file in version.files}:
+        live = {file.path for file in version.files}
+        if self.change.mode == "merge":
+            self.reused = version.token != self.change.token
+        else:
+            self.reused = not {file.path for file in self.change.files} <= live
+        if self.reused:
             log.info("table %s: another writer has published the same rows", version.table)
-            self.reused = True
             self.discard()
+        elif self.change.mode == "merge":
+            self._remove(self._written - live)
         return version.number
 
     def discard(self) -> None:
         """Remove the files; gc would find them too."""
         change = self.change
-        self._store.delete([paths.table_file(change.table, file.path) for file in change.files])
-        self.change = replace(change, files=(), rows=dict.fromkeys(change.rows, 0))
+        self._remove(self._written)
+        rows = dict.fromkeys(change.rows, 0)
+        self.change = replace(change, files=(), rewritten={}, rows=rows)
+
+    @property
+    def _written(self) -> set[str]:
+        """Paths of all files of this commit."""
+        change = self.change
+        new = (change.files, *change.rewritten.values())
+        return {file.path for some in new for file in some} | self._unused
+
+    def _remove(self, files: Collection[str]) -> None:
+        self._store.delete([paths.table_file(self.change.table, path) for path in sorted(files)])
+
+    def _check_base(self, current: TableVersion | None) -> None:
+        """Look whether a merge has looked at the version on which it is committed."""
+        numbers = [0 if v is None else v.number for v in (self._base, current)]
+        if numbers[0] != numbers[1]:
+            raise TableChangedError(
+                f"version {numbers[1]} was committed after version {numbers[0]} was read"
+            )
 
     def _committed(self) -> TableVersion | None:
         """The version that has the token of this commit, if it is kept."""

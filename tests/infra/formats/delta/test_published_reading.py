@@ -23,7 +23,7 @@ from stagecoach.infra.formats.delta.opening import storage_options
 from stagecoach.infra.formats.protocol import Access
 from stagecoach.infra.formats.publishing import PublishError, PublishTarget
 from stagecoach.infra.formats.registry import stored_format
-from stagecoach.infra.publishing import publish as publish_module
+from stagecoach.infra.publishing import jobs
 from stagecoach.infra.publishing.publish import publish
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.planner.errors import CatalogError
@@ -215,7 +215,7 @@ def test_tasks_of_spark_write_it_and_queries_read_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Written by a Spark job in many files, read by both engines, beside plain Spark."""
-    monkeypatch.setattr(publish_module, "DRIVER_BYTES", -1)
+    monkeypatch.setattr(jobs, "DRIVER_BYTES", -1)
     count = 20_000
     given = pa.table(
         {
