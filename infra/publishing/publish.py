@@ -15,7 +15,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from stagecoach.infra.config.settings import EngineSettings
@@ -202,6 +202,9 @@ def _writer(
         how = json.dumps([fingerprint, target.key, target.delete_column]).lower()
         fingerprint = hashlib.sha256(how.encode()).hexdigest()
     stored = stored_columns(columns, target.delete_column)
+    names = {column.name for column in stored}
+    comments = tuple(comment for comment in target.comments if comment[0] in names)
+    target = replace(target, comments=comments)
     return found.result_writer(store, target, stored, fingerprint=fingerprint, run_id=run_id)
 
 
