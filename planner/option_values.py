@@ -7,12 +7,13 @@ those of a run are read by the same rules, so each takes the same units everywhe
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import math
 import os
 import re
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,6 +161,14 @@ def refusal(name: str, value: object, allowed: str, source: str = "") -> str:
     """
     shown = f"'{value}'" if isinstance(value, str) else str(value)
     return f"{name} is {shown}{in_source(source)}; {allowed}"
+
+
+def there_are(name: str, known: Iterable[str]) -> str:
+    """What a message says of an unknown name: the one that was meant, or all there are."""
+    names = list(known)
+    if close := difflib.get_close_matches(name, names, n=1):
+        return f"did you mean {close[0]}?"
+    return f"there are {', '.join(names)}"
 
 
 def in_source(source: str) -> str:

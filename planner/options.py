@@ -11,7 +11,14 @@ from typing import Literal as OneOf
 
 from stagecoach.planner.engines.registry import AUTO, SPARK, engine_choices
 from stagecoach.planner.errors import OptionError
-from stagecoach.planner.option_values import Limits, ValueRule, in_source, refusal, rules_of
+from stagecoach.planner.option_values import (
+    Limits,
+    ValueRule,
+    in_source,
+    refusal,
+    rules_of,
+    there_are,
+)
 
 PlanPhase = OneOf["logical", "optimized", "physical", "stages"]
 
@@ -98,9 +105,8 @@ class PlannerOptions:
         changes: dict[str, Any] = {}
         for name, value in values.items():
             if name not in rules:
-                known = ", ".join(rules)
                 raise OptionError(
-                    f"unknown option {PREFIX}{name}{in_source(source)}; there are {known}"
+                    f"unknown option {PREFIX}{name}{in_source(source)}; {there_are(name, rules)}"
                 )
             try:
                 changes[name] = rules[name].read(value)

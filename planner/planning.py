@@ -39,6 +39,7 @@ from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.render.limits import TOO_DEEP as _TOO_DEEP
 from stagecoach.planner.render.limits import check_text
 from stagecoach.planner.staging.cut import SharedSource, cut_into_stages
+from stagecoach.planner.syntax.misspelled import at_misspelled_word
 from stagecoach.planner.syntax.parse import parse_query, position, read_query
 from stagecoach.planner.syntax.parsed_query import ParsedQuery
 from stagecoach.planner.syntax.places import located
@@ -279,7 +280,7 @@ def _on_spark(
                 told = error.with_note(f"to the planner's parser it is a {meant}")
             if told.line is None and isinstance(refused, SqlError) and refused.line is not None:
                 told = told.at(refused.line, refused.column)
-            raise told from refused
+            raise at_misspelled_word(told, query.sql) from refused
         if columns:  # queries that read this one's table are planned with them
             graph = replace(graph, result=columns)
     return PlanPhases(graph, {}, reason, lambda _, __: None)
@@ -294,7 +295,7 @@ def _raise_if_final(
     """Raise the planner's refusal of a query unless Spark may answer it."""
     if isinstance(query, UnparsedQuery):
         if arbiter is None or not request.options.may_fall_back:
-            raise error
+            raise at_misspelled_word(query.error, query.sql) from error
         return
     if isinstance(error, SqlError) and (missing := unknown_function(query, request.catalog)):
         raise missing from error

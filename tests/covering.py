@@ -13,6 +13,7 @@ import functools
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import grimp
@@ -75,6 +76,14 @@ def covering(module: str) -> list[Path]:
     return sorted(found)
 
 
+def modules() -> Iterator[Path]:
+    """Yield the modules of our packages; what `init` copies into a project is none of them."""
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            if "templates" not in path.parts:
+                yield path
+
+
 def _users(module: str) -> set[str]:
     """Modules of ours that import a module, or name it as that of a program."""
     named = {user for user, names in _named().items() if module in names}
@@ -90,7 +99,7 @@ def _graph() -> grimp.ImportGraph:
 def _named() -> dict[str, set[str]]:
     """The modules that the text of each module of ours names."""
     found = {}
-    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+    for path in modules():
         text, module = path.read_text(encoding="utf-8"), module_of(str(path))
         folder = module.rpartition(".")[0]
         # A program is started by its name, or as the file beside the one that starts it.

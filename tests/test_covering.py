@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.covering import PACKAGES, ROOT, covering, module_of
+from tests.covering import ROOT, covering, module_of, modules
 
 
 def names(module: str) -> set[str]:
@@ -33,14 +33,9 @@ def test_helpers_of_tests_pass_on_what_they_import() -> None:
 
 
 def test_every_module_is_covered() -> None:
-    modules = {
-        module_of(str(path))
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*.py")
-        if path.name != "__init__.py"
-    }
-    assert len(modules) > 400
-    assert not sorted(module for module in modules if not covering(module))
+    found = {module_of(str(path)) for path in modules() if path.name != "__init__.py"}
+    assert len(found) > 400
+    assert not sorted(module for module in found if not covering(module))
 
 
 def test_a_file_that_is_not_there_is_told() -> None:

@@ -127,7 +127,9 @@ def build_definitions(
         found = load_configuration(overrides={} if storage is None else {"storage_root": storage})
     settings, options = found.engine, options or found.planner
     tables = load_catalog(catalog, settings.storage_options)
-    project = queries if isinstance(queries, Project) else load_project(queries)
+    project = (
+        queries if isinstance(queries, Project) else load_project(queries, macros=tables.macros)
+    )
     if clashes := find_clashes(project.queries, tables.table_names()):
         raise ProjectError("\n  ".join([f"{len(clashes)} name clash(es):", *clashes]))
     if plan is None:

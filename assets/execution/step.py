@@ -83,7 +83,11 @@ class StageStep(Generic[Report]):
         if metadata.recovered is not None:
             context.log.warning(metadata.recovered)
         page = self._end(context, runner, request, metadata) if self.is_head else {}
-        told = metadata.to_dagster(self.planned.comments if self.is_head else None)
+        window = run_window(context, self.planned.query.front_matter.partitions)
+        shown = metadata
+        if window is not None and len(window.keys) > 1:
+            shown = metadata.over_partitions(len(window.keys))
+        told = shown.to_dagster(self.planned.comments if self.is_head else None)
         version = dg.DataVersion(metadata.fingerprint) if metadata.fingerprint else None
         return self.places.report(
             context, self.stage.stage_id, {**told, **published, **page}, version
@@ -98,9 +102,9 @@ class StageStep(Generic[Report]):
         window = run_window(context, self.planned.query.front_matter.partitions)
         target = publish_target(self.planned.query, window, self.planned.comments)
         published = runner.publish(request, target)
-        if window is not None and len(window.keys) > 1:
-            for key in window.keys:
-                context.add_asset_metadata(partition_metadata(published, key), partition_key=key)
+        for key in window.keys if window is not None else ():
+            if (rows := published.partition_rows.get(key)) is not None:
+                context.add_asset_metadata(partition_metadata(rows), partition_key=key)
         return published_metadata(published, runner.table_uri(published.version.table))
 
     def _end(

@@ -207,11 +207,12 @@ def _statistics(info: TableInfo | None) -> str:
 
 def _check_declared(query: Query) -> None:
     declared = query.front_matter.parameter_types
-    for name, (line, column) in read_query(query.sql).parameters.items():
-        if name not in declared:
-            raise AnalysisError(
-                f"parameter '{name}' has no declared type; a compiled query declares "
-                "its parameters in its front matter",
-                line=line,
-                column=column,
-            )
+    with query.places():
+        for name, (line, column) in read_query(query.sql).parameters.items():
+            if name not in declared:
+                raise AnalysisError(
+                    f"parameter '{name}' has no declared type; a compiled query declares "
+                    "its parameters in its front matter",
+                    line=line,
+                    column=column,
+                )

@@ -45,14 +45,15 @@ def planner_of(options: PlannerOptions, arbiter: "Arbiter | None" = None) -> Pla
         from stagecoach.planner import plan_query
 
         parameters = query_parameters(query.sql, query.front_matter, options.time_zone)
-        return plan_query(
-            query.sql,
-            catalog,
-            query.front_matter.planned_with(options),
-            name=query.name,
-            parameters=parameters,
-            arbiter=arbiter,
-        )
+        with query.places():
+            return plan_query(
+                query.sql,
+                catalog,
+                query.front_matter.planned_with(options),
+                name=query.name,
+                parameters=parameters,
+                arbiter=arbiter,
+            )
 
     return plan
 

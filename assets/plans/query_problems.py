@@ -60,10 +60,10 @@ def check_query(
     """
     plan = plan or planner_of(PlannerOptions())
     try:
-        parsed = read_query(query.sql)
+        with query.places():
+            used = _written_places(query, read_query(query.sql).parameters)
     except SqlError as error:
         return CheckedQuery(query=query, problems=(_placed(query, error),))
-    used = parsed.parameters
     problems = [*_parameter_problems(query, used), *window_problems(query, used)]
     graph: StageGraph | None = None
     undeclared = set(used) - set(query.front_matter.parameter_types)
@@ -84,7 +84,8 @@ def check_query(
 def syntax_problems(query: Query) -> list[Problem]:
     """Why the text is not a query, whatever its front matter says; the first mistake."""
     try:
-        read_query(query.sql)
+        with query.places():
+            read_query(query.sql)
     except SqlError as error:
         return [_placed(query, error)]
     return []
@@ -185,13 +186,23 @@ def _check_sql_problems(
                     format=query.front_matter.output.format_name,
                 )
                 with_own.add(made)
-                plan(replace(query, sql=sql), with_own)
+                plan(replace(query, sql=sql, expansion=None), with_own)
         except StagecoachError as error:
             message = f"check '{check.check_name}': {error}"
             yield _of(query, places.problem(("checks", i, "no_rows", "sql"), message))
 
 
 # ---------------------------------------------------------------- places
+
+
+def _written_places(query: Query, places: Mapping[str, Place]) -> Mapping[str, Place]:
+    """Places in the query's text as it was written."""
+    if (expansion := query.expansion) is None:
+        return places
+    return {
+        name: (None, None) if line is None else expansion.written_place(line, column)[:2]
+        for name, (line, column) in places.items()
+    }
 
 
 def _placed(query: Query, error: StagecoachError) -> Problem:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from stagecoach.assets.plans.files import CompiledPlan, read_plan
+from stagecoach.assets.plans.files import CompiledPlan, plan_file, read_plan
+from stagecoach.assets.project.queries import Query
 from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import GraphFormatError
 from stagecoach.planner.options import PlannerOptions
@@ -39,7 +40,13 @@ class Finding:
         return self.status == "fresh" and not self.reasons
 
 
-def check_plan(path: Path, now: CompiledPlan, catalog: Catalog, options: PlannerOptions) -> Finding:
+def check_plan(
+    path: Path,
+    now: CompiledPlan,
+    catalog: Catalog,
+    options: PlannerOptions,
+    macros: Sequence[str] = (),
+) -> Finding:
     """Whether the plan in a file is that of a query.
 
     Args:
@@ -47,6 +54,7 @@ def check_plan(path: Path, now: CompiledPlan, catalog: Catalog, options: Planner
         now: The query's plan as it is made now.
         catalog: The tables as they are now.
         options: What it is planned with now.
+        macros: Names of the macros that the query uses.
 
     Raises:
         CatalogError: A table cannot be read.
@@ -57,7 +65,7 @@ def check_plan(path: Path, now: CompiledPlan, catalog: Catalog, options: Planner
         plan = read_plan(path)
     except GraphFormatError as error:
         return Finding(status="stale", reasons=(str(error),))
-    if reasons := tuple(_stale_reasons(path, plan, now.graph, catalog, options)):
+    if reasons := tuple(_stale_reasons(path, plan, now.graph, catalog, options, macros)):
         return Finding(status="stale", reasons=reasons)
     if now.graph.plan_hash == plan.graph.plan_hash:
         return Finding(status="fresh", reasons=tuple(_text_changes(plan, now)))
@@ -67,6 +75,20 @@ def check_plan(path: Path, now: CompiledPlan, catalog: Catalog, options: Planner
             status="stale", reasons=(f"the planner makes a different plan now: {change}",)
         )
     return Finding(status="would change", reasons=(f"the statistics have changed: {change}",))
+
+
+def is_modified(plans: Path, query: Query) -> bool:
+    """Whether a query differs from its compiled plan, or has none; no table is looked at.
+
+    Args:
+        plans: Folder of the plans.
+        query: The query.
+    """
+    try:
+        graph = read_plan(plan_file(plans, query), later=True).graph
+    except GraphFormatError:
+        return True
+    return (graph.query, graph.sql) != (query.name, query.sql)
 
 
 def plan_change(old: StageGraph, new: StageGraph) -> str:
@@ -117,12 +139,14 @@ def _stale_reasons(
     now: StageGraph,
     catalog: Catalog,
     options: PlannerOptions,
+    macros: Sequence[str],
 ) -> Iterator[str]:
     graph = plan.graph
     if graph.query != now.query:
         yield f"it is the plan of the query '{graph.query}', not '{now.query}'"
     if graph.sql != now.sql:
-        yield f"the SQL has changed, first in line {_first_difference(graph.sql, now.sql)}"
+        what = f"the SQL, or a macro that it uses ({', '.join(macros)})," if macros else "the SQL"
+        yield f"{what} has changed, first in line {_first_difference(graph.sql, now.sql)}"
     for table, columns in graph.tables:
         info = catalog.table(table)
         if info is None:

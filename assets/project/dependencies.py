@@ -138,6 +138,8 @@ def read_place(query: Query, table: str) -> tuple[int, int]:
         line, column = read_query(query.sql).place_of(table) or (None, None)
     except SqlError:
         return 1, 1
+    if query.expansion is not None and line is not None:
+        return query.expansion.written_place(line, column)[:2]
     return line or 1, column or 1
 
 

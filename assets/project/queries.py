@@ -4,6 +4,7 @@ Nothing is planned and no table is looked at here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,9 +14,12 @@ from stagecoach.assets.project.front_matter import (
     Problem,
     parse_front_matter,
 )
+from stagecoach.assets.project.front_matter.checks import NoRowsCheck
 from stagecoach.assets.project.names import JOB_PREFIX as JOB_PREFIX
 from stagecoach.assets.project.names import name_problem as name_problem
-from stagecoach.planner.errors import StagecoachError
+from stagecoach.planner.errors import SqlError, StagecoachError
+from stagecoach.planner.syntax.macros.expand import Macros
+from stagecoach.planner.syntax.macros.expansion import Expansion
 
 
 class ProjectError(StagecoachError):
@@ -28,15 +32,27 @@ class Query:
 
     Args:
         name: From the file name; the result's asset key, the group of all its stages.
-        sql: Text of the file, front matter included (so that lines in errors are the file's).
+        sql: Text of the file, front matter included (so that lines in errors are the file's), with
+            the macros of the project written out.
         path: The file; None for a query given as text.
         front_matter: What its author says about it.
+        expansion: Where the parts of its text come from, if it uses macros.
     """
 
     name: str
     sql: str
     path: Path | None = None
     front_matter: FrontMatter = field(default_factory=FrontMatter)
+    expansion: Expansion | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def written(self) -> str:
+        """The text as its author wrote it."""
+        return self.sql if self.expansion is None else self.expansion.written
+
+    def places(self) -> AbstractContextManager[None]:
+        """Errors of the body about `sql` become errors about the text as it was written."""
+        return nullcontext() if self.expansion is None else self.expansion.places()
 
     @property
     def source(self) -> str:
@@ -74,12 +90,15 @@ class Project:
         raise ProjectError(f"there is no query '{name}' in {self.folder}; there are: {known}")
 
 
-def load_project(folder: Path | str, *, tables: Iterable[str] = ()) -> Project:
+def load_project(
+    folder: Path | str, *, tables: Iterable[str] = (), macros: Macros | None = None
+) -> Project:
     """The queries of a folder: every `*.sql` file in it and in its subfolders.
 
     Args:
         folder: Where the files are.
         tables: Names of base tables, which no query may bear.
+        macros: The macros of the project, such as those of a catalog.
 
     Raises:
         ProjectError: The folder does not exist, or (one error that lists them all) a name cannot
@@ -88,7 +107,7 @@ def load_project(folder: Path | str, *, tables: Iterable[str] = ()) -> Project:
     root = Path(folder)
     if not root.is_dir():
         raise ProjectError(f"{root} is not a folder; put the queries there as <name>.sql files")
-    queries, broken, problems = read_queries(sorted(root.rglob("*.sql")))
+    queries, broken, problems = read_queries(sorted(root.rglob("*.sql")), macros)
     problems += name_clashes([*queries, *broken], tables)
     if problems:
         head = f"{len(problems)} problem(s) in {root}:"
@@ -96,8 +115,16 @@ def load_project(folder: Path | str, *, tables: Iterable[str] = ()) -> Project:
     return Project(folder=root, queries=tuple(sorted(queries, key=lambda q: q.name)))
 
 
-def read_queries(paths: Iterable[Path]) -> tuple[list[Query], list[Query], list[Problem]]:
-    """The queries of files, those whose front matter is wrong (without it), and all problems."""
+def read_queries(
+    paths: Iterable[Path], macros: Macros | None = None
+) -> tuple[list[Query], list[Query], list[Problem]]:
+    """The queries of files, those whose front matter is wrong (without it), and all problems.
+
+    Args:
+        paths: The files.
+        macros: The macros of the project, which are written into the queries.
+    """
+    macros = macros or Macros()
     queries: list[Query] = []
     broken: list[Query] = []
     problems: list[Problem] = []
@@ -117,8 +144,47 @@ def read_queries(paths: Iterable[Path]) -> tuple[list[Query], list[Query], list[
                 problems += error.problems
                 broken.append(query)
             else:
-                queries.append(replace(query, front_matter=front_matter))
+                made, found = with_macros(replace(query, front_matter=front_matter), macros)
+                problems += found
+                (broken if found else queries).append(made)
     return queries, broken, problems
+
+
+def with_macros(query: Query, macros: Macros) -> tuple[Query, list[Problem]]:
+    """A query with macros written into its SQL and that of its checks, and what is wrong there."""
+    if not macros:
+        return query, []
+    problems: list[Problem] = []
+    if query.name.lower() in macros.queries or query.table.lower() in macros.queries:
+        shared = macros.queries.get(query.name.lower()) or macros.queries[query.table.lower()]
+        place = shared.body.source.place(shared.start)
+        message = f"the name '{shared.name}' is also used by the macro in {place}; rename one"
+        problems.append(Problem(query.source, 1, 1, message))
+    try:
+        expansion = macros.expand(query.sql)
+    except SqlError as error:
+        line, column = error.line or 1, error.column or 1
+        return query, [*problems, Problem(query.source, line, column, error.message)]
+    checks = []
+    for i, check in enumerate(query.front_matter.checks):
+        if isinstance(check, NoRowsCheck):
+            try:
+                sql = macros.expand(check.no_rows.sql).text
+            except SqlError as error:
+                location = ("checks", i, "no_rows", "sql")
+                message = f"check '{check.check_name}': {error}"
+                found = query.front_matter.places.problem(location, message)
+                problems.append(Problem(query.source, found.line, found.column, message))
+                continue
+            no_rows = check.no_rows.model_copy(update={"sql": sql})
+            check = check.model_copy(update={"no_rows": no_rows})
+        checks.append(check)
+    if expansion.macros:
+        query = replace(query, sql=expansion.text, expansion=expansion)
+    if checks and checks != list(query.front_matter.checks):
+        front_matter = query.front_matter.model_copy(update={"checks": tuple(checks)})
+        query = replace(query, front_matter=front_matter)
+    return query, problems
 
 
 def find_clashes(queries: Iterable[Query], tables: Iterable[str] = ()) -> list[str]:

@@ -17,6 +17,7 @@ The file names each table, where it is and in which format:
 
       …
     functions:                         # of the project; see `stagecoach.infra.catalog.functions`
+    macros: macros                     # folders of SQL; see `stagecoach.infra.catalog.macros`
 
 Loading looks at the YAML only; a table is opened, and read, when it is asked for. What a table's
 format makes of it is behind `stagecoach.infra.formats.protocol`.
@@ -34,6 +35,7 @@ from typing import Any
 import yaml
 
 from stagecoach.infra.catalog.functions import ProjectFunctions, read_functions
+from stagecoach.infra.catalog.macros import read_macros
 from stagecoach.infra.config.yaml_text import load_yaml
 from stagecoach.infra.formats import names
 from stagecoach.infra.formats.protocol import Access, Table, TableSource
@@ -44,6 +46,7 @@ from stagecoach.infra.storage.table_files import FileEntry, canonical_location
 from stagecoach.planner.catalog import ColumnNotes, TableInfo
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.project_function import ProjectFunction
+from stagecoach.planner.syntax.macros.expand import Macros
 from stagecoach.planner.versioned_names import split_name, versioned_name
 
 _TABLE_KEYS = ("location", "kind")
@@ -61,6 +64,10 @@ class FileCatalog:
         origin: The catalog file, for messages.
         options: How to reach storage.
         functions: The functions of the project.
+        macros: The macros of the project.
+
+    Attributes:
+        macros: The macros of the project, as they were when the catalog was loaded.
     """
 
     def __init__(
@@ -70,11 +77,13 @@ class FileCatalog:
         origin: str,
         options: StorageOptions | None = None,
         functions: ProjectFunctions | None = None,
+        macros: Macros | None = None,
     ) -> None:
         self._sources = {table.name.lower(): table for table in tables}
         self._origin = origin
         self._access = Access(options or StorageOptions())
         self._functions = functions or ProjectFunctions((), origin, "")
+        self.macros = macros or Macros()
         self._tables: dict[str, TableInfo] = {}
         self._lock = threading.Lock()
 
@@ -233,7 +242,7 @@ def load_catalog(path: str | Path, options: StorageOptions | None = None) -> Fil
     body = _read_yaml(path)
     if not isinstance(body, dict):
         raise CatalogError(f"catalog {path}: expected a mapping with the key 'tables'")
-    _check_keys(f"catalog {path}", body, ("tables", "functions"))
+    _check_keys(f"catalog {path}", body, ("tables", "functions", "macros"))
     tables = body.get("tables")
     if tables is None and "tables" not in body:
         raise CatalogError(f"catalog {path}: the key 'tables' is missing")
@@ -250,7 +259,10 @@ def load_catalog(path: str | Path, options: StorageOptions | None = None) -> Fil
             )
     folder = str(path.absolute().parent)
     functions = read_functions(str(path), folder, body.get("functions"), _check_keys)
-    return FileCatalog(sources, origin=str(path), options=options, functions=functions)
+    macros = read_macros(path, body.get("macros"), list(seen.values()), functions.declared)
+    return FileCatalog(
+        sources, origin=str(path), options=options, functions=functions, macros=macros
+    )
 
 
 def _read_yaml(path: Path) -> object:

@@ -71,6 +71,11 @@ class ProjectFunctions:
         self._lock = threading.Lock()
 
     @property
+    def declared(self) -> Sequence[ProjectFunction]:
+        """All functions as the file declares them, without the version of their code."""
+        return list(self._declared.values())
+
+    @property
     def names(self) -> Sequence[str]:
         """All names, in the order of the file."""
         return list(self._declared)

@@ -29,7 +29,14 @@ from stagecoach.infra.storage.object_store import (
     StorageOptions,
 )
 from stagecoach.infra.storage.stores import open_store
-from stagecoach.planner.option_values import Limits, ValueRule, in_source, refusal, rules_of
+from stagecoach.planner.option_values import (
+    Limits,
+    ValueRule,
+    in_source,
+    refusal,
+    rules_of,
+    there_are,
+)
 from stagecoach.planner.options import PREFIX as PLANNER_PREFIX
 from stagecoach.planner.options import PlannerOptions
 
@@ -235,7 +242,7 @@ class EngineSettings:
         if unknown := sorted(set(values) - known):
             raise ConfigError(
                 f"unknown setting '{unknown[0]}'{in_source(source)}; "
-                f"there are {', '.join(sorted(known))}"
+                f"{there_are(unknown[0], sorted(known))}"
             )
         changes = {name: _read_value(name, value, source) for name, value in values.items()}
         if "spark_conf" in changes:

@@ -5,7 +5,8 @@
                                           └──────── add ─────────────┘ then publish, or stage first
 
 A format that results can be published in derives `WritePlan`, and its `StoredFormat.result_writer`
-returns a `ResultWriter`. Nothing heavy is imported here: projects are checked with it.
+returns a `ResultWriter`; one that takes mode `merge`, a `MergeWriter`. Nothing heavy is imported
+here: projects are checked with it.
 
 Worker code.
 """
@@ -25,11 +26,12 @@ from stagecoach.planner.types import Field
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from stagecoach.infra.formats.snapshot import TableSnapshot
     from stagecoach.infra.formats.staged_version import StagedVersion
     from stagecoach.infra.formats.stored_version import StoredVersion
     from stagecoach.infra.storage.object_store import ObjectStore
 
-PublishMode = Literal["replace", "append", "replace_partition"]
+PublishMode = Literal["replace", "append", "replace_partition", "merge"]
 
 
 class PublishError(StagecoachError):
@@ -40,6 +42,10 @@ class StagedGoneError(PublishError):
     """What a run has staged was discarded, or replaced, before it was published."""
 
     retryable = True
+
+
+class TableChangedError(StagecoachError):
+    """A table has another version than the one that a merge looked at; nothing was committed."""
 
 
 class OutputError(PublishError):
@@ -78,7 +84,11 @@ class PublishTarget:
         table: Name of the table.
         format: Name of its format; empty for the default, the first of those of stored tables.
         place: Where the table is, as the format's `declare_output` returned it; plain data.
-        mode: `replace` all rows, `append`, or `replace_partition`: those of the partition keys.
+        mode: `replace` all rows, `append`, `replace_partition`: those of the partition keys, or
+            `merge`: those with the keys of the result's rows.
+        key: The columns by which `merge` finds rows.
+        delete_column: The boolean column of the result that is true where `merge` removes the key;
+            the table does not have it. None if no row is removed.
         partition_keys: Dagster's partitions that the run computed; none for one without.
         partition_column: Column of the result that tells a row's partition. Needed for several
             partition keys; with one, rows that belong elsewhere are an error.
@@ -94,6 +104,8 @@ class PublishTarget:
     format: str = ""
     place: Mapping[str, Any] = field(default_factory=dict, hash=False)
     mode: PublishMode = "replace"
+    key: tuple[str, ...] = ()
+    delete_column: str | None = None
     partition_keys: tuple[str, ...] = ()
     partition_column: str | None = None
     windows: tuple[PartitionWindow, ...] = ()
@@ -262,6 +274,52 @@ class StagingWriter(ResultWriter, Protocol):
             StorageError: The store failed; may be called again.
         """
         ...
+
+
+class MergeWriter(ResultWriter, Protocol):
+    """One commit of a merge: it adds the rows of a result and replaces files that hold their keys.
+
+    The files of the result's rows are written and added as in any other mode. Then, until `publish`
+    succeeds:
+
+        merge_base ─▶ files that may hold a key ─▶ tasks write the other rows ─▶ rewritten, publish
+
+    `publish` commits only on the version that `merge_base` has returned. If another writer was
+    first, it raises `TableChangedError`, and only files that are new in the table are looked at.
+    """
+
+    def merge_base(self) -> TableSnapshot | None:
+        """Return the table as it is now; None if it has no files.
+
+        Raises:
+            PublishError: The table does not take the rows.
+            StorageError: The store failed.
+        """
+        ...
+
+    @property
+    def rewrite_plan(self) -> WritePlan:
+        """How the rows are written that stay of files which are replaced.
+
+        They come with the columns of the table in the result's order.
+        """
+        ...
+
+    def rewritten(self, files: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Say by which files the commit replaces files of the base; the last call counts.
+
+        Args:
+            files: By the URI of the replaced file, those that were written by `rewrite_plan`, as
+                they were described; none if all of its rows go.
+        """
+        ...
+
+
+def stored_columns(columns: Sequence[Field], delete_column: str | None) -> tuple[Field, ...]:
+    """Return the columns of a result that its table has: all but the one that removes keys."""
+    if delete_column is None:
+        return tuple(columns)
+    return tuple(c for c in columns if c.name.lower() != delete_column.lower())
 
 
 def column_difference(left: Sequence[Field], right: Sequence[Field]) -> str | None:

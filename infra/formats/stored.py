@@ -176,6 +176,9 @@ class StoredFormat(TableFormat):
     output_keys: tuple[str, ...] = ()
     """Keys that a query's `output` may have besides `format`, `table` and `mode`."""
 
+    takes_merges: bool = False
+    """Whether results are published with mode `merge`: `result_writer` gives a `MergeWriter`."""
+
     def table_names(self, store: ObjectStore) -> Sequence[str]:
         """Return the names of all tables of the format in a storage root.
 

@@ -4,41 +4,43 @@
         │ no
     map files ─▶ one Spark job ─▶ Parquet files ─▶ commit ─▶ hint
 
-Driver code, DataFrame API only. A small result is written by this process, through the same
-worker function: a Spark job would take longer than the work.
+A merge also rewrites files of the table (`merging`). Driver code, DataFrame API only. A small
+result is written by this process, through the same worker function (`jobs`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-import pyarrow as pa
-
 from stagecoach.infra.config.settings import EngineSettings
-from stagecoach.infra.errors import ShuffleReadError, StageCanceledError, TaskFailedError
+from stagecoach.infra.formats.merge_keys import check_merge, delete_position
 from stagecoach.infra.formats.protocol import Access
-from stagecoach.infra.formats.publishing import PartitionWindow as PartitionWindow
-from stagecoach.infra.formats.publishing import PublishError as PublishError
-from stagecoach.infra.formats.publishing import PublishTarget as PublishTarget
 from stagecoach.infra.formats.publishing import (
+    MergeWriter,
     ResultWriter,
     StagingWriter,
     WritePlan,
     WrittenFile,
+    stored_columns,
 )
+from stagecoach.infra.formats.publishing import PartitionWindow as PartitionWindow
+from stagecoach.infra.formats.publishing import PublishError as PublishError
+from stagecoach.infra.formats.publishing import PublishTarget as PublishTarget
 from stagecoach.infra.formats.registry import result_format, stored_formats
 from stagecoach.infra.formats.staged_version import StagedVersion
 from stagecoach.infra.formats.stored_version import StoredVersion
-from stagecoach.infra.publishing.write_task import WriteReport, WriteTask, run_write_task
-from stagecoach.infra.shuffle.commit import mark_lost
+from stagecoach.infra.publishing.jobs import PublishJobs, fits_driver
+from stagecoach.infra.publishing.merging import Merge
+from stagecoach.infra.publishing.tasks import StageOutput
+from stagecoach.infra.publishing.write_task import WriteTask
 from stagecoach.infra.shuffle.manifest import Manifest
-from stagecoach.infra.shuffle.reader import verify_files
-from stagecoach.infra.spark.jobs import ProgressListener, job_tag, tagged_job, was_canceled
+from stagecoach.infra.spark.jobs import ProgressListener
 from stagecoach.infra.storage.forwarding import marked
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.types import Field
@@ -50,12 +52,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DRIVER_BYTES = 8 << 20
-"""Largest stored result that this process writes itself."""
 MIN_TASK_BYTES = 64 << 20
 """Stored bytes below which a task is not split."""
 _ANY_BYTES = 1 << 62
-_REPORT_SCHEMA = "task bigint, report string"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,8 +251,15 @@ class _Publication:
         writer = self._writer()
         if (there := writer.find_published()) is not None:
             return _published(writer, there, started, reused=True)
-        self._write(writer)
-        number = writer.publish()
+        jobs = self._jobs()
+        if self.target.mode == "merge":
+            merge = Merge(jobs, cast("MergeWriter", writer), self.target, self.columns)
+            merge.check_keys()
+            merge.first_task = self._write(writer, jobs)
+            number = merge.publish()
+        else:
+            self._write(writer, jobs)
+            number = writer.publish()
         published = _published(writer, writer.version, started, reused=writer.reused)
         if not writer.reused:
             log.info(
@@ -269,14 +275,15 @@ class _Publication:
         """Write the files, unless an earlier run has, and leave them to wait."""
         started = time.perf_counter()
         item = result_format(self.target.format)
-        if not item.can_stage:
-            raise PublishError(f"tables of the format '{item.name}' have no staged versions")
+        if not item.can_stage or self.target.mode == "merge":
+            what = "merged results" if item.can_stage else f"tables of the format '{item.name}'"
+            raise PublishError(f"{what} cannot be staged; set output.audit to false")
         writer = cast("StagingWriter", self._writer())
         if (there := writer.find_published()) is not None:
             return _published(writer, there, started, reused=True)
         staged = writer.find_staged()
         if staged is None:
-            self._write(writer)
+            self._write(writer, self._jobs())
             staged = writer.stage_commit()
         if staged is None:
             writer.publish()  # another run has published the same rows meanwhile
@@ -285,27 +292,62 @@ class _Publication:
 
     def _writer(self) -> ResultWriter:
         _check_format(self.store, self.target)
-        return result_format(self.target.format).result_writer(
-            self.store,
-            self.target,
-            self.columns,
-            fingerprint=self.manifest.fingerprint,
+        return _writer(self.manifest, self.columns, self.target, self.store, self.run_id)
+
+    def _jobs(self) -> PublishJobs:
+        return PublishJobs(
+            manifest=self.manifest,
+            table=self.target.table,
+            store=self.store,
+            settings=self.settings,
+            spark=self.spark,
             run_id=self.run_id,
+            progress=self.progress,
         )
 
-    def _write(self, writer: ResultWriter) -> None:
-        """Have tasks write the files of a writer."""
-        manifest, store, settings = self.manifest, self.store, self.settings
+    def _write(self, writer: ResultWriter, jobs: PublishJobs) -> int:
+        """Have tasks write the files of a writer; how many tasks there were."""
+        manifest, target = self.manifest, self.target
         if self.keeps_files:
             ranges, target_bytes = _single_files(manifest), _ANY_BYTES
         else:
-            target_bytes = self.target.target_file_bytes
-            ranges = list(_file_ranges(manifest, target_bytes, settings))
+            target_bytes = target.target_file_bytes
+            ranges = list(_file_ranges(manifest, target_bytes, self.settings))
         plan = writer.plan.sized(target_bytes)
-        values = marked(store.to_dict(), settings.credentials)
-        tasks = list(_tasks(manifest, plan, values, ranges))
-        reports = _run(tasks, manifest, store, settings, self.spark, self.run_id, self.progress)
-        writer.add(file for report in reports for file in report.files)
+        values = marked(self.store.to_dict(), self.settings.credentials)
+        deletes, is_merge = delete_position(self.columns, target), target.mode == "merge"
+        tasks = list(_tasks(manifest, plan, values, ranges, deletes, is_merge=is_merge))
+        writer.add(file for report in jobs.run(tasks, manifest.num_bytes) for file in report.found)
+        return len(tasks)
+
+
+def _writer(
+    manifest: Manifest,
+    columns: Sequence[Field],
+    target: PublishTarget,
+    store: ObjectStore,
+    run_id: str,
+) -> ResultWriter:
+    """The commit of a result."""
+    found, fingerprint = result_format(target.format), manifest.fingerprint
+    if target.mode == "merge":
+        if not found.takes_merges:
+            raise PublishError(
+                f"table '{target.table}': results are not merged into tables of the format "
+                f"'{found.name}'; use another mode"
+            )
+        try:
+            check_merge(columns, target.key, target.delete_column)
+        except PublishError as error:
+            raise PublishError(f"table '{target.table}': {error}") from None
+        # The same rows make another table with another key, or in another mode.
+        how = json.dumps([fingerprint, target.key, target.delete_column]).lower()
+        fingerprint = hashlib.sha256(how.encode()).hexdigest()
+    stored = stored_columns(columns, target.delete_column)
+    names = {column.name for column in stored}
+    comments = tuple(comment for comment in target.comments if comment[0] in names)
+    target = replace(target, comments=comments)
+    return found.result_writer(store, target, stored, fingerprint=fingerprint, run_id=run_id)
 
 
 def _check_format(store: ObjectStore, target: PublishTarget) -> None:
@@ -324,19 +366,26 @@ def _check_format(store: ObjectStore, target: PublishTarget) -> None:
 
 
 def _tasks(
-    manifest: Manifest, plan: WritePlan, store: Mapping[str, Any], ranges: Sequence[tuple[int, int]]
+    manifest: Manifest,
+    plan: WritePlan,
+    store: Mapping[str, Any],
+    ranges: Sequence[tuple[int, int]],
+    delete_position: int | None,
+    *,
+    is_merge: bool,
 ) -> Iterator[WriteTask]:
+    # A merge may remove all rows of the table, and then needs a file that tells the columns.
+    needs_file = is_merge or not manifest.num_rows
     for index, (first, end) in enumerate(ranges):
         yield WriteTask(
             store=store,
-            fingerprint=manifest.fingerprint,
-            manifest_hash=manifest.manifest_hash,
-            stage=manifest.stage_name,
+            output=StageOutput.of(manifest),
             first_file=first,
             end_file=end,
             task_index=index,
             plan=plan,
-            writes_empty=index == 0 and not manifest.num_rows,
+            delete_position=delete_position,
+            writes_empty=index == 0 and needs_file,
         )
 
 
@@ -356,7 +405,7 @@ def _file_ranges(
     total = manifest.num_bytes
     small = min(MIN_TASK_BYTES, target_bytes)
     count = -(-total // target_bytes)
-    if total > DRIVER_BYTES and total // small > count:
+    if not fits_driver(total) and total // small > count:
         from stagecoach.infra.spark.session import task_slots
 
         count = max(count, min(task_slots(settings), total // small))
@@ -368,92 +417,6 @@ def _file_ranges(
             yield first, position + 1
             first, taken = position + 1, 0
     yield first, len(manifest.files)
-
-
-def _run(
-    tasks: Sequence[WriteTask],
-    manifest: Manifest,
-    store: ObjectStore,
-    settings: EngineSettings,
-    spark: Callable[[], SparkSession],
-    run_id: str,
-    progress: ProgressListener | None,
-) -> list[WriteReport]:
-    if manifest.num_bytes <= DRIVER_BYTES:
-        reports = [run_write_task(task) for task in tasks]
-    else:
-        reports = _run_on_spark(tasks, manifest, settings, spark(), run_id, progress)
-    for report in reports:
-        error = report.error(manifest.stage_name)
-        if isinstance(error, ShuffleReadError):
-            _forget_lost(store, manifest)
-        if error is not None:
-            raise error
-    return reports
-
-
-def _run_on_spark(
-    tasks: Sequence[WriteTask],
-    manifest: Manifest,
-    settings: EngineSettings,
-    spark: SparkSession,
-    run_id: str,
-    progress: ProgressListener | None,
-) -> list[WriteReport]:
-    """One Spark job, one Spark task each."""
-    from stagecoach.infra.engines.spark.errors import SPARK_ERRORS, explain_error
-    from stagecoach.infra.spark.secret_channel import sent
-
-    count = len(tasks)
-    tag = job_tag(run_id, manifest.stage_id)
-    description = f"{manifest.stage_name}: publish {tasks[0].plan.table}"
-    try:
-        with (
-            tagged_job(spark, tag, description, progress, settings.progress_seconds),
-            sent(spark, tasks[0].store) as store,
-        ):
-            payload = [{**task.to_dict(), "store": store} for task in tasks]
-            frame = spark.range(0, count, 1, count).mapInArrow(
-                _write_function(payload), _REPORT_SCHEMA
-            )
-            rows = frame.collect()
-    except SPARK_ERRORS as error:
-        if was_canceled(tag):
-            raise StageCanceledError(f"{manifest.stage_name} was canceled") from error
-        explained = explain_error(error, manifest.query, manifest.stage_name)
-        # Whatever Spark calls it, there is no SQL of the user's in this job.
-        raise TaskFailedError(manifest.stage_name, None, str(explained)) from error
-    reports = [WriteReport.from_dict(json.loads(row["report"])) for row in rows]
-    return sorted(reports, key=lambda report: report.task_index)
-
-
-def _write_function(
-    payload: list[dict[str, Any]],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    # A nested function is pickled by value, so executors do not import this module.
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        from stagecoach.infra.publishing.write_task import WriteTask, run_write_task
-
-        context = TaskContext.get()
-        attempt = 0 if context is None else context.attemptNumber()
-        read = None if context is None else context.getLocalProperty
-        for batch in batches:
-            for index in batch.column(0).to_pylist():
-                report = run_write_task(WriteTask.from_dict(payload[index], read), attempt)
-                rows = {"task": [index], "report": [json.dumps(report.to_dict())]}
-                yield pa.RecordBatch.from_pydict(rows)
-
-    return write
-
-
-def _forget_lost(store: ObjectStore, manifest: Manifest) -> None:
-    """Undo the commit of a damaged output: run again, the stage recomputes it."""
-    try:
-        verify_files(store, manifest)
-    except ShuffleReadError:
-        mark_lost(store, manifest.fingerprint, manifest.manifest_hash)
 
 
 def _published(

@@ -16,6 +16,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from stagecoach.infra.shuffle import index as index_file
 from stagecoach.infra.shuffle.encoding import plain_schema, schema_hash
 from stagecoach.infra.shuffle.manifest import (
@@ -28,7 +30,6 @@ from stagecoach.infra.shuffle.map_file import (
     ManifestFile,
     MapFile,
     OutputPartitioning,
-    PartitionRanges,
 )
 from stagecoach.infra.shuffle.sorted_blocks import SortedBlocks, append_blocks
 from stagecoach.infra.storage import layout
@@ -86,8 +87,8 @@ def commit_manifest(
         partitioning=partitioning,
         codec=codec,
         files=tuple(_placed(file.for_manifest(), fingerprint) for file in ordered),
-        partition_rows=_totals([file.ranges.rows for file in ordered], partitioning),
-        partition_bytes=_totals([file.ranges.lengths for file in ordered], partitioning),
+        partition_rows=_totals("rows", ordered, partitioning),
+        partition_bytes=_totals("length", ordered, partitioning),
         index_name=layout.index_name(_content_hash(content, ordered)),
         index_bytes=len(content),
         index_slices=index.slices,
@@ -194,9 +195,9 @@ def _usable(store: ObjectStore, ours: Manifest) -> Manifest | None:
 def load_index(
     store: ObjectStore, manifest: Manifest, lo: int = 0, hi: int | None = None
 ) -> pa.RecordBatch:
-    """Return the index rows of partitions `lo .. hi-1`, partition-major, every file listed.
+    """Return the index rows of partitions `lo .. hi-1`, by partition, then by file.
 
-    Columns: partition, file, offset, length, rows, checksum.
+    Columns: partition, file, offset, length, rows, checksum. Ranges without rows may be left out.
 
     Raises:
         ManifestError: The index is missing or damaged.
@@ -208,15 +209,21 @@ def load_index(
         return reread(
             store,
             key,
-            lambda: index_file.read_index(
-                store, key, manifest.index_slices, num_files=len(manifest.files), lo=lo, hi=hi
-            ),
+            lambda: _checked_index(store, manifest, lo, hi),
             (ObjectMissingError, index_file.IndexDamagedError),
         )
     except ObjectMissingError as error:
         raise ManifestError(manifest.stage_name, store.uri(key), "index not found") from error
     except index_file.IndexDamagedError as error:
         raise ManifestError(manifest.stage_name, store.uri(key), str(error)) from error
+
+
+def _checked_index(store: ObjectStore, manifest: Manifest, lo: int, hi: int) -> pa.RecordBatch:
+    found = index_file.read_index(store, manifest.index_key, manifest.index_slices, lo=lo, hi=hi)
+    if index_file.rows_by_partition(found, lo, hi) != manifest.partition_rows[lo:hi]:
+        problem = f"index of partitions {lo} to {hi - 1} lists other rows than the manifest"
+        raise index_file.IndexDamagedError(problem)
+    return found
 
 
 def load_files(
@@ -232,22 +239,13 @@ def load_files(
     """
     if not positions:
         return {}
-    index, count = load_index(store, manifest), len(manifest.files)
-    offsets, lengths, rows, checksums = (
-        index.column(name).to_numpy().reshape(-1, count)
-        for name in ("offset", "length", "rows", "checksum")
-    )
+    ranges = index_file.ranges_by_file(load_index(store, manifest), manifest.num_partitions)
     schema = schema_hash(manifest.schema)
     return {
         position: MapFile(
             **{**vars(file), "home": file.home or manifest.fingerprint},
             schema_hash=schema,
-            ranges=PartitionRanges(
-                offsets=tuple(offsets[:, position].tolist()),
-                lengths=tuple(lengths[:, position].tolist()),
-                rows=tuple(rows[:, position].tolist()),
-                checksums=tuple(checksums[:, position].tolist()),
-            ),
+            ranges=ranges(position),
         )
         for position, file in enumerate(manifest.files)
         if position in positions
@@ -281,9 +279,10 @@ def _check_files(files: Sequence[MapFile], num_partitions: int, schema: pa.Schem
     if tasks != list(range(len(ordered))):
         raise CommitError(f"a commit needs one file of each task, got files of tasks {tasks}")
     for file in ordered:
-        if len(file.ranges) != num_partitions:
+        if file.ranges.num_partitions != num_partitions:
             raise CommitError(
-                f"map file {file.name} has {len(file.ranges)} partitions, expected {num_partitions}"
+                f"map file {file.name} has {file.ranges.num_partitions} partitions, "
+                f"expected {num_partitions}"
             )
         if file.schema_hash != expected_hash:
             raise CommitError(
@@ -298,11 +297,12 @@ def _placed(file: ManifestFile, fingerprint: str) -> ManifestFile:
 
 
 def _totals(
-    columns: Sequence[tuple[int, ...]], partitioning: OutputPartitioning
+    name: str, files: Sequence[MapFile], partitioning: OutputPartitioning
 ) -> tuple[int, ...]:
-    if not columns:
-        return (0,) * partitioning.num_partitions
-    return tuple(sum(values) for values in zip(*columns, strict=True))
+    totals = np.zeros(partitioning.num_partitions, dtype=np.int64)
+    for file in files:
+        totals[file.ranges.table["partition"]] += file.ranges.table[name]
+    return tuple(totals.tolist())
 
 
 def _content_hash(content: bytes, files: Sequence[MapFile]) -> str:

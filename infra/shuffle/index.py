@@ -1,22 +1,22 @@
 """The columnar index of a stage, an Arrow IPC file that tells where each range lies.
 
-Rows are partition-major and dense (row `p * files + f`), and lie in batches of about a megabyte
-whose byte ranges and checksums the manifest knows, so that a reader of few partitions out of a
-large index fetches a slice in one request instead of M×N entries.
+Rows are sorted by partition, then by file, and lie in batches of about a megabyte whose byte ranges
+and checksums the manifest knows, so that a reader of few partitions out of a large index fetches a
+slice in one request instead of M×N entries. A range without rows is not listed. Indexes that older
+versions wrote list these, too, with length 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import google_crc32c
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stagecoach.infra.shuffle.map_file import PartitionRanges
+from stagecoach.infra.shuffle.partition_ranges import RANGE, PartitionRanges
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.errors import StagecoachError
 
@@ -30,6 +30,7 @@ INDEX_SCHEMA = pa.schema(
         pa.field("checksum", pa.uint32(), nullable=False),
     ]
 )
+_OF_FILE = ("offset", "length", "rows", "checksum")
 _SLICE_ROWS = 32 << 10  # 36 bytes each
 
 
@@ -66,34 +67,37 @@ class Index:
 
 def build_index(files: Sequence[PartitionRanges]) -> Index:
     """Return the index of map files, given in task order."""
-    num_partitions = len(files[0]) if files else 0
-    step = max(1, _SLICE_ROWS // max(1, len(files)))
-    columns = {
-        name: np.array([getattr(ranges, name) for ranges in files], dtype=np.int64)
-        for name in ("offsets", "lengths", "rows", "checksums")
-    }
+    num_partitions = files[0].num_partitions if files else 0
+    ranges = np.frombuffer(b"".join(file.packed for file in files), dtype=RANGE)
+    counts = [len(file.packed) // RANGE.itemsize for file in files]
+    file_of = np.repeat(np.arange(len(files), dtype=np.int32), counts)
+    # Stable: the ranges of a partition stay in the order of their files.
+    order = np.argsort(ranges["partition"], kind="stable")
+    ends = np.cumsum(np.bincount(ranges["partition"], minlength=num_partitions))
     sink = pa.BufferOutputStream()
-    bounds: list[tuple[int, int, int, int]] = []
+    slices = []
     with pa.ipc.new_file(sink, INDEX_SCHEMA) as writer:
         # Arrow writes the file header with the first batch: an empty one makes positions known.
-        writer.write_batch(_index_batch(columns, 0, 0))
-        for lo in range(0, num_partitions, step):
-            hi = min(lo + step, num_partitions)
+        writer.write_batch(_no_rows())
+        for lo, hi in _cuts(ends):
+            rows = order[ends[lo - 1] if lo else 0 : ends[hi - 1]]
             start = sink.tell()
-            writer.write_batch(_index_batch(columns, lo, hi))
-            bounds.append((lo, hi, start, sink.tell() - start))
-    content = sink.getvalue().to_pybytes()
-    slices = tuple(
-        IndexSlice(
-            lo=lo,
-            hi=hi,
-            offset=offset,
-            length=length,
-            checksum=google_crc32c.value(content[offset : offset + length]),
-        )
-        for lo, hi, offset, length in bounds
+            writer.write_batch(_index_batch(ranges[rows], file_of[rows]))
+            slices.append((lo, hi, start, sink.tell() - start))
+    content = sink.getvalue()
+    return Index(
+        content.to_pybytes(),
+        tuple(
+            IndexSlice(
+                lo=lo,
+                hi=hi,
+                offset=offset,
+                length=length,
+                checksum=google_crc32c.value(content[offset : offset + length]),
+            )
+            for lo, hi, offset, length in slices
+        ),
     )
-    return Index(content, slices)
 
 
 def read_index(
@@ -101,7 +105,6 @@ def read_index(
     key: str,
     slices: Sequence[IndexSlice],
     *,
-    num_files: int,
     lo: int,
     hi: int,
 ) -> pa.RecordBatch:
@@ -126,34 +129,58 @@ def read_index(
         message = pa.ipc.read_message(pa.BufferReader(body))
         batches.append(pa.ipc.read_record_batch(message, INDEX_SCHEMA))
     batch = pa.concat_batches(batches)
-    first = (lo - wanted[0].lo) * num_files
-    found = batch.slice(first, (hi - lo) * num_files)
-    if found.num_rows != (hi - lo) * num_files:
-        raise IndexDamagedError(f"index lists {found.num_rows} ranges, not {(hi - lo) * num_files}")
-    return found
+    partitions = batch.column("partition").to_numpy()
+    first, last = np.searchsorted(partitions, [lo, hi])
+    return batch.slice(first, last - first)
 
 
-def _index_batch(columns: dict[str, npt.NDArray[np.int64]], lo: int, hi: int) -> pa.RecordBatch:
-    num_files = len(columns["offsets"])
-    if not num_files:
-        return _no_rows()
-    partitions = np.repeat(np.arange(lo, hi, dtype=np.int32), num_files)
-    files = np.tile(np.arange(num_files, dtype=np.int32), hi - lo)
+def rows_by_partition(index: pa.RecordBatch, lo: int, hi: int) -> tuple[int, ...]:
+    """Return the rows of each partition `lo .. hi-1` that an index lists."""
+    totals = np.zeros(hi - lo, dtype=np.int64)
+    np.add.at(totals, index.column("partition").to_numpy() - lo, index.column("rows").to_numpy())
+    return tuple(totals.tolist())
 
-    def flat(name: str, dtype: type[np.int64] | type[np.uint32]) -> npt.NDArray[Any]:
-        return np.ascontiguousarray(columns[name][:, lo:hi].T).reshape(-1).astype(dtype)
 
-    values = [
-        partitions,
-        files,
-        flat("offsets", np.int64),
-        flat("lengths", np.int64),
-        flat("rows", np.int64),
-        flat("checksums", np.uint32),
-    ]
+def ranges_by_file(index: pa.RecordBatch, num_partitions: int) -> Callable[[int], PartitionRanges]:
+    """Return a function that gives the ranges of a map file by its position.
+
+    Args:
+        index: All rows of an index.
+        num_partitions: Partitions of the stage.
+    """
+    ranges = np.empty(index.num_rows, dtype=RANGE)
+    for name in ("partition", *_OF_FILE):
+        ranges[name] = index.column(name).to_numpy()
+    files = index.column("file").to_numpy()
+    listed = np.flatnonzero(ranges["length"])
+    # Stable: the ranges of a file stay in the order of their partitions.
+    order = listed[np.argsort(files[listed], kind="stable")]
+    ordered = files[order]
+
+    def of(position: int) -> PartitionRanges:
+        first, last = np.searchsorted(ordered, [position, position + 1])
+        return PartitionRanges(num_partitions, ranges[order[first:last]].tobytes())
+
+    return of
+
+
+def _cuts(ends: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Divide partitions into slices of about `_SLICE_ROWS` rows, of whole partitions."""
+    lo = 0
+    while lo < len(ends):
+        begin = int(ends[lo - 1]) if lo else 0
+        hi = max(lo + 1, int(np.searchsorted(ends, begin + _SLICE_ROWS, side="right")))
+        yield lo, hi
+        lo = hi
+
+
+def _index_batch(ranges: npt.NDArray[np.void], files: npt.NDArray[np.int32]) -> pa.RecordBatch:
+    values = [ranges["partition"], files, *(ranges[name] for name in _OF_FILE)]
     # From buffers: `pa.array` would import pandas.
     arrays = [
-        pa.Array.from_buffers(column.type, len(column_values), [None, pa.py_buffer(column_values)])
+        pa.Array.from_buffers(
+            column.type, len(ranges), [None, pa.py_buffer(np.ascontiguousarray(column_values))]
+        )
         for column, column_values in zip(INDEX_SCHEMA, values, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=INDEX_SCHEMA)

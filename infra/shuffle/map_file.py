@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from stagecoach.infra.shuffle.partition_ranges import PartitionRanges
 from stagecoach.infra.shuffle.partitioner import MAX_PARTITIONS, PartitionKeyError
 from stagecoach.infra.shuffle.sorted_blocks import SortedBlocks
 
@@ -60,23 +61,6 @@ class OutputPartitioning:
             keys=tuple(values["keys"]),
             num_partitions=values["num_partitions"],
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartitionRanges:
-    """Byte range, rows and checksum of each partition in one map file, as columns.
-
-    Every partition is listed, an empty one with length 0 and rows 0, so that a missing entry can
-    never read as an empty partition. Ranges follow each other in partition order.
-    """
-
-    offsets: tuple[int, ...]
-    lengths: tuple[int, ...]
-    rows: tuple[int, ...]
-    checksums: tuple[int, ...]
-
-    def __len__(self) -> int:
-        return len(self.offsets)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,27 +128,18 @@ class MapFile(ManifestFile):
             **self._stored(),
             "schema_hash": self.schema_hash,
             "spilled_bytes": self.spilled_bytes,
-            "offsets": list(self.ranges.offsets),
-            "lengths": list(self.ranges.lengths),
-            "rows": list(self.ranges.rows),
-            "checksums": list(self.ranges.checksums),
+            "ranges": self.ranges.to_dict(),
             "blocks": None if self.blocks is None else self.blocks.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> MapFile:
         """Return the map file that `to_dict` described."""
-        ranges = PartitionRanges(
-            offsets=tuple(values["offsets"]),
-            lengths=tuple(values["lengths"]),
-            rows=tuple(values["rows"]),
-            checksums=tuple(values["checksums"]),
-        )
         blocks = values.get("blocks")
         return cls(
             **{name: values[name] for name in _STORED if name in values},
             schema_hash=values["schema_hash"],
             spilled_bytes=values.get("spilled_bytes", 0),
-            ranges=ranges,
+            ranges=PartitionRanges.from_dict(values["ranges"]),
             blocks=None if blocks is None else SortedBlocks.from_dict(blocks),
         )

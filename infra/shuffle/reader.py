@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import google_crc32c
+import numpy as np
 import pyarrow as pa
 
 from stagecoach.infra.errors import ShuffleReadError
@@ -193,28 +194,26 @@ def _plan_requests(
     if lo == hi or not len(files):
         return []
     index = load_index(store, manifest, lo, hi)
-    num_files = len(manifest.files)
-    offsets, lengths, checksums, rows = (
-        index.column(name).to_pylist() for name in ("offset", "length", "checksum", "rows")
+    position, partition, lengths = (
+        index.column(name).to_numpy() for name in ("file", "partition", "length")
     )
-    requests = []
-    for position in files:
-        key = manifest.file_key(manifest.files[position])
-        for partition in range(lo, hi):
-            row = (partition - lo) * num_files + position
-            if lengths[row]:
-                requests.append(
-                    RangeRequest(
-                        key=key,
-                        file=position,
-                        partition=partition,
-                        offset=offsets[row],
-                        length=lengths[row],
-                        checksum=checksums[row],
-                        rows=rows[row],
-                    )
-                )
-    return requests
+    wanted = np.flatnonzero((lengths > 0) & (position >= files.start) & (position < files.stop))
+    # The index goes by partition, a read by file.
+    order = wanted[np.lexsort((partition[wanted], position[wanted]))]
+    names = ("file", "partition", "offset", "length", "checksum", "rows")
+    ranges = zip(*(index.column(name).to_numpy()[order].tolist() for name in names), strict=True)
+    return [
+        RangeRequest(
+            key=manifest.file_key(manifest.files[file]),
+            file=file,
+            partition=partition,
+            offset=offset,
+            length=length,
+            checksum=checksum,
+            rows=rows,
+        )
+        for file, partition, offset, length, checksum, rows in ranges
+    ]
 
 
 def _read(

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Self
 from stagecoach.infra.shuffle import encoding
 from stagecoach.infra.shuffle.encoding import Piece
 from stagecoach.infra.shuffle.ipc_sink import MapFileSink, message_checksum, message_seed
-from stagecoach.infra.shuffle.map_file import Codec, MapFile, OutputPartitioning, PartitionRanges
+from stagecoach.infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
+from stagecoach.infra.shuffle.partition_ranges import PartitionRanges
 from stagecoach.infra.shuffle.partitioner import check_key_type, partition_ids, partitions_in_turn
 from stagecoach.infra.shuffle.row_order import RowOrder
 from stagecoach.infra.shuffle.sorted_blocks import BLOCK_BYTES, BlockSampler
@@ -305,12 +306,7 @@ class ShuffleWriter:
             schema_hash=encoding.schema_hash(self._schema),
             spilled_bytes=self._spill.num_bytes,
             blocks=None if self._sampler is None else self._sampler.result(),
-            ranges=PartitionRanges(
-                offsets=tuple(self._offsets),
-                lengths=tuple(self._lengths),
-                rows=tuple(self._rows),
-                checksums=tuple(self._checksums),
-            ),
+            ranges=PartitionRanges.of(self._offsets, self._lengths, self._rows, self._checksums),
         )
 
 

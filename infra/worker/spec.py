@@ -142,6 +142,25 @@ class TaskSettings:
             folder=self.spill_dir,
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `from_dict`."""
+        return {
+            **vars(self),
+            "directories": list(self.directories),
+            "functions": self.functions.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TaskSettings:
+        """The settings that `to_dict` described."""
+        return cls(
+            **{
+                **values,
+                "directories": tuple(values["directories"]),
+                "functions": FunctionSet.from_dict(values["functions"]),
+            }
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec:
@@ -195,14 +214,10 @@ class TaskSpec:
             "fingerprint": self.fingerprint,
             "task_index": self.task_index,
             "sql": self.sql,
-            "inputs": [_input_to_dict(i) for i in self.inputs],
+            "inputs": [input_to_plain(i) for i in self.inputs],
             "types": [str(t) for t in self.types],
             "output": self.output.to_dict(),
-            "settings": {
-                **vars(self.settings),
-                "directories": list(self.settings.directories),
-                "functions": self.settings.functions.to_dict(),
-            },
+            "settings": self.settings.to_dict(),
             "trial": None if self.trial is None else self.trial.to_dict(),
             "order": None if self.order is None else self.order.to_list(),
             "bloom": None if self.bloom is None else self.bloom.to_dict(),
@@ -222,18 +237,16 @@ class TaskSpec:
         """
         settings = dict(values["settings"])
         settings["store"] = opened(settings["store"], read)
-        settings["directories"] = tuple(settings["directories"])
-        settings["functions"] = FunctionSet.from_dict(settings["functions"])
         return cls(
             query=values["query"],
             stage_id=values["stage_id"],
             fingerprint=values["fingerprint"],
             task_index=values["task_index"],
             sql=values["sql"],
-            inputs=tuple(_input_from_dict(i) for i in values["inputs"]),
+            inputs=tuple(input_from_plain(i) for i in values["inputs"]),
             types=tuple(parse_result_type(t) for t in values["types"]),
             output=OutputPartitioning.from_dict(values["output"]),
-            settings=TaskSettings(**settings),
+            settings=TaskSettings.from_dict(settings),
             trial=None if values["trial"] is None else Trial.from_dict(values["trial"]),
             order=None if values["order"] is None else RowOrder.from_list(values["order"]),
             bloom=None if values["bloom"] is None else BloomStep.from_dict(values["bloom"]),
@@ -241,7 +254,8 @@ class TaskSpec:
         )
 
 
-def _input_to_dict(spec: InputSpec) -> dict[str, Any]:
+def input_to_plain(spec: InputSpec) -> dict[str, Any]:
+    """Plain data for `input_from_plain`."""
     if isinstance(spec, FormatInput):
         return {"kind": "format", **input_to_dict(spec)}
     columns = [c.to_list() for c in spec.columns]
@@ -253,7 +267,8 @@ def _input_to_dict(spec: InputSpec) -> dict[str, Any]:
     return {"kind": "shuffle", **vars(spec), "columns": columns, "sorted_range": part}
 
 
-def _input_from_dict(values: Mapping[str, Any]) -> InputSpec:
+def input_from_plain(values: Mapping[str, Any]) -> InputSpec:
+    """The input that `input_to_plain` described."""
     if values["kind"] == "format":
         return input_from_dict(values)
     columns = tuple(LeafColumn.from_list(c) for c in values["columns"])

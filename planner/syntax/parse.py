@@ -22,6 +22,7 @@ from stagecoach.planner.errors import ForbiddenSqlError, ParseError, SqlError
 from stagecoach.planner.limits.deep_stack import run_deep
 from stagecoach.planner.syntax.agreement import check_agreement
 from stagecoach.planner.syntax.certain_errors import certain_error
+from stagecoach.planner.syntax.misspelled import at_misspelled_word
 from stagecoach.planner.syntax.outside import (
     FORBIDDEN_FUNCTIONS,
     PATH_FORMATS,
@@ -193,13 +194,15 @@ def parse_query(sql: str) -> ParsedQuery:
     if isinstance(statement, exp.Subquery):
         statement = statement.unnest()
     if not isinstance(statement, exp.Query):
+        if isinstance(statement, exp.Condition | exp.Alias) and (wrong := certain_error(cut)):
+            raise at_misspelled_word(wrong, whole)
         kind = statement.key.upper() if not isinstance(statement, exp.Command) else statement.name
         raise ForbiddenSqlError(
             f"{kind} is not a query; only a SELECT can be planned", line=1, column=1
         )
     check_agreement(cut, tokens)
     if wrong := certain_error(cut):  # which sqlglot lets pass, such as `f(1, )`
-        raise wrong
+        raise at_misspelled_word(wrong, whole)
     refuse_outside_access(statement)
     number_ctes(statement)
     return ParsedQuery(whole, statement)
@@ -217,7 +220,7 @@ def read_query(sql: str) -> ParsedQuery | UnparsedQuery:
         return parse_query(sql)
     except _UnknownSyntaxError as error:
         if certain_error(cut_text(sql)):
-            raise  # the parser has told it better
+            raise at_misspelled_word(error, sql) from error  # the parser has told it better
         query = UnparsedQuery(sql, error)
         query.refuse_outside_access()
         return query

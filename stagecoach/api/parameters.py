@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from stagecoach.planner.plan.expressions import Literal
     from stagecoach.planner.types import DataType
 
-ParameterInput = str | int | float | bool | Decimal | datetime.date | datetime.datetime | None
-
 HINT = "; give it with --param {name}=…"
 """How to give a value."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*")
@@ -43,6 +41,12 @@ class ParameterValue:
 
     dtype: DataType
     text: str | None
+
+
+ParameterInput = (
+    str | int | float | bool | Decimal | datetime.date | datetime.datetime | ParameterValue | None
+)
+"""A value as it is given; a `ParameterValue` has its type already."""
 
 
 def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
@@ -124,6 +128,10 @@ def parse_value(
             raise ParameterError(f"parameter '{name}': {error.message}") from error
     if value is None:
         return ParameterValue(dtype or NULL, None)
+    if isinstance(value, ParameterValue):
+        if dtype is None or value.text is None:
+            return value
+        return _fit(name, value.text, dtype, value.text, "UTC", value.dtype)
     if isinstance(value, str):
         found = _sql_value(name, value.strip(), time_zone)
         if dtype is None:

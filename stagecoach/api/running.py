@@ -31,6 +31,7 @@ def run_planned(
     listener: RunListener,
     fresh: bool = False,
     debug: bool = False,
+    run_id: str | None = None,
 ) -> Result:
     """Run a planned query.
 
@@ -43,6 +44,7 @@ def run_planned(
         listener: Who hears of the progress.
         fresh: Whether every stage runs even where its output is there already.
         debug: Whether Dagster's own log lines go to standard error.
+        run_id: The run's id; a new one if not given.
 
     Raises:
         StagecoachError: The run failed.
@@ -51,7 +53,7 @@ def run_planned(
     graph = planned.graph
     engine = StageEngine(settings, catalog, fresh=fresh)
     parameters = {k: v.text for k, v in planned.parameters.items() if v.text is not None}
-    run_id = str(uuid.uuid4())
+    run_id = run_id or str(uuid.uuid4())
     head = StageRequest(
         graph=graph,
         stage_id=graph.head.stage_id,

@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
+from stagecoach.api.errors import SessionClosedError
 from stagecoach.api.planned_run import PlannedRun as PlannedRun
 from stagecoach.api.result import Result
 from stagecoach.api.storage_root import with_storage
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from stagecoach.planner.arbiter import Arbiter
     from stagecoach.planner.options import PlannerOptions, PlanPhase
     from stagecoach.planner.planning import PlanPhases
+    from stagecoach.planner.syntax.macros.expansion import Expansion
     from stagecoach.terminal.progress import StageProgress
 
 DEFAULT_CATALOG = "pipelines/catalog.yaml"
@@ -112,8 +114,15 @@ class Session:
         self._storage_checked = False
         self._has_run = False
         self._early: EarlyStart | None = None
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        count = len(self.base_catalog.table_names())
+        tables = f"{count:,} table{'' if count == 1 else 's'} of the catalog"
+        return f"<{'closed ' if self._is_closed else ''}Session over {tables}>"
 
     def __enter__(self) -> Self:
+        self._check_open()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -137,6 +146,7 @@ class Session:
         Raises:
             StorageError: The storage cannot be written.
         """
+        self._check_open()
         if self._storage_checked:
             return
         from stagecoach.infra.storage.layout import run_prefix
@@ -195,6 +205,14 @@ class Session:
         text = statement_text(phases, statement.mode)
         return PlanResult(graph=phases.graph, run_id="", stages=(), store=self.store, text=text)
 
+    def expand(self, sql: str) -> Expansion:
+        """Return the text of a query with the macros of the project written out.
+
+        Raises:
+            SqlError: It uses a macro wrongly.
+        """
+        return self.base_catalog.macros.expand(sql)
+
     def phases(
         self,
         sql: str,
@@ -210,15 +228,17 @@ class Session:
         from stagecoach.api.query_parameters import query_options, specs_of
         from stagecoach.planner.planning import plan_phases
 
-        values, name = self._prepared(sql, params, name)
-        return plan_phases(
-            sql,
-            self.catalog,
-            query_options(sql, self.options),
-            name=name,
-            parameters=specs_of(values),
-            arbiter=self.arbiter(values),
-        )
+        expansion = self.expand(sql)
+        with expansion.places():
+            values, name = self._prepared(expansion.text, params, name)
+            return plan_phases(
+                expansion.text,
+                self.catalog,
+                query_options(sql, self.options),
+                name=name,
+                parameters=specs_of(values),
+                arbiter=self.arbiter(values),
+            )
 
     def explain(
         self,
@@ -319,24 +339,25 @@ class Session:
         from stagecoach.planner.engines.registry import AUTO
         from stagecoach.planner.errors import UnsupportedSqlError
 
-        values, name = self._prepared(sql, params, name)
-        specs = specs_of(values)
-        try:
-            graph = plan_query(
-                sql,
-                self.catalog,
-                query_options(sql, self.options),
-                name=name,
-                parameters=specs,
-                arbiter=self.arbiter(values),
-            )
-        except UnsupportedSqlError as error:
-            raise UnsupportedSqlError(
-                f"{error.message}; the engine '{self.options.engine}' was asked for, "
-                f"'{AUTO}' lets Spark run it",
-                line=error.line,
-                column=error.column,
-            ) from error
+        expansion = self.expand(sql)
+        with expansion.places():
+            values, name = self._prepared(expansion.text, params, name)
+            try:
+                graph = plan_query(
+                    expansion.text,
+                    self.catalog,
+                    query_options(sql, self.options),
+                    name=name,
+                    parameters=specs_of(values),
+                    arbiter=self.arbiter(values),
+                )
+            except UnsupportedSqlError as error:
+                raise UnsupportedSqlError(
+                    f"{error.message}; the engine '{self.options.engine}' was asked for, "
+                    f"'{AUTO}' lets Spark run it",
+                    line=error.line,
+                    column=error.column,
+                ) from error
         return PlannedRun(graph=graph, parameters=values)
 
     def arbiter(self, values: Mapping[str, ParameterValue] | None = None) -> Arbiter | None:
@@ -363,6 +384,7 @@ class Session:
         """Return the Spark that the session's queries run on; it starts when it is first asked."""
         from stagecoach.infra.spark.session import get_session
 
+        self._check_open()
         if not self._has_run:
             self.on_spark()
         self._has_run = True
@@ -390,6 +412,7 @@ class Session:
         """Let Spark start in a thread, unless it is there: a run will ask for it in a moment."""
         from stagecoach.infra.spark.early_start import EarlyStart
 
+        self._check_open()
         if self._has_run:
             return
         self._has_run = True
@@ -415,6 +438,7 @@ class Session:
         from stagecoach.api.query_parameters import plan_parameters
         from stagecoach.assets.plans.files import read_plan
 
+        self._check_open()
         graph = read_plan(Path(path)).graph
         read = [table for table, _ in graph.tables]
         graph = replace(graph, query=self._free_name(graph.query, read))
@@ -437,6 +461,7 @@ class Session:
         from stagecoach.api.running import run_planned
         from stagecoach.terminal.progress import StageProgress
 
+        self._check_open()
         return run_planned(
             planned,
             settings=self.settings,
@@ -455,6 +480,7 @@ class Session:
         from stagecoach.api.query_parameters import query_parameters
         from stagecoach.assets.project.dependencies import tables_read
 
+        self._check_open()
         time_zone = self.options.time_zone
         values = query_parameters(sql, params or {}, time_zone=time_zone, name=name)
         return values, self._free_name(name, tables_read(sql))
@@ -471,8 +497,20 @@ class Session:
             name = f"{name}_query"
         return name
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise SessionClosedError(
+                "this session is closed; open another one with stagecoach.connect(…)"
+            )
+
     def close(self) -> None:
-        """Stop Spark, if this session has run a query."""
+        """Stop Spark, if this session has run a query; a closed session runs nothing any more.
+
+        Results that it has given can still be read.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
         if self._has_run:
             from stagecoach.infra.spark.session import stop_sessions
 

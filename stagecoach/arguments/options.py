@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,12 +14,20 @@ import click
 
 from stagecoach.api.session import DEFAULT_CATALOG, connect
 from stagecoach.api.storage_root import DEFAULT_STORAGE
-from stagecoach.arguments.project_files import ChosenFiles, choose_files, project_option
+from stagecoach.arguments.project_files import (
+    ChosenFiles,
+    choose_files,
+    project_option,
+    read_selection,
+    selected_paths,
+    selection_options,
+)
 from stagecoach.planner.engines.registry import engine_choices
 from stagecoach.terminal.streams import announce_spark, configure_logging
 
 if TYPE_CHECKING:
     from stagecoach.api.session import Session
+    from stagecoach.assets.project.selection import Selection
     from stagecoach.infra.config.settings import WarmUsers
 
 log = logging.getLogger(__name__)
@@ -51,6 +60,7 @@ class ProjectRequest:
         settings: As `--set`, `--engine` and `--time-zone` say.
         offline: Whether Spark is never asked.
         debug: Whether tracebacks are shown.
+        selection: Which queries; None for all.
     """
 
     named: tuple[Path, ...]
@@ -59,6 +69,7 @@ class ProjectRequest:
     settings: Settings
     offline: bool
     debug: bool
+    selection: Selection | None = None
 
     def files(self, verb: str) -> ChosenFiles:
         """The files that are named; `verb` says what the command does to them.
@@ -67,6 +78,25 @@ class ProjectRequest:
             click.UsageError: There is no such file, or none at all.
         """
         return choose_files(self.named, self.project, verb)
+
+    def selected(self, files: ChosenFiles, session: Session, plans: Path) -> ChosenFiles:
+        """Those of some files whose queries are selected.
+
+        Args:
+            files: The files.
+            session: Has the macros of the project.
+            plans: Folder of compiled plans.
+
+        Raises:
+            click.UsageError: There is no such query, table or tag.
+        """
+        if self.selection is None:
+            return files
+        paths = selected_paths(self.selection, files.files, session.base_catalog.macros, plans)
+        chosen = tuple(path for path in files.chosen if path in paths)
+        if not chosen:
+            click.echo("no query is selected", err=True)
+        return replace(files, chosen=chosen, whole=False)
 
     def session(self) -> Session:
         """A session over the base tables."""
@@ -208,6 +238,8 @@ def project_options(command: Callable[..., None]) -> Callable[..., None]:
         *,
         named: tuple[Path, ...],
         project: Path,
+        select: tuple[str, ...],
+        exclude: tuple[str, ...],
         catalog: str,
         engine: str | None,
         time_zone: str | None,
@@ -224,6 +256,7 @@ def project_options(command: Callable[..., None]) -> Callable[..., None]:
             settings=read_settings(assignments, engine=engine, time_zone=time_zone, remote=remote),
             offline=offline,
             debug=debug,
+            selection=read_selection(select, exclude),
         )
         command(request, **own)
 
@@ -231,7 +264,8 @@ def project_options(command: Callable[..., None]) -> Callable[..., None]:
         "named", metavar="[FILE.sql|FOLDER]…", nargs=-1, type=click.Path(path_type=Path)
     )
     spark = remote_option(offline_option(debug_option(run)))
-    return argument(catalog_option(project_option(planner_options(spark))))
+    planning = planner_options(spark)
+    return argument(catalog_option(project_option(selection_options(planning))))
 
 
 def session_options(quiet_help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -313,7 +347,7 @@ def read_settings(
         if not equals or not dot or not name or prefix not in _PREFIXES:
             raise click.BadParameter(
                 f"'{assignment}' is not KEY=VALUE with KEY one of planner.NAME, engine.NAME, "
-                "spark.NAME; for example --set planner.broadcast_bytes=0",
+                f"spark.NAME; {_near_key(key.strip(), value)}",
                 param_hint="'--set'",
             )
         if prefix == "spark":
@@ -331,6 +365,24 @@ def read_settings(
         if given:
             settings.engine[name] = given
     return settings
+
+
+def _near_key(key: str, value: str) -> str:
+    """The option that a key with a wrong prefix or without one stands for, or an example."""
+    from stagecoach.infra.config.settings import EngineSettings
+    from stagecoach.planner.options import PlannerOptions
+
+    models: dict[str, type[Any]] = {"planner": PlannerOptions, "engine": EngineSettings}
+    known = {
+        f"{prefix}.{field.name}": field.name
+        for prefix, model in models.items()
+        for field in fields(model)
+    }
+    meant = [name for name, short in known.items() if short == key.rpartition(".")[2]]
+    meant = meant or difflib.get_close_matches(key, known, n=1)
+    if meant:
+        return f"did you mean {meant[0]}={value}?"
+    return "for example --set planner.broadcast_bytes=0"
 
 
 def open_session(

@@ -8,11 +8,16 @@ stagecoach check elsewhere.sql               that file alone
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from stagecoach.assets.project.selection import Selection
+    from stagecoach.planner.syntax.macros.expand import Macros
 
 DEFAULT_QUERIES = "pipelines/queries"
 PLANS_FOLDER = "plans"
@@ -52,6 +57,74 @@ def project_option(command: _F) -> _F:
         type=click.Path(path_type=Path),
         help="The folder of the project's queries: a query in it may read what the others make.",
     )(command)
+
+
+def selection_options(command: _F) -> _F:
+    """`--select` and `--exclude`."""
+    select = click.option(
+        "--select",
+        "-s",
+        "select",
+        metavar="SELECTOR",
+        multiple=True,
+        help="Only these queries: a name, tag:NAME or state:modified, with + before it for what "
+        "they read and + behind it for what reads them; may be repeated.",
+    )
+    exclude = click.option(
+        "--exclude",
+        "exclude",
+        metavar="SELECTOR",
+        multiple=True,
+        help="Leave these queries out; may be repeated.",
+    )
+    return select(exclude(command))
+
+
+def read_selection(select: Sequence[str], exclude: Sequence[str]) -> Selection | None:
+    """What is selected; None for everything.
+
+    Raises:
+        click.UsageError: A text is not a selector.
+    """
+    if not select and not exclude:
+        return None
+    from stagecoach.assets.project.selection import SelectorError, parse_selection
+
+    try:
+        return parse_selection(select, exclude)
+    except SelectorError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def selected_paths(
+    selection: Selection, files: Sequence[Path], macros: Macros, plans: Path
+) -> Sequence[Path]:
+    """The files of the queries that are selected, upstream ones first.
+
+    Args:
+        selection: What is selected.
+        files: All files of the project.
+        macros: The macros of the project.
+        plans: Folder of compiled plans, by which queries are modified or not.
+
+    Raises:
+        click.UsageError: There is no such query, table or tag.
+    """
+    from stagecoach.assets.plans.staleness import is_modified
+    from stagecoach.assets.project.dependencies import order_and_circles
+    from stagecoach.assets.project.queries import read_queries
+    from stagecoach.assets.project.selection import SelectorError
+
+    queries, broken, _ = read_queries(files, macros)
+    order, circles = order_and_circles([*queries, *broken])
+    # Queries in a circle are selected by name, so that `check` can tell it.
+    rest = [query for circle in circles for query in circle]
+    order = replace(order, queries=(*order.queries, *rest))
+    try:
+        found = selection.queries(order, partial(is_modified, plans))
+    except SelectorError as error:
+        raise click.UsageError(str(error)) from error
+    return [query.path for query in found if query.path is not None]
 
 
 def choose_files(paths: Sequence[Path], project: Path, verb: str) -> ChosenFiles:

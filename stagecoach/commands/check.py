@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from stagecoach.api.session import Session
     from stagecoach.assets.plans.planned import PlanQuery
     from stagecoach.assets.project.front_matter import Problem
+    from stagecoach.infra.catalog.planned import TableCatalog
     from stagecoach.planner.catalog import Catalog
+    from stagecoach.planner.syntax.macros.expand import Macros
 
 
 @click.command()
@@ -55,8 +57,10 @@ def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: 
 
     configure_logging(debug=request.debug)
     files = request.files("check")
-    chosen, plans = files.chosen, plans or files.plans
+    plans = plans or files.plans
     with request.session() as session:
+        files = request.selected(files, session, plans)
+        chosen = files.chosen
         problems = check_files(
             chosen,
             files.files,
@@ -64,6 +68,7 @@ def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: 
             _planner(session),
             plans=plans if plans.is_dir() else None,
             with_tables=not no_tables,
+            macros=session.base_catalog.macros,
         )
     for problem in problems:
         click.echo(str(problem))
@@ -89,11 +94,13 @@ def _planner(session: Session) -> PlanQuery:
     return confirmed_by(arbiter, plan) if arbiter and session.settings.remote else plan
 
 
-def _plan_notes(chosen: Sequence[Path], plans: Path, catalog: Catalog) -> list[tuple[Path, str]]:
+def _plan_notes(
+    chosen: Sequence[Path], plans: Path, catalog: TableCatalog
+) -> list[tuple[Path, str]]:
     from stagecoach.assets.plans.project_problems import plan_notes
     from stagecoach.assets.project.queries import read_queries
 
-    return list(plan_notes(read_queries(chosen)[0], plans, catalog))
+    return list(plan_notes(read_queries(chosen, catalog.macros)[0], plans, catalog))
 
 
 def check_files(
@@ -104,6 +111,7 @@ def check_files(
     *,
     plans: Path | None = None,
     with_tables: bool = True,
+    macros: Macros | None = None,
 ) -> list[Problem]:
     """What is wrong with some files of a project, by file, line and column.
 
@@ -114,12 +122,13 @@ def check_files(
         plan: Plans one query.
         plans: Folder of compiled plans, which must still fit the tables that they read; or None.
         with_tables: Whether to look at the tables, so that the SQL can be planned.
+        macros: The macros of the project.
     """
     from stagecoach.assets.plans.project_problems import ProjectFiles, check_project
     from stagecoach.assets.plans.query_problems import sorted_problems, syntax_problems
     from stagecoach.assets.project.queries import name_clashes, read_queries
 
-    queries, broken, problems = read_queries(files)
+    queries, broken, problems = read_queries(files, macros)
     problems += name_clashes([*queries, *broken], catalog.table_names())
     problems += [problem for query in broken for problem in syntax_problems(query)]
     wanted = {str(path) for path in chosen}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stagecoach.planner.arbiter import Arbiter
     from stagecoach.planner.catalog import Catalog
     from stagecoach.planner.options import PlannerOptions
+    from stagecoach.planner.syntax.macros.expand import Macros
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,7 @@ class _Job:
         files: The queries' files.
         plans: Folder of the plans.
         catalog: The base tables.
+        macros: The macros of the project.
         options: What queries are planned with.
         arbiter: Is asked about queries that the planner cannot stage; None when offline.
         debug: Whether tracebacks are shown.
@@ -44,6 +46,7 @@ class _Job:
     files: ChosenFiles
     plans: Path
     catalog: Catalog
+    macros: Macros
     options: PlannerOptions
     arbiter: Arbiter | None
     debug: bool
@@ -95,10 +98,12 @@ def compile_(
     chosen = request.files("compile")
     _check_targets(chosen.chosen)
     with request.session() as session:
+        plans = output_dir or chosen.plans
         job = _Job(
-            files=chosen,
-            plans=output_dir or chosen.plans,
+            files=request.selected(chosen, session, plans),
+            plans=plans,
             catalog=session.base_catalog,
+            macros=session.base_catalog.macros,
             options=session.options,
             arbiter=session.arbiter(),
             debug=request.debug,
@@ -128,7 +133,7 @@ def _compile(job: _Job, force: bool) -> int:
         draft.write_text(found.plan.to_text(), encoding="utf-8")
         draft.replace(found.target)
         count = len(found.plan.graph.stages)
-        words = f"{count} stage{'' if count == 1 else 's'}{_note(found.finding.reasons)}"
+        words = f"{count} stage{'' if count == 1 else 's'}{_note(found.finding)}"
         click.echo(f"{found.target}: {words}")
     return max(codes)
 
@@ -175,23 +180,27 @@ def _plans(job: _Job, codes: list[int]) -> Iterator[_Found]:
     from stagecoach.assets.plans.staleness import check_plan
     from stagecoach.assets.project.queries import read_queries
 
-    queries, broken, problems = read_queries(job.files.files)
+    queries, broken, problems = read_queries(job.files.files, job.macros)
     chosen = {str(path) for path in job.files.chosen}
     for problem in (p for p in problems if p.path in chosen):
         click.echo(f"error: {problem}", err=True)
         codes.append(EXIT_USAGE)
     found = compile_project(queries, broken, chosen, job.catalog, job.options, arbiter=job.arbiter)
     for made in found:
-        source = Source(name=made.query.source, sql=made.query.sql)
+        source = Source(name=made.query.source, sql=made.query.written)
         if made.error is not None:
             codes.append(report_error(made.error, source, debug=job.debug))
             continue
         for query, plan in made.plans:
             target = plan_file(job.plans, query)
             options = query.front_matter.planned_with(job.options)
-            finding = check_plan(target, plan, made.catalog, options)
+            macros = query.expansion.macros if query.expansion is not None else ()
+            finding = check_plan(target, plan, made.catalog, options, macros)
             yield _Found(target=target, plan=plan, finding=finding)
 
 
-def _note(reasons: Sequence[str]) -> str:
-    return f" ({'; '.join(reasons)})" if reasons else ""
+def _note(finding: Finding) -> str:
+    """Why a plan was written, unless it is the query's first."""
+    if finding.status == "missing" or not finding.reasons:
+        return ""
+    return f" ({'; '.join(finding.reasons)})"

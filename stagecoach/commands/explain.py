@@ -184,8 +184,15 @@ def _analyze(session: Session, sql: str, request: _Request) -> str:
         )
     if request.html is not None:
         _write_page(analysis, request.html)
+    if reused := sum(1 for row in analysis.stages if row.reused):
+        click.echo(_reused_note(reused, len(analysis.stages)), err=True)
     shows = {"json": analysis_json, "yaml": analysis_yaml}
     return shows.get(request.output_format, analysis_text)(analysis)
+
+
+def _reused_note(reused: int, total: int) -> str:
+    what = "the stage was" if total == 1 else f"{reused} of {total} stages were"
+    return f"note: {what} reused, with the times of an earlier run; --fresh runs every stage"
 
 
 def _write_page(analysis: Analysis, path: Path) -> None:

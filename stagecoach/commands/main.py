@@ -32,6 +32,7 @@ _MODULES: Mapping[str, tuple[str, str]] = {
     "tables": ("stagecoach.commands.tables", "tables"),
     "warm": ("stagecoach.commands.warm", "warm"),
     "ui": ("stagecoach.commands.ui", "ui"),
+    "serve": ("stagecoach.commands.serve", "serve"),
     "gc": ("stagecoach.commands.gc", "gc"),
     "storage": ("stagecoach.commands.storage", "storage"),
     "config": ("stagecoach.commands.config", "config"),

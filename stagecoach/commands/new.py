@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name")
-@click.option("--hourly", "kind", flag_value="hourly", help="A partition for each hour.")
-@click.option("--daily", "kind", flag_value="daily", help="A partition for each day.")
-@click.option("--weekly", "kind", flag_value="weekly", help="A partition for each week.")
-@click.option("--monthly", "kind", flag_value="monthly", help="A partition for each month.")
-@click.option("--static", "kind", flag_value="static", help="A partition for each key of a list.")
+@click.option("--hourly", is_flag=True, help="A partition for each hour.")
+@click.option("--daily", is_flag=True, help="A partition for each day.")
+@click.option("--weekly", is_flag=True, help="A partition for each week.")
+@click.option("--monthly", is_flag=True, help="A partition for each month.")
+@click.option("--static", is_flag=True, help="A partition for each key of a list.")
 @click.option("--table", metavar="TABLE", help="Read all columns of this table of the catalog.")
 @click.option(
     "--folder",
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @catalog_option
 @debug_option
 def new(
-    name: str, kind: str | None, table: str | None, folder: Path, catalog: str, debug: bool
+    name: str, table: str | None, folder: Path, catalog: str, debug: bool, **kinds: bool
 ) -> None:
     """Write a new query file, NAME.sql, with all keys of its front matter explained.
 
@@ -46,6 +46,10 @@ def new(
     name = name.removesuffix(".sql")
     if problem := name_problem(name):
         raise click.UsageError(problem)
+    given = [kind for kind in KINDS if kinds.get(kind)]
+    if len(given) > 1:
+        options = " and ".join(f"--{kind}" for kind in given)
+        raise click.UsageError(f"{options} cannot be used together; a query has one partitioning")
     path = folder / f"{name}.sql"
     _refuse_taken(name, path, folder, catalog)
     info = None
@@ -55,7 +59,7 @@ def new(
 
         source = load_catalog(catalog, load_settings().storage_options)
         info = source.table(source.source(table).name)
-    chosen: Kind = next((k for k in KINDS if k == kind), "none")
+    chosen: Kind = given[0] if given else "none"
     text = Template(name=name, kind=chosen, table=info).text
     folder.mkdir(parents=True, exist_ok=True)
     try:

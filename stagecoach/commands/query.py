@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stagecoach.arguments.options import SessionRequest, session_options
+from stagecoach.arguments.project_files import (
+    choose_files,
+    project_option,
+    read_selection,
+    selected_paths,
+    selection_options,
+)
 from stagecoach.arguments.sources import check_names, query_name, read_source
 from stagecoach.terminal.errors import EXIT_FAILED, Source, report_error
 from stagecoach.terminal.interrupts import was_interrupted
@@ -21,6 +28,7 @@ from stagecoach.terminal.streams import discard_log, divert_noise, log_path
 if TYPE_CHECKING:
     from stagecoach.api.result import Result
     from stagecoach.api.session import PlannedRun, Session
+    from stagecoach.assets.project.selection import Selection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,19 +103,24 @@ def _parse_output(
     type=click.Choice(FORMATS),
     default="table",
     show_default=True,
-    help="Output format of rows; json prints one object per line.",
+    help="Output format of rows: vertical prints a block per row, json one object per line.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
-    help="Print at most this many rows.  [default: 100 of a table, else all]",
+    help="Print at most this many rows.  [default: 100 of table and vertical, else all]",
 )
 @click.option("--fresh", is_flag=True, help="Run every stage, even if its output exists.")
+@project_option
+@selection_options
 @session_options("Do not show progress.")
 def query(
     given: SessionRequest,
     *,
     files: tuple[str, ...],
+    project: Path,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
     plans: tuple[str, ...],
     output: Path | None,
     output_dir: Path | None,
@@ -121,10 +134,16 @@ def query(
     Several files run one after the other over one Spark session; one that fails is reported and
     does not stop the others. FILE may be - for standard input.
     """
-    if not files and not plans:
+    selection = read_selection(select, exclude)
+    if not files and not plans and selection is None:
         raise click.UsageError("Missing argument 'FILE.sql…'; a compiled plan is given with --plan")
-    if files and plans:
-        raise click.UsageError("name SQL files, or compiled plans with --plan; not both")
+    if (files and plans) or (selection is not None and (files or plans)):
+        raise click.UsageError(
+            "name SQL files, or compiled plans with --plan, or queries of a project with --select; "
+            "only one of these"
+        )
+    if selection is not None:
+        files = _selected_files(given, selection, project)
     _check_outputs(files or plans, output, output_dir, output_table)
     sources = {path: read_source(path) for path in files}
     request = _Request(
@@ -136,11 +155,11 @@ def query(
         limit=limit,
         fresh=fresh,
     )
-    if files:
-        _check_parameters(given.params, list(sources.values()))
     if not given.debug:
         divert_noise()
     with given.open() as session:
+        if files:
+            _check_parameters(session, given.params, list(sources.values()))
         # A text with EXPLAIN in it may not be a query that runs.
         if not any("explain" in source.sql.lower() for source in sources.values()):
             session.expect_spark(fresh=fresh)
@@ -148,6 +167,23 @@ def query(
             path: _run_file(session, path, sources.get(path), request) for path in files or plans
         }
     _finish(codes)
+
+
+def _selected_files(given: SessionRequest, selection: Selection, project: Path) -> tuple[str, ...]:
+    """The files of the project's queries that are selected, upstream ones first.
+
+    Raises:
+        click.UsageError: There is no such query, table or tag.
+        click.exceptions.Exit: None is selected.
+    """
+    files = choose_files((), project, "run")
+    with given.open(offline=True) as session:
+        macros = session.base_catalog.macros
+    paths = selected_paths(selection, files.files, macros, files.plans)
+    if not paths:
+        click.echo("no query is selected", err=True)
+        raise click.exceptions.Exit(0)
+    return tuple(map(str, paths))
 
 
 def _check_outputs(
@@ -174,15 +210,14 @@ def _check_outputs(
         check_names(files)
 
 
-def _check_parameters(given: dict[str, str], sources: Sequence[Source]) -> None:
+def _check_parameters(session: Session, given: dict[str, str], sources: Sequence[Source]) -> None:
     """Refuse a parameter that none of the files has."""
-    from stagecoach.api.query_parameters import used_parameters
     from stagecoach.assets.project.front_matter import FrontMatterError, parse_front_matter
     from stagecoach.planner.plan.given_parameters import check_known
 
     known: set[str] = set()
     for source in sources if given else ():
-        used = used_parameters(source.sql)
+        used = _used_parameters(session, source.sql)
         if used is None:
             return  # a mistake in the SQL comes first
         try:
@@ -191,6 +226,18 @@ def _check_parameters(given: dict[str, str], sources: Sequence[Source]) -> None:
             return
     if given:
         check_known(given, known)
+
+
+def _used_parameters(session: Session, sql: str) -> Sequence[str] | None:
+    """Names of the parameters of a query and its macros; None where it has a mistake."""
+    from stagecoach.api.explaining import without_explain
+    from stagecoach.api.query_parameters import used_parameters
+    from stagecoach.planner.errors import SqlError
+
+    try:
+        return used_parameters(session.expand(without_explain(sql)).text)
+    except SqlError:
+        return None
 
 
 def _run_file(session: Session, path: str, source: Source | None, request: _Request) -> int:
@@ -209,11 +256,9 @@ def _run_file(session: Session, path: str, source: Source | None, request: _Requ
 
 
 def _run(session: Session, path: str, source: Source | None, request: _Request) -> Result:
-    from stagecoach.api.query_parameters import used_parameters
-
     if source is None:
         return _run_planned(session, session.load(path, request.given.params), request)
-    used = used_parameters(source.sql)
+    used = _used_parameters(session, source.sql)
     # A parameter of another file is none of this one's; unknown ones were refused before.
     mine = (
         request.given.params
@@ -238,6 +283,7 @@ def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
     from stagecoach.api.explaining import PlanResult
     from stagecoach.terminal.output import render_rows
     from stagecoach.terminal.result_files import write_result
+    from stagecoach.terminal.text_tables import terminal_width
 
     target = request.target(path)
     if request.output_table is not None and isinstance(result, PlanResult):
@@ -249,7 +295,9 @@ def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
     place = ""
     if target is not None:
         zone = result.graph.time_zone
-        write_result(target, result.schema, result.batches(), time_zone=zone)
+        write_result(
+            target, result.schema, result.batches(), columns=result.columns, time_zone=zone
+        )
         place = f" → {target}"
     elif request.output_table is not None:
         written = result.write_table(**request.output_table)
@@ -269,9 +317,11 @@ def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
             result.schema,
             result.batches(),
             request.output_format,
+            columns=result.columns,
             limit=request.limit,
             num_rows=rows,
             time_zone=result.graph.time_zone,
+            width=terminal_width(),
         )
         for line in lines:
             click.echo(line)

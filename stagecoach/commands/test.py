@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from stagecoach.arguments.options import ProjectRequest, project_options
+from stagecoach.arguments.project_files import ChosenFiles
 from stagecoach.commands.test_recording import Recording, record_test, recording_options
 from stagecoach.terminal.errors import EXIT_FAILED
 from stagecoach.terminal.streams import configure_logging, discard_log, divert_noise
@@ -33,6 +34,7 @@ class _Wanted:
     queries: tuple[Query, ...]
     names: frozenset[str] | None
     problems: tuple[Problem, ...]
+    selected: frozenset[str] | None = None
 
 
 @click.command()
@@ -102,7 +104,7 @@ def test(
     recording.refuse_given()
     started = time.perf_counter()
     with request.session() as session:
-        wanted = _wanted(request, session)
+        wanted = _selected(_wanted(request, session), request, session)
         found = _cases(wanted, words)
         for problem in (*wanted.problems, *found.problems):
             click.echo(str(problem))
@@ -177,6 +179,16 @@ def _wanted(request: ProjectRequest, session: Session) -> _Wanted:
     )
 
 
+def _selected(wanted: _Wanted, request: ProjectRequest, session: Session) -> _Wanted:
+    """The tests of the queries that are selected."""
+    if request.selection is None:
+        return wanted
+    files = tuple(query.path for query in wanted.queries if query.path is not None)
+    project = ChosenFiles(chosen=files, files=files, folder=request.project, whole=False)
+    chosen = request.selected(project, session, project.plans).chosen
+    return replace(wanted, selected=frozenset(path.stem for path in chosen))
+
+
 def _queries(
     request: ProjectRequest, session: Session
 ) -> tuple[Path, Sequence[Query], Sequence[Problem]]:
@@ -194,7 +206,8 @@ def _queries(
         raise click.UsageError(
             f"there is no folder {project}; name the folder of queries with --project"
         )
-    queries, _, problems = read_queries(sorted(project.rglob("*.sql")))
+    macros = session.base_catalog.macros
+    queries, _, problems = read_queries(sorted(project.rglob("*.sql")), macros)
     problems += name_clashes(queries, session.base_catalog.table_names())
     return project, queries, problems
 
@@ -206,7 +219,9 @@ def _cases(wanted: _Wanted, words: Sequence[str]) -> _Found:
     cases = [
         case
         for case in found.cases
-        if (wanted.names is None or case.query.name in wanted.names) and _is_named(case, words)
+        if (wanted.names is None or case.query.name in wanted.names)
+        and (wanted.selected is None or case.query.name in wanted.selected)
+        and _is_named(case, words)
     ]
     return _Found(cases=tuple(cases), problems=found.problems)
 
@@ -262,8 +277,8 @@ class _Undecided:
 
 
 def _result_lines(result: TestResult, *, quiet: bool, time_zone: str) -> Iterator[str]:
-    from stagecoach.terminal.output import printable
     from stagecoach.terminal.row_diff import diff_lines
+    from stagecoach.terminal.text_tables import printable
 
     if quiet and result.outcome in ("passed", "skipped"):
         return

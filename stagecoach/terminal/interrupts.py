@@ -144,6 +144,18 @@ def handled() -> Iterator[None]:
             os._exit(code)
 
 
+def leave_to_caller() -> None:
+    """Handle signals no more: the caller does, because it ends in a way of its own.
+
+    To be called in the main thread.
+    """
+    global _installed
+    if _installed is not None and not _installed.is_received:
+        # The thread waits for ever for a signal that it is not told of.
+        signal.set_wakeup_fd(-1)
+        _installed = None
+
+
 def was_interrupted() -> bool:
     """Return whether a signal is ending this process."""
     return _installed is not None and _installed.is_received

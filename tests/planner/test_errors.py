@@ -78,7 +78,7 @@ SYNTAX = {
     "": "the text contains no statement",
     "-- only a comment": "the text contains no statement",
     "SELECT 1; SELECT 2": "found 2 statements; a query file holds exactly one SELECT",
-    "SELEC id FROM orders": "syntax error near 'FROM'",
+    "SELEC id FROM orders": "syntax error at 'SELEC'; did you mean SELECT?",
     "SELECT id FROM": "syntax error near 'FROM'",
     "SELECT 'open FROM orders": "syntax error",
     "SELECT " + "(" * 10_000 + "1" + ")" * 10_000: "the query is nested too deeply for the parser",
@@ -172,7 +172,7 @@ def test_an_unknown_table_of_an_unstaged_query_is_named_too() -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"partitions": "4"}, "unknown option planner.partitions; there are num_partitions"),
+        ({"partitions": "4"}, "unknown option planner.partitions; did you mean num_partitions?"),
         (
             {"num_partitions": "many"},
             "planner.num_partitions is 'many'; give a whole number from 0",

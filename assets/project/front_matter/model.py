@@ -230,7 +230,8 @@ class FrontMatter(Part):
     owners: Owners = ()
     """`team:<name>` or e-mail addresses."""
     tags: Tags = Field(default_factory=dict)
-    """Dagster tags of all assets of the query."""
+    """Dagster tags of all assets of the query, a list of names or a mapping of names to values;
+    --select tag:NAME finds them."""
     group: GroupName | None = None
     """Group of the assets in Dagster; the query's name by default."""
     schedule: Annotated[Schedule, _shorthand("cron", str, Schedule)] | None = None

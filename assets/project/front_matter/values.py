@@ -80,21 +80,27 @@ def _owner(owner: str) -> str:
 
 
 def _tags(value: Any) -> Any:
+    places: dict[str, Location] = {}
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        # Names alone are tags without a value.
+        places = {name: (position,) for position, name in enumerate(value)}
+        value = dict.fromkeys(value, "")
     if not isinstance(value, dict):
         return value
     problems: list[tuple[Location, str]] = []
     tags: dict[str, str] = {}
     for key, item in value.items():
-        text = scalar_text(item)
+        text, place = scalar_text(item), places.get(key, (key, AT_KEY))
         if key.startswith(RESERVED_TAG_PREFIX):
             problems.append(
-                ((key, AT_KEY), f"tag '{key}' is Dagster's own; leave out '{RESERVED_TAG_PREFIX}'")
+                (place, f"tag '{key}' is Dagster's own; leave out '{RESERVED_TAG_PREFIX}'")
             )
         elif text is None:
             problems.append(((key,), f"tag '{key}' must be a single value, not {item!r}"))
         elif not _TAG_KEY.fullmatch(key) or not _TAG_VALUE.fullmatch(text):
-            message = f"tag '{key}: {text}' must be at most 63 letters, digits, '_', '-' and '.'"
-            problems.append(((key, AT_KEY), f"{message} a side; use them only"))
+            shown = key if places else f"{key}: {text}"
+            message = f"tag '{shown}' must be at most 63 letters, digits, '_', '-' and '.'"
+            problems.append((place, f"{message} a side; use them only"))
         else:
             tags[key] = text
     refuse_all(problems)
@@ -250,7 +256,10 @@ Owners = Annotated[
 ]
 Tags = Annotated[
     dict[str, str],
-    BeforeValidator(_tags, json_schema_input_type=dict[str, str | int | float | bool]),
+    BeforeValidator(
+        _tags,
+        json_schema_input_type=tuple[str, ...] | dict[str, str | int | float | bool],
+    ),
 ]
 GroupName = Annotated[
     str, AfterValidator(_group), Field(json_schema_extra={"pattern": f"^{_GROUP.pattern}$"})

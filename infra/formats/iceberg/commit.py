@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from stagecoach.infra.formats.iceberg.manifests import manifest_entries
-from stagecoach.infra.formats.iceberg.publications import Publication
+from stagecoach.infra.formats.lake_tables.publications import Publication
 from stagecoach.infra.formats.publishing import PublishError
 from stagecoach.infra.formats.row_keys import RowKeys
 from stagecoach.planner.types import DataType, Field, to_arrow

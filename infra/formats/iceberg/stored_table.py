@@ -1,65 +1,43 @@
-"""Iceberg tables that queries publish, as the storage root knows them: by the place of each.
-
-iceberg/<table>/place.json              the catalog, and the table's name there
-iceberg/<table>/pending/<token>.json    a commit under way: where its files are
-"""
+"""Iceberg tables that queries publish: the storage root has the catalog and name of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.formats.iceberg.declaration import IcebergSource
-from stagecoach.infra.formats.iceberg.publications import (
-    CLEAR,
-    IcebergVersion,
-    Publication,
-    ancestors,
-    version_of,
-)
-from stagecoach.infra.formats.protocol import Access, Table, TableSource
-from stagecoach.infra.formats.snapshot import TableState
-from stagecoach.infra.formats.stored import StoredTable
+from stagecoach.infra.formats.iceberg.manifests import manifest_entries
+from stagecoach.infra.formats.iceberg.publications import ancestors, publication_of, version_of
+from stagecoach.infra.formats.lake_tables.leftovers import storage_options
+from stagecoach.infra.formats.lake_tables.publications import CLEAR, LakeVersion, Publication
+from stagecoach.infra.formats.lake_tables.stored_table import LakeTable
+from stagecoach.infra.formats.mapped_files.paths import canonical_path
+from stagecoach.infra.formats.protocol import TableSource
 from stagecoach.infra.formats.stored_version import StoredVersion
-from stagecoach.infra.formats.table_places import read_place
 from stagecoach.infra.formats.version_log import new_token
-from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
-from stagecoach.infra.storage.table_files import FileEntry
-from stagecoach.planner.catalog import ColumnNotes
 from stagecoach.planner.errors import CatalogError
-from stagecoach.planner.versioned_names import TableVersion
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from pyiceberg.manifest import ManifestFile
     from pyiceberg.table import Table as OpenedTable
 
 FOLDER = "iceberg"
 
 
 @dataclass(frozen=True)
-class StoredIcebergTable(StoredTable):
-    """An Iceberg table that a query publishes.
+class StoredIcebergTable(LakeTable):
+    """An Iceberg table that a query publishes."""
 
-    Args:
-        store: The storage root.
-        name: Name of the table.
-        access: Keeps catalogs open.
-        reader: Makes the table that reads, given where it is.
-    """
-
-    store: ObjectStore
-    name: str
-    access: Access
-    reader: Callable[[TableSource, Access], Table]
     format_name = "iceberg"
+    folder = FOLDER
 
-    @property
-    def location(self) -> str:
-        """The catalog and the table's name in it."""
-        found = self._source
-        return self.store.uri(f"{FOLDER}/{self.name}") if found is None else found.place
+    def source_of(self, place: Mapping[str, Any]) -> TableSource:
+        """Return the table as a catalog file would have it."""
+        found = source_of(place)
+        return TableSource(
+            name=self.name, location=found.place, format=self.format_name, declaration=found
+        )
 
     @property
     def uri(self) -> str:
@@ -67,37 +45,13 @@ class StoredIcebergTable(StoredTable):
         table = self.opened()
         return self.location if table is None else str(table.location())
 
-    def current(self) -> IcebergVersion | None:
+    def current(self) -> LakeVersion | None:
         """Return the current snapshot, or None where nothing was ever published."""
         return next(iter(self._versions(1)), None)
 
-    def kept_versions(self) -> Sequence[IcebergVersion]:
+    def kept_versions(self) -> Sequence[LakeVersion]:
         """Return the snapshots that are kept, newest first."""
         return self._versions(None)
-
-    def state_of(self, version: StoredVersion) -> TableState:
-        """Return what a snapshot tells, with the table's present columns."""
-        return self._reading.state(version.number)
-
-    def state(self, version: int | None = None) -> TableState:
-        """Read the current snapshot, or the one with an id."""
-        return self._reading.state(version)
-
-    def at(self, version: TableVersion) -> TableState:
-        """Read the snapshot with an id, of a branch or tag, or that was current at a moment."""
-        return self._reading.at(version)
-
-    def entries(self) -> tuple[FileEntry, ...]:
-        """Return one entry, which changes when the table's rows change."""
-        return self._reading.entries()
-
-    def notes(self) -> Mapping[str, ColumnNotes]:
-        """Return the comments of columns, and which of them are required."""
-        return self._reading.notes()
-
-    def metadata(self) -> Mapping[str, Callable[[], pa.Table]]:
-        """Return the metadata tables."""
-        return self._reading.metadata()
 
     def clear(self) -> StoredVersion:
         """Commit a snapshot without rows; the table keeps its columns."""
@@ -113,6 +67,28 @@ class StoredIcebergTable(StoredTable):
             raise CatalogError(f"table '{self.name}' is gone")
         return version
 
+    def is_lost(self, token: str, location: str) -> bool:
+        """Whether no snapshot of the table has a file of a commit.
+
+        The commit's own snapshot may have expired since, and its files be live in later ones, so
+        the files of all snapshots are looked at. Of a table that is gone or has moved nothing is
+        known.
+        """
+        opened = self.opened()
+        if opened is None or location.rpartition("/")[0] != data_location(opened).rstrip("/"):
+            return False
+        manifests: dict[str, ManifestFile] = {}
+        for snapshot in opened.snapshots():
+            if (ours := publication_of(snapshot)) is not None and ours.token == token:
+                return False
+            manifests |= {m.manifest_path: m for m in snapshot.manifests(opened.io)}
+        folder = f"{canonical_path(location)}/"
+        return not any(
+            canonical_path(entry.data_file.file_path).startswith(folder)
+            for manifest in manifests.values()
+            for entry in manifest_entries(manifest, opened.io)
+        )
+
     def opened(self) -> OpenedTable | None:
         """Return the table as it is now; None if there is none.
 
@@ -121,13 +97,12 @@ class StoredIcebergTable(StoredTable):
         """
         from stagecoach.infra.formats.iceberg.catalogs import find_table
 
-        source = self._source
-        if source is None:
+        if self.source is None:
             return None
         kept: dict[str, Any] = self.access.keep("iceberg.catalogs", dict)
-        return find_table(source, storage_options(self.store), kept)
+        return find_table(self.source.declaration, storage_options(self.store), kept)
 
-    def _versions(self, limit: int | None) -> list[IcebergVersion]:
+    def _versions(self, limit: int | None) -> list[LakeVersion]:
         from stagecoach.infra.formats.iceberg.schema import fields_of, table_columns
 
         table = self.opened()
@@ -141,23 +116,6 @@ class StoredIcebergTable(StoredTable):
                 break
         return found
 
-    @cached_property
-    def _source(self) -> IcebergSource | None:
-        place = read_place(self.store, FOLDER, self.name)
-        return None if place is None else source_of(place)
-
-    @property
-    def _reading(self) -> Table:
-        source = self._source
-        if source is None:
-            raise CatalogError(f"table '{self.name}' has no data yet; materialize it first")
-        return self.reader(
-            TableSource(
-                name=self.name, location=source.place, format=self.format_name, declaration=source
-            ),
-            self.access,
-        )
-
 
 def source_of(place: Mapping[str, Any]) -> IcebergSource:
     """Return where a table is, from `PublishTarget.place`."""
@@ -167,8 +125,3 @@ def source_of(place: Mapping[str, Any]) -> IcebergSource:
 def data_location(table: OpenedTable) -> str:
     """Return the folder of a table's data files, as the table spells it."""
     return table.properties.get("write.data.path") or f"{table.location()}/data"
-
-
-def storage_options(store: ObjectStore) -> StorageOptions:
-    """Return how the storage root is reached, and so the data files of its tables."""
-    return StorageOptions.from_dict(store.to_dict().get("options", {}))

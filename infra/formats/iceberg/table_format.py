@@ -11,22 +11,20 @@ process.
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stagecoach.infra.formats.capabilities import ExpiryRule
 from stagecoach.infra.formats.iceberg.declaration import IcebergSource, read_output, read_source
 from stagecoach.infra.formats.iceberg.result_columns import check_iceberg_columns, iceberg_columns
 from stagecoach.infra.formats.iceberg.stored_table import FOLDER, StoredIcebergTable
+from stagecoach.infra.formats.lake_tables.stored_table import LakeFormat
 from stagecoach.infra.formats.moments import moment_of
 from stagecoach.infra.formats.protocol import Access, ScanPlan, Table, TableSource
 from stagecoach.infra.formats.publishing import PublishTarget, ResultWriter
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
-from stagecoach.infra.formats.stored import RootExpiry, StoredFormat
 from stagecoach.infra.host.recent_cache import RecentCache
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.table_files import FileEntry
@@ -152,7 +150,7 @@ class IcebergTable(Table):
             raise CatalogError(f"table {self.source.name!r}: {error}") from error
 
 
-class IcebergFormat(StoredFormat):
+class IcebergFormat(LakeFormat):
     """Iceberg tables, of other writers and of queries."""
 
     name = "iceberg"
@@ -161,6 +159,7 @@ class IcebergFormat(StoredFormat):
     folder = FOLDER
     has_namespaces = True
     output_keys = ("catalog", "partition_by")
+    takes_merges = True
 
     def declare(self, place: str, body: Mapping[Any, Any]) -> IcebergSource:
         """Check where the table is."""
@@ -225,17 +224,6 @@ class IcebergFormat(StoredFormat):
         from stagecoach.infra.formats.iceberg.writer import IcebergWriter  # numpy with it
 
         return IcebergWriter(store, target, columns, fingerprint=fingerprint, run_id=run_id)
-
-    def find_expired(
-        self, store: ObjectStore, rule: ExpiryRule, orphan_limit: datetime.datetime
-    ) -> RootExpiry:
-        """Return files of commits that were never ended; snapshots are the catalog's to expire."""
-        from stagecoach.infra.formats.iceberg.leftovers import find_leftovers
-
-        access = Access()
-        tables = (self.stored(store, name, access) for name in self.table_names(store))
-        found = (item for table in tables for item in find_leftovers(table, orphan_limit))
-        return RootExpiry(expired=tuple(found))
 
 
 FORMAT = IcebergFormat()

@@ -6,7 +6,7 @@ Pure: a loser of a race applies its change again, to the winner's version.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from stagecoach.infra.formats.published.version import (
@@ -17,6 +17,9 @@ from stagecoach.infra.formats.published.version import (
 )
 from stagecoach.infra.formats.publishing import PublishError, PublishMode, column_difference
 from stagecoach.planner.types import Field
+
+KEPT_MERGES = 50
+"""Of so many merges with the same partition key it is known that they were made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +36,7 @@ class TableChange:
         columns: Columns of the table, partition columns last.
         partition_by: Names of the partition columns.
         files: New files.
+        rewritten: For a merge, by the path of each file that it replaces, what takes its place.
         keep_versions: How many of the newest versions gc leaves alone.
         run_id: The run.
         comments: What columns mean, for people: names and texts.
@@ -47,6 +51,7 @@ class TableChange:
     columns: tuple[Field, ...] = ()
     partition_by: tuple[str, ...] = ()
     files: tuple[TableFile, ...] = ()
+    rewritten: Mapping[str, tuple[TableFile, ...]] = field(default_factory=dict)
     keep_versions: int = 5
     run_id: str = ""
     comments: tuple[tuple[str, str], ...] = ()
@@ -65,12 +70,26 @@ def is_published(base: TableVersion | None, change: TableChange) -> bool:
     if not all(base.has_part(key, change.fingerprint) for key in change.rows):
         return False
     match change.mode:
+        case "merge":
+            return all(_is_merged(base, key, change) for key in change.rows)
         case "append":
             return True
         case "replace":
             return len(base.parts) == len(change.rows)
     parts = [p for p in base.parts if p.partition_key in change.rows]
     return len(parts) == len(change.rows)
+
+
+def _is_merged(base: TableVersion, key: str | None, change: TableChange) -> bool:
+    """Whether rows are merged: last of their partition key, or by this run, whatever followed.
+
+    A run that is repeated must not put its rows above those of later ones. But a result that comes
+    back after another one is merged again.
+    """
+    parts = [part for part in base.parts if part.partition_key == key]
+    ours = [part for part in parts if part.fingerprint == change.fingerprint]
+    is_last = bool(ours) and ours[-1] is parts[-1]
+    return is_last or any(part.run_id == change.run_id != "" for part in ours)
 
 
 def apply_change(base: TableVersion | None, change: TableChange) -> TableVersion:
@@ -82,12 +101,16 @@ def apply_change(base: TableVersion | None, change: TableChange) -> TableVersion
     number = 1 if base is None else base.number + 1
     files: tuple[TableFile, ...] = ()
     parts: tuple[TablePart, ...] = ()
-    if base is not None and change.mode in ("append", "replace_partition"):
-        is_append = change.mode == "append"
-        files = tuple(f for f in base.files if is_append or f.partition_key not in change.rows)
-        parts = tuple(p for p in base.parts if is_append or p.partition_key not in change.rows)
+    new = change.files
+    if base is not None and change.mode in ("append", "replace_partition", "merge"):
+        keeps = change.mode != "replace_partition"
+        files = tuple(f for f in base.files if keeps or f.partition_key not in change.rows)
+        parts = tuple(p for p in base.parts if keeps or p.partition_key not in change.rows)
         if parts:
             _check_fits(base, parts, change)
+    if change.mode == "merge":
+        parts = _remembered(parts, change)
+        files, new = _merged(files, change, number)
     added = tuple(
         TablePart(
             partition_key=key,
@@ -107,7 +130,7 @@ def apply_change(base: TableVersion | None, change: TableChange) -> TableVersion
         columns=change.columns,
         partition_by=change.partition_by,
         parts=parts + added,
-        files=files + tuple(replace(file, version=number) for file in change.files),
+        files=files + tuple(replace(file, version=number) for file in new),
         keep_versions=change.keep_versions,
         run_id=change.run_id,
         comments=change.comments,
@@ -137,6 +160,41 @@ def is_superseded(staged: StagedChange, change: TableChange) -> bool:
     return staged.mode == change.mode != "append" and (
         dict(staged.rows).keys() <= change.rows.keys()
     )
+
+
+def _remembered(parts: tuple[TablePart, ...], change: TableChange) -> tuple[TablePart, ...]:
+    """The parts without the oldest ones of the partition keys of a merge."""
+    found: list[TablePart] = []
+    counts = dict.fromkeys(change.rows, 1)
+    for part in reversed(parts):
+        if part.partition_key in counts:
+            counts[part.partition_key] += 1
+            if counts[part.partition_key] > KEPT_MERGES:
+                continue
+        found.append(part)
+    return tuple(reversed(found))
+
+
+def _merged(
+    files: tuple[TableFile, ...], change: TableChange, number: int
+) -> tuple[tuple[TableFile, ...], tuple[TableFile, ...]]:
+    """What stays of the files of a table and took their place, and the new files.
+
+    A file without rows tells the columns, so there is one if there is no other.
+    """
+    kept = [
+        file
+        for old in files
+        for file in (
+            (replace(new, version=number) for new in change.rewritten[old.path])
+            if old.path in change.rewritten
+            else (old,)
+        )
+    ]
+    stays, new = ([file for file in some if file.num_rows] for some in (kept, change.files))
+    if not stays and not new:
+        return (), change.files[:1]
+    return tuple(stays), tuple(new)
 
 
 def _check_fits(base: TableVersion, parts: tuple[TablePart, ...], change: TableChange) -> None:

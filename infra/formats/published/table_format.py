@@ -10,11 +10,11 @@ import datetime
 import importlib
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from stagecoach.infra.formats.capabilities import Adopted, ExpiryRule, Verifies
-from stagecoach.infra.formats.parquet_footers import FooterCache, read_footers, table_info
-from stagecoach.infra.formats.parquet_scan import ParquetScan, footer_cache, footers_snapshot
+from stagecoach.infra.formats.parquet_footers import FooterCache
+from stagecoach.infra.formats.parquet_scan import ParquetScan, footer_cache
 from stagecoach.infra.formats.protocol import (
     Access,
     ScanPlan,
@@ -33,6 +33,7 @@ from stagecoach.infra.formats.published.log import (
     version_numbers,
 )
 from stagecoach.infra.formats.published.staging import shown_staged, staged_change
+from stagecoach.infra.formats.published.state import FORMAT_NAME, version_entries, version_state
 from stagecoach.infra.formats.published.target import check_publishable, table_columns
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.publishing import PublishTarget, ResultWriter
@@ -41,13 +42,10 @@ from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.formats.staged_version import StagedVersion
 from stagecoach.infra.formats.stored import RootExpiry, StoredFormat, StoredTable
 from stagecoach.infra.formats.stored_version import StoredVersion
-from stagecoach.infra.integrity.adoption import warn_without_checksums
 from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.integrity.findings import Check
-from stagecoach.infra.reading.footers import FileFooter
-from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
+from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.table_files import FileEntry, canonical_uri
-from stagecoach.planner.catalog import ColumnNotes
 from stagecoach.planner.errors import CatalogError, StagecoachError
 from stagecoach.planner.types import Field
 
@@ -67,7 +65,7 @@ class PublishedTable(StoredTable):
     store: ObjectStore
     name: str
     cache: FooterCache = field(default_factory=FooterCache)
-    format_name = "published"
+    format_name = FORMAT_NAME
 
     def state(self, version: int | None = None) -> TableState:
         """Read the newest version, or an older one that is kept."""
@@ -134,7 +132,7 @@ class PublishedTable(StoredTable):
 
     def entries(self) -> tuple[FileEntry, ...]:
         """Return the files of the newest version."""
-        return self._entries(self._readable())
+        return version_entries(self.store, self._readable())
 
     def state_of(self, version: StoredVersion) -> TableState:
         """Return what a version tells.
@@ -144,48 +142,13 @@ class PublishedTable(StoredTable):
         """
         if not isinstance(version, TableVersion):
             raise TypeError(f"not a version of a published table: {version!r}")
-        footers = self._footers(version)
-        partitions = version.columns[len(version.columns) - len(version.partition_by) :]
-        info = replace(
-            table_info(self.name, footers, partitions),
-            format=FORMAT.name,
-            notes={name: ColumnNotes(text) for name, text in version.comments},
-        )
-        return TableState(info, footers_snapshot(info, footers, version.number))
+        return version_state(self.store, version, self.name, self.cache)
 
     def _readable(self) -> TableVersion:
         version = self.current()
         if version is None or not version.has_data:
             raise CatalogError(f"table '{self.name}' has no data yet; materialize it first")
         return version
-
-    def _entries(self, version: TableVersion) -> tuple[FileEntry, ...]:
-        # Published files are never written twice, so their name is identity enough: a copy of the
-        # storage root, with other times, is as good.
-        return tuple(
-            FileEntry(
-                uri=canonical_uri(self.store, key),
-                num_bytes=file.num_bytes,
-                version="",
-                folders=file.folders,
-            )
-            for file, key in zip(version.files, version.file_keys(), strict=True)
-        )
-
-    def _footers(self, version: TableVersion) -> tuple[FileFooter, ...]:
-        prefix = canonical_uri(self.store, paths.table_prefix(version.table))
-        warn_without_checksums(version.table, prefix, (file.checksums for file in version.files))
-        options = StorageOptions.from_dict(self.store.to_dict().get("options", {}))
-        footers = read_footers(self._entries(version), options, self.cache, immutable=True)
-        found: list[FileFooter] = []
-        for file, footer in zip(version.files, footers, strict=True):
-            if footer.checksum != file.footer_checksum:
-                raise CatalogError(
-                    f"table '{version.table}': {footer.entry.uri} is not the file that version "
-                    f"{version.number} names; restore it, or publish the table again"
-                )
-            found.append(replace(footer, column_checksums=file.checksums))
-        return tuple(sorted(found, key=lambda footer: footer.entry.uri))
 
 
 @dataclass(frozen=True)
@@ -216,11 +179,12 @@ class _Verified:
 class PublishedFormat(StoredFormat):
     """Parquet files of a version that a run published."""
 
-    name = "published"
+    name = FORMAT_NAME
     file_kind = "parquet"
     folder = paths.RESULTS_ROOT
     can_stage = True
     output_keys = ("partition_by", "keep_versions")
+    takes_merges = True
 
     def open(self, source: TableSource, access: Access) -> Table:
         """Return the table; its location is the storage root."""
@@ -304,6 +268,7 @@ def _run_of(table: TableSnapshot, uri: str, store: ObjectStore) -> str:
                 part.run_id
                 for part in version.parts
                 if (part.partition_key, part.fingerprint) == (file.partition_key, file.fingerprint)
+                or part.version == file.version  # a merge also rewrites files of other partitions
             )
             return next(parts, "")
     return ""

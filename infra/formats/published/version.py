@@ -81,7 +81,7 @@ class TablePart:
         partition_key: Dagster's partition, or None.
         fingerprint: Which output of a head stage.
         version: Number of the version that it came with.
-        num_rows: Rows.
+        num_rows: Rows that it published; a later merge may have replaced or removed some.
         run_id: The run that published it.
     """
 
@@ -136,7 +136,8 @@ class TableVersion:
             has checksums of files that had none.
         columns: Columns: those of the files, then the partition columns; none after `clear`.
         partition_by: Names of the partition columns, outermost folder first.
-        parts: What is published, by partition key and fingerprint.
+        parts: What is published, by partition key and fingerprint, the oldest first; of merges
+            with the same partition key the latest ones.
         files: Live files, in the order of their rows where one publication wrote them.
         keep_versions: How many of the newest versions gc leaves alone.
         run_id: The run that made the commit.

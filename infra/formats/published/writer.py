@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from stagecoach.infra.formats.parquet_footers import FooterCache
 from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
 from stagecoach.infra.formats.published.file_plan import FilePlan, table_file
@@ -27,6 +28,7 @@ from stagecoach.infra.formats.published.staging import (
     stage_change,
     staged_change,
 )
+from stagecoach.infra.formats.published.state import version_state
 from stagecoach.infra.formats.published.target import checked_columns, table_columns
 from stagecoach.infra.formats.published.version import StagedChange, TableFile, TableVersion
 from stagecoach.infra.formats.publishing import (
@@ -34,20 +36,23 @@ from stagecoach.infra.formats.publishing import (
     PublishError,
     PublishTarget,
     StagedGoneError,
+    TableChangedError,
     column_difference,
 )
 from stagecoach.infra.formats.row_keys import target_row_keys
+from stagecoach.infra.formats.snapshot import TableSnapshot
 from stagecoach.infra.formats.staged_version import StagedVersion
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.formats.version_log import new_token, utc_now
 from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.table_files import canonical_uri
 from stagecoach.planner.types import Field, from_arrow
 
 log = logging.getLogger(__name__)
 
 
 class PublishedWriter:
-    """One commit of a published table; implements `TableWriter` and `StagingWriter`.
+    """One commit of a published table; implements `StagingWriter` and `MergeWriter`.
 
     Args:
         store: The storage root.
@@ -78,6 +83,9 @@ class PublishedWriter:
         self._stages = 0
         self._staged: str | None = None
         self._version: TableVersion | None = None
+        self._base: TableVersion | None = None  # of a merge
+        self._footers = FooterCache()
+        self._unused: set[str] = set()  # paths of files that a merge wrote and does not need
         self.reused = False
         self.plan = FilePlan(
             table=target.table,
@@ -154,6 +162,50 @@ class PublishedWriter:
         """Take files that tasks wrote by `plan`, as they described them."""
         self.add_files([table_file(values) for values in written])
 
+    @property
+    def rewrite_plan(self) -> FilePlan:
+        """How the rows are written that stay of files which are replaced; their parts are known."""
+        return replace(self.plan, partition_key=None, row_keys=None)
+
+    def merge_base(self) -> TableSnapshot | None:
+        """Return the files of the newest version, on which a merge is committed.
+
+        Raises:
+            PublishError: The table does not take the rows; what was written is discarded.
+            StorageError: The store failed.
+        """
+        base = self._base = read_current(self._store, self.change.table)
+        try:
+            apply_change(base, self.change)
+        except PublishError:
+            self.discard()
+            raise
+        if base is None or not base.has_data:
+            return None
+        return version_state(self._store, base, base.table, self._footers).snapshot
+
+    def rewritten(self, files: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Say by which files a merge replaces files of its base.
+
+        They belong to the partition keys of the files that they replace.
+        """
+        self._unused |= {f.path for some in self.change.rewritten.values() for f in some}
+        root = canonical_uri(self._store, paths.table_prefix(self.change.table))
+        found: dict[str, tuple[TableFile, ...]] = {}
+        for old in () if self._base is None else self._base.files:
+            written = files.get(f"{root}/{old.path}")
+            if written is not None:
+                found[old.path] = tuple(
+                    replace(
+                        table_file(values),
+                        partition_key=old.partition_key,
+                        fingerprint=self.change.fingerprint,
+                    )
+                    for values in written
+                )
+        self._unused -= {f.path for some in found.values() for f in some}
+        self.change = replace(self.change, rewritten=found)
+
     def part_of(self, version: StoredVersion) -> PublishedPart:
         """Return what a version of the table holds of these rows."""
         if not isinstance(version, TableVersion):
@@ -206,6 +258,7 @@ class PublishedWriter:
             StagedGoneError: They were staged and are no more.
             PublishError: There are none, or the table does not take them. Then they are discarded,
                 unless they are staged.
+            TableChangedError: A merge has another base; it may look at the table again.
             StorageError: The store failed; may be called again.
         """
         if self._version is not None:
@@ -221,6 +274,8 @@ class PublishedWriter:
                 return None
             if self._staged is not None:
                 self._take(find_staged(base, self._staged))
+            if self.change.mode == "merge":
+                self._check_base(base)
             return apply_change(base, self.change)
 
         try:
@@ -232,11 +287,17 @@ class PublishedWriter:
         finally:
             self._may_be_there = True
         version = self._version = committed if holder is None else holder
-        if not {file.path for file in self.change.files} <= {file.path for file in version.files}:
+        live = {file.path for file in version.files}
+        if self.change.mode == "merge" or self._staged is not None:
+            self.reused = version.token != self.change.token
+        else:
+            self.reused = not {file.path for file in self.change.files} <= live
+        if self.reused:
             log.info("table %s: another writer has published the same rows", version.table)
-            self.reused = True
             if self._staged is None:
                 self.discard()
+        elif self.change.mode == "merge":
+            self._remove(self._written - live)
         return version.number
 
     def _wait(self, staged: StagedChange) -> StagedVersion:
@@ -261,8 +322,27 @@ class PublishedWriter:
     def discard(self) -> None:
         """Remove the files; gc would find them too."""
         change = self.change
-        self._store.delete([paths.table_file(change.table, file.path) for file in change.files])
-        self.change = replace(change, files=(), rows=dict.fromkeys(change.rows, 0))
+        self._remove(self._written)
+        rows = dict.fromkeys(change.rows, 0)
+        self.change = replace(change, files=(), rewritten={}, rows=rows)
+
+    @property
+    def _written(self) -> set[str]:
+        """Paths of all files of this commit."""
+        change = self.change
+        new = (change.files, *change.rewritten.values())
+        return {file.path for some in new for file in some} | self._unused
+
+    def _remove(self, files: Collection[str]) -> None:
+        self._store.delete([paths.table_file(self.change.table, path) for path in sorted(files)])
+
+    def _check_base(self, current: TableVersion | None) -> None:
+        """Look whether a merge has looked at the version on which it is committed."""
+        numbers = [0 if v is None else v.number for v in (self._base, current)]
+        if numbers[0] != numbers[1]:
+            raise TableChangedError(
+                f"version {numbers[1]} was committed after version {numbers[0]} was read"
+            )
 
     def _committed(self) -> TableVersion | None:
         """The version that has the token of this commit, if it is kept."""

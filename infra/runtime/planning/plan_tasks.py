@@ -132,7 +132,10 @@ class _InputIndexes:
             raise TypeError(f"a {type(leaf).__name__} has no map files")
         manifest = self.manifests[leaf.stage_id]
         index = load_index(self.store, manifest, partition, partition + 1)
-        lengths: list[int] = index.column("length").to_pylist()
+        lengths = [0] * len(manifest.files)
+        columns = (index.column(name).to_pylist() for name in ("file", "length"))
+        for file, length in zip(*columns, strict=True):
+            lengths[file] = length
         return lengths
 
     def blocks(self, position: int) -> SortedBlocks | None:

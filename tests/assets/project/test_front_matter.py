@@ -163,6 +163,10 @@ def test_comments_with_colons_are_ordinary(comment: str) -> None:
 # ---------------------------------------------------------------- what Dagster says to it
 
 
+def test_names_alone_are_tags_without_a_value() -> None:
+    assert parse("tags: [finance, daily]").tags == {"finance": "", "daily": ""}
+
+
 @pytest.mark.parametrize("owner", ["team:x-1", "ada.b+c@mail.example.org"])
 def test_owners_tags_groups_and_pools_are_those_of_dagster(owner: str) -> None:
     found = parse(f"owners: ['{owner}']\ntags: {{ns/a-b.c: d_e-f.g}}\ngroup: a/b_1\npool: p-1/x")

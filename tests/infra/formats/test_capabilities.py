@@ -32,8 +32,9 @@ from stagecoach.infra.formats import names
 from stagecoach.infra.formats.protocol import Access
 from stagecoach.infra.formats.publishing import PublishError
 from stagecoach.infra.formats.registry import find_stored
-from stagecoach.infra.publishing import publish as publish_module
-from stagecoach.infra.publishing.write_task import WriteReport, WriteTask, run_write_task
+from stagecoach.infra.publishing import jobs
+from stagecoach.infra.publishing.tasks import PublishReport, run_publish_task
+from stagecoach.infra.publishing.write_task import WriteTask
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.infra.upkeep.usage import storage_usage
@@ -194,12 +195,12 @@ def test_a_result_is_published_in_the_first_format(
     monkeypatch.setattr(names, "MADE", first)
     written: list[WriteTask] = []
 
-    def run_far_away(task: WriteTask) -> WriteReport:
+    def run_far_away(task: WriteTask) -> PublishReport:
         written.append(WriteTask.from_dict(json.loads(json.dumps(task.to_dict()))))
-        report = run_write_task(written[-1])
-        return WriteReport.from_dict(json.loads(json.dumps(report.to_dict())))
+        report = run_publish_task(written[-1])
+        return PublishReport.from_dict(json.loads(json.dumps(report.to_dict())))
 
-    monkeypatch.setattr(publish_module, "run_write_task", run_far_away)
+    monkeypatch.setattr(jobs, "run_publish_task", run_far_away)
     rows = pa.table({"k": [1, 2, 3]})
     published = publish_rows(store, [rows, rows], "crate", target_file_bytes=1)
     assert (published.version.number, published.num_rows, published.num_bytes) == (3, 6, 2)

@@ -20,6 +20,7 @@ from greenlet import getcurrent, greenlet
 
 from stagecoach.infra.storage.fsspec_store import FsspecStore
 from stagecoach.infra.storage.object_store import ByteSink, ObjectMissingError
+from stagecoach.planner.errors import StagecoachError
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 Objects = dict[str, tuple[bytes, datetime]]
@@ -169,6 +170,14 @@ class World(FsspecStore):
         for key, _ in self.list_details(prefix):
             yield key
 
+    def folders(self, prefix: str) -> Sequence[str]:
+        with self._step(f"folders {prefix}") as seen:
+            below = [
+                k.removeprefix(f"{prefix}/") for k in self.objects if k.startswith(f"{prefix}/")
+            ]
+            seen.append(sorted({key.split("/", 1)[0] for key in below if "/" in key}))
+        return list(seen[0])
+
     def open_output(self, key: str) -> Any:
         return self._output(key)
 
@@ -273,8 +282,10 @@ class Search:
             actor.result = self.actors[actor.name](world)
         except Crashed:
             pass
-        except Exception as error:  # noqa: BLE001 -- a test looks at it
+        except StagecoachError as error:  # a test looks at it
             actor.result = error
+        except Exception as error:  # noqa: BLE001 -- raised by the search, not in the actor
+            world.violation = AssertionError(f"{actor.name} raises {error!r}")
         finally:
             actor.ended = True
 

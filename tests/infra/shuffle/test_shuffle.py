@@ -40,6 +40,7 @@ from stagecoach.infra.shuffle.manifest import (
     ManifestVersionError,
 )
 from stagecoach.infra.shuffle.map_file import Codec, MapFile, OutputPartitioning
+from stagecoach.infra.shuffle.partition_ranges import PartitionRanges
 from stagecoach.infra.shuffle.partitioner import PartitionKeyError, partition_ids
 from stagecoach.infra.shuffle.reader import (
     ReadRequestError,
@@ -256,17 +257,15 @@ def test_any_arrow_reader_opens_the_file_and_the_ranges_are_right(store: ObjectS
         assert text.startswith("partition=0000")
         assert len(text) == len("partition=00000;crc32c=00000000")
         rows[int(text[10:15])] += found.batch.num_rows
-    assert tuple(rows) == file.ranges.rows
-    for offset, length, checksum in zip(
-        file.ranges.offsets, file.ranges.lengths, file.ranges.checksums, strict=True
-    ):
+    assert tuple(rows) == file.ranges.column("rows")
+    for _, offset, length, _, checksum in file.ranges.table.tolist():
         assert google_crc32c.value(content[offset : offset + length]) == checksum
 
 
 def test_no_rows_is_a_file_with_every_partition_listed(store: ObjectStore) -> None:
     empty = numbers(0)
     file = write_task(store, empty, hashed(3))
-    assert file.ranges.rows == (0, 0, 0)
+    assert file.ranges == PartitionRanges(3, b"")
     manifest = commit(store, [file], empty.schema, hashed(3))
     assert read_table(store, manifest).equals(empty)
     assert (
@@ -383,6 +382,7 @@ def test_large_index_is_read_by_slices(store: ObjectStore, monkeypatch: pytest.M
     whole = load_index(store, manifest)
     assert whole.num_rows == 60
     assert whole.column("partition").to_pylist() == [n // 3 for n in range(60)]
+    assert whole.column("file").to_pylist() == [0, 1, 2] * 20
     assert load_index(store, manifest, 4, 11).equals(whole.slice(12, 21))
     assert read_table(store, manifest).num_rows == table.num_rows
 
@@ -752,8 +752,9 @@ def test_no_row_of_swapped_rows_leaves_a_large_range(
     manifest = commit(store, files, schema, dealt, codec="none")
     keys = [layout.shuffle_file(FINGERPRINT, file.name) for file in files]
     contents = [store.read_bytes(key) for key in keys]
-    (first, second), length = files[0].ranges.offsets, files[0].ranges.lengths[0]
-    assert files[0].ranges == replace(files[1].ranges, checksums=files[0].ranges.checksums)
+    (first, second), (length, _) = (files[0].ranges.column(n) for n in ("offset", "length"))
+    for name in ("offset", "length", "rows"):
+        assert files[0].ranges.column(name) == files[1].ranges.column(name)
     turned = bytearray(contents[0])
     turned[first : first + length] = contents[0][second : second + length]
     turned[second : second + length] = contents[0][first : first + length]

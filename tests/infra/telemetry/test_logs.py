@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from stagecoach.infra.storage import secrets
 from stagecoach.infra.telemetry.logs import json_formatter, redacted, stage_context
 
 
@@ -50,8 +51,9 @@ def test_a_line_is_one_object_that_names_the_stage(
 
 
 def test_no_credential_and_no_value_of_the_data_is_told(
-    lines: tuple[logging.Logger, io.StringIO],
+    lines: tuple[logging.Logger, io.StringIO], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(secrets, "_registered", set())  # without those of other tests
     logger, out = lines
     logger.error("GET https://bob:hunter2@host/x?token=hunter2&b=1")
     logger.error(

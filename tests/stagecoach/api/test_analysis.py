@@ -379,6 +379,7 @@ explain = ["explain", "kinds.sql", "--analyze", *options]
 found = {
     "first": json.loads(invoke(*explain, "--format", "json", "--html", "run.html")),
     "again": invoke(*explain),
+    "note": CliRunner().invoke(cli, [*explain, "--catalog", "catalog.yaml", "--storage", "st"]).stderr,
     "explained": invoke("query", "explained.sql", "--format", "json"),
 }
 settings = {"master": "local[2]"}
@@ -412,6 +413,9 @@ def test_a_real_run_is_analyzed_and_a_compiled_plan_runs(project: Path) -> None:
     assert leaf["rows"]["actual"] == 6
     assert head["rows"]["actual"] == found["first"]["rows"] == 3
     assert "(2 reused)" in found["again"].splitlines()[0]
+    assert found["note"].endswith(
+        "note: 2 of 2 stages were reused, with the times of an earlier run; --fresh runs every stage\n"
+    )
     assert "Content-Security-Policy" in (project / "run.html").read_text()
     assert json.loads(found["explained"])["plan"].startswith("query explained: 1 stage\n")
     assert found["plan"] == [

@@ -124,6 +124,13 @@ def test_bad_usage(project: Path, args: list[str], message: str) -> None:
         ("planner.force_distribution=yes", "give true or false"),
         ("engine.codec=zip", "setting codec is 'zip'"),
         ("engine.nothing=1", "unknown setting 'nothing'"),
+        ("engine.codecc=lz4", "unknown setting 'codecc' (argument); did you mean codec?"),
+        (
+            "planner.num_partitons=3",
+            "planner.num_partitons (argument); did you mean num_partitions?",
+        ),
+        ("planer.num_partitions=3", "did you mean planner.num_partitions=3?"),
+        ("codec=lz4", "did you mean engine.codec=lz4?"),
     ],
 )
 def test_bad_set(project: Path, setting: str, message: str) -> None:

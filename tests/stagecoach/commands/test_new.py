@@ -53,6 +53,13 @@ def test_what_is_written_has_no_problems(kind: str, table: str) -> None:
     assert (found.partitions.by if found.partitions else "none") == kind
 
 
+def test_two_partitionings_are_refused() -> None:
+    result = run("new", "fresh", "--weekly", "--daily")
+    assert result.exit_code == 2
+    assert "--daily and --weekly cannot be used together" in result.output
+    assert not Path("pipelines/queries/fresh.sql").exists()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_keys_are_explained_and_right_when_used(kind: str) -> None:
     text = Template(name="fresh", kind=kind).text

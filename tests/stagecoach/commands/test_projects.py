@@ -128,7 +128,7 @@ def test_mistakes_of_one_query_stop_its_readers_only(project: Path) -> None:
     write(daily="SELECT nope FROM pets", other="SELECT id FROM pets", circle="SELECT * FROM circle")
     done = compiled()
     assert done.exit_code == 2
-    assert done.stdout == "pipelines/plans/other.json: 1 stage (the query is not compiled)\n"
+    assert done.stdout == "pipelines/plans/other.json: 1 stage\n"
     assert "column 'nope' not found" in done.stderr
     assert (
         "a_trend.sql reads the table 'daily': pipelines/queries/daily.sql has no plan"

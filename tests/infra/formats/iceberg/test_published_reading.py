@@ -19,7 +19,7 @@ from stagecoach.commands.main import cli
 from stagecoach.infra.catalog.catalog import FileCatalog
 from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.formats.publishing import PublishError, PublishTarget
-from stagecoach.infra.publishing import publish as publish_module
+from stagecoach.infra.publishing import jobs
 from stagecoach.infra.publishing.publish import publish
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.planner.errors import CatalogError
@@ -164,7 +164,11 @@ def test_a_lake_on_s3(s3_server: S3Server, tmp_path: Path) -> None:
 VALUES = {
     "i": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
     "x": (pa.float64(), st.floats() | st.sampled_from([math.nan, -0.0, 0.0, math.inf])),
-    "s": (pa.string(), st.text(st.characters(exclude_categories=["Cs"]), max_size=20)),
+    # A literal with a NUL in it is left to Spark.
+    "s": (
+        pa.string(),
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20),
+    ),
     "b": (pa.binary(), st.binary(max_size=20)),
     "d": (pa.date32(), st.dates()),
     "t": (
@@ -175,8 +179,11 @@ VALUES = {
 }
 
 
-@given(st.lists(st.fixed_dictionaries({n: st.none() | s for n, (_, s) in VALUES.items()})))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+ROWS = st.fixed_dictionaries({n: st.none() | s for n, (_, s) in VALUES.items()})
+
+
+@given(st.lists(ROWS, max_size=6))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_rows_are_read_as_they_were(
     tmp_path_factory: pytest.TempPathFactory, made: list[dict[str, Any]]
 ) -> None:
@@ -223,7 +230,7 @@ def test_tasks_of_spark_write_it_and_queries_read_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Written by a Spark job in many files, read by both engines, beside plain Spark."""
-    monkeypatch.setattr(publish_module, "DRIVER_BYTES", -1)
+    monkeypatch.setattr(jobs, "DRIVER_BYTES", -1)
     count = 20_000
     given = pa.table(
         {

@@ -16,14 +16,17 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.iceberg import commit as commit_module
-from stagecoach.infra.formats.iceberg import leftovers, writer
+from stagecoach.infra.formats.iceberg import writer
+from stagecoach.infra.formats.lake_tables import leftovers
 from stagecoach.infra.formats.publishing import PublishError
-from stagecoach.infra.publishing import publish as publish_module
-from stagecoach.infra.publishing.write_task import WriteReport, WriteTask
+from stagecoach.infra.publishing import jobs
+from stagecoach.infra.publishing.merge_tasks import RewriteTask
+from stagecoach.infra.publishing.publish import Published
+from stagecoach.infra.publishing.tasks import PublishReport, PublishTask
 from stagecoach.infra.upkeep.gc import collect_garbage
 from tests.infra.formats.iceberg.lake import Lake, local_lake
 
-MODES = ("append", "replace")
+MODES = ("append", "replace", "replace_partition", "merge")
 
 
 class KilledError(BaseException):
@@ -41,6 +44,26 @@ def rows(*keys: int) -> pa.Table:
 
 def keys_of(lake: Lake) -> list[int]:
     return sorted(row["k"] for row in lake.rows())
+
+
+def publish(lake: Lake, mode: str, *keys: int) -> Published:
+    """Publish rows with these keys, which are also those of their partitions and of a merge."""
+    target: dict[str, Any] = {"mode": mode}
+    if mode == "replace_partition":
+        target |= {"partition_keys": tuple(map(str, keys)), "partition_column": "k"}
+    elif mode == "merge":
+        target["key"] = ("k",)
+    return lake.publish(rows(*keys), **target)
+
+
+def left_of(mode: str, before: list[int], keys: list[int]) -> list[int]:
+    """Which keys there are after these have been published over others."""
+    match mode:
+        case "append":
+            return sorted(before + keys)
+        case "replace":
+            return sorted(keys)
+    return sorted({*before, *keys})
 
 
 def pending(lake: Lake) -> list[str]:
@@ -66,10 +89,8 @@ def after(call: Callable[..., Any]) -> Callable[..., Any]:
 STEPS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "before the table": lambda m: m.setattr(writer, "create_table", killed),
     "after the table": lambda m: m.setattr(writer, "create_table", after(writer.create_table)),
-    "before the files": lambda m: m.setattr(publish_module, "run_write_task", killed),
-    "after the files": lambda m: m.setattr(
-        publish_module, "run_write_task", after(publish_module.run_write_task)
-    ),
+    "before the files": lambda m: m.setattr(jobs, "run_publish_task", killed),
+    "after the files": lambda m: m.setattr(jobs, "run_publish_task", after(jobs.run_publish_task)),
     "before the manifests": lambda m: m.setattr(writer, "commit", killed),
     "after the manifests": lambda m: m.setattr(SqlCatalog, "commit_table", killed),
     "after the metadata file": lambda m: m.setattr(
@@ -83,21 +104,45 @@ STEPS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_run_that_dies_is_repeated(lake: Lake, step: str, mode: str) -> None:
+    before: list[int] = []
     if "table" not in step:
-        lake.publish(rows(1), mode=mode)
+        before = [1, 2] if mode == "merge" else [1]
+        publish(lake, mode, *before)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KilledError):
         STEPS[step](patch)
-        lake.publish(rows(2, 3), mode=mode)
-    kept = [1] if mode == "append" and "table" not in step else []
-    lake.publish(rows(2, 3), mode=mode)
-    assert keys_of(lake) == [*kept, 2, 3]
+        publish(lake, mode, 2, 3)
+    publish(lake, mode, 2, 3)
+    assert keys_of(lake) == left_of(mode, before, [2, 3])
     live = {
         path.split("/data/")[1] for path in lake.opened.inspect.all_files()["file_path"].to_pylist()
     }
     collect(lake)
     assert lake.data_files() == live
     assert pending(lake) == []
-    assert keys_of(lake) == [*kept, 2, 3]
+    assert keys_of(lake) == left_of(mode, before, [2, 3])
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_run_that_dies_while_it_rewrites_files_is_repeated(
+    lake: Lake, is_over: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(lake, "merge", 1, 2)
+    run = jobs.run_publish_task
+
+    def dies(task: PublishTask, attempt: int = 0) -> PublishReport:
+        report = run(task, attempt) if is_over or not isinstance(task, RewriteTask) else None
+        if report is None or isinstance(task, RewriteTask):
+            raise KilledError
+        return report
+
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(jobs, "run_publish_task", dies)
+        publish(lake, "merge", 2, 3)
+    assert keys_of(lake) == [1, 2]
+    publish(lake, "merge", 2, 3)
+    assert keys_of(lake) == [1, 2, 3]
+    collect(lake)
+    assert (len(lake.data_files()), pending(lake)) == (2 + 1, [])  # one is of an older snapshot
 
 
 def test_leftovers_stay_while_they_may_be_under_way(lake: Lake) -> None:
@@ -157,7 +202,7 @@ def test_an_answer_that_is_lost_is_asked_for(lake: Lake, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("mode", MODES)
 def test_two_publishers_at_once(lake: Lake, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both have looked at the table before either commits."""
-    lake.publish(rows(1), mode=mode)
+    publish(lake, mode, 1)
     both = threading.Barrier(2)
     made = writer.commit
     met = threading.local()
@@ -170,12 +215,15 @@ def test_two_publishers_at_once(lake: Lake, mode: str, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(writer, "commit", together)
     with ThreadPoolExecutor(2) as pool:
-        for done in [pool.submit(lake.publish, rows(*k), mode=mode) for k in ((2, 3), (4, 5))]:
+        for done in [pool.submit(publish, lake, mode, *k) for k in ((1, 3), (4, 5))]:
             assert not done.result(120).reused
-    if mode == "append":
-        assert keys_of(lake) == [1, 2, 3, 4, 5]
-    else:
-        assert keys_of(lake) in ([2, 3], [4, 5])
+    match mode:
+        case "append":
+            assert keys_of(lake) == [1, 1, 3, 4, 5]
+        case "replace":
+            assert keys_of(lake) in ([1, 3], [4, 5])
+        case _:
+            assert keys_of(lake) == [1, 3, 4, 5]
     assert len(lake.opened.snapshots()) == 3
     assert pending(lake) == []
 
@@ -218,13 +266,13 @@ def test_files_of_attempts_that_failed_are_removed(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark repeats a task that has written its files and then lost its executor."""
-    run = publish_module.run_write_task
+    run = jobs.run_publish_task
 
-    def twice(task: WriteTask, attempt: int = 0) -> WriteReport:
+    def twice(task: PublishTask, attempt: int = 0) -> PublishReport:
         run(task, attempt)
         return run(task, attempt + 1)
 
-    monkeypatch.setattr(publish_module, "run_write_task", twice)
+    monkeypatch.setattr(jobs, "run_publish_task", twice)
     lake.publish(rows(1, 2), mode="append")
     assert (keys_of(lake), len(lake.data_files())) == ([1, 2], 1)
 

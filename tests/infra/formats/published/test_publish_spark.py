@@ -16,6 +16,7 @@ from stagecoach.infra.catalog.catalog import FileCatalog
 from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ShuffleReadError
+from stagecoach.infra.publishing import jobs
 from stagecoach.infra.publishing import publish as module
 from stagecoach.infra.publishing.publish import (
     Published,
@@ -64,7 +65,7 @@ def on_spark(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., Published]:
     """Publishes by a Spark job, however small the output is."""
-    monkeypatch.setattr(module, "DRIVER_BYTES", -1)
+    monkeypatch.setattr(jobs, "DRIVER_BYTES", -1)
 
     def run(manifest: Manifest, columns: tuple[Field, ...], **target: Any) -> Published:
         progress = target.pop("progress", None)
