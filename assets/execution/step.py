@@ -4,7 +4,7 @@ A step runs its stage; that of the head also publishes the result and writes the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic
 
@@ -85,8 +85,11 @@ class StageStep(Generic[Report]):
         page = self._end(context, runner, request, metadata) if self.is_head else {}
         window = run_window(context, self.planned.query.front_matter.partitions)
         shown = metadata
+        if self.is_head and self.planned.publishes:
+            output = self.planned.query.front_matter.output
+            shown = replace(shown, columns=output.stored_columns(shown.columns))
         if window is not None and len(window.keys) > 1:
-            shown = metadata.over_partitions(len(window.keys))
+            shown = shown.over_partitions(len(window.keys))
         told = shown.to_dagster(self.planned.comments if self.is_head else None)
         version = dg.DataVersion(metadata.fingerprint) if metadata.fingerprint else None
         return self.places.report(

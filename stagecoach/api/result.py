@@ -216,8 +216,8 @@ class Result:
         A result that the table has already is not written again, so a call can be repeated.
 
         Args:
-            output: `format`, `table`, `catalog`, `location`, `mode` (`replace` or `append`) and
-                `partition_by`, as in the `output` of front matter.
+            output: `format`, `table`, `catalog`, `location`, `mode` (`replace`, `append`, `merge`),
+                `key`, `delete_column` and `partition_by`, as in the `output` of front matter.
 
         Raises:
             OptionError: A key is unknown, or its value is not valid.

@@ -75,6 +75,14 @@ def test_a_result_becomes_an_iceberg_table(
         more = session.query("SELECT 'c' AS shop, 5L AS total")
         assert more.write_table(**output, mode="append").version != written.version
         assert rows_in_lake(project, "shop.totals") == sorted([*TOTALS, ("c", 5)], key=str)
+        changes = session.query(
+            "SELECT * FROM VALUES ('c', 6L, false), ('d', 7L, false), ('a', 0L, true)"
+            " AS t(shop, total, gone)"
+        )
+        merge = {"mode": "merge", "key": ["shop"], "delete_column": "gone"}
+        assert changes.write_table(**output, **merge).num_rows == 2
+        kept = [row for row in TOTALS if row[0] != "a"]
+        assert rows_in_lake(project, "shop.totals") == sorted([*kept, ("c", 6), ("d", 7)], key=str)
         # One of the storage, which other queries can read.
         assert session.query(SQL).write_table(table="totals").version == 1
         assert session.query("SELECT count(*) AS n FROM totals").to_arrow().to_pylist() == [
