@@ -133,7 +133,7 @@ def by_hand(action: str, wanted: str) -> Callable[[World], str]:
 
 def gc(store: World) -> None:
     """The part of garbage collection that is about published tables."""
-    rule = ExpiryRule(frozenset(), timedelta(hours=1), NOW)
+    rule = ExpiryRule(pinned_uris=frozenset(), older_than=timedelta(hours=1), now=NOW)
     found = find_expired(cast("Any", store), rule, NOW - timedelta(hours=1))
     for expired in found.expired:
         expired.remove()
