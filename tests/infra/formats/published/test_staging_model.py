@@ -215,14 +215,13 @@ def test_the_first_version_of_a_table_is_never_a_bad_one() -> None:
 
 @pytest.mark.parametrize("mode", ["replace", "append"])
 def test_publishing_and_discarding_by_hand_decide_once(mode: str) -> None:
-    """One publishes what another discards, while gc looks for what nothing needs."""
+    """One publishes what another discards; each may crash at any moment."""
     world = World(objects_of(OLD), conditional=True)
     run_of(BAD, passes=False, mode=mode)(world)
     search = search_of(
         {
             "publish": by_hand("publish", BAD),
             "discard": by_hand("discard", BAD),
-            "gc": gc,
         },
         objects=aged(world.objects, timedelta(days=30)),
         may_crash=frozenset(("publish", "discard")),
@@ -241,15 +240,32 @@ def test_publishing_and_discarding_by_hand_decide_once(mode: str) -> None:
     assert seen == {frozenset(both), frozenset({OLD})}
 
 
-def test_a_staged_version_survives_gc_and_the_run_that_goes_on_with_it() -> None:
-    """A run that is repeated after a crash goes on with old files, beside gc and a discard."""
+@pytest.mark.parametrize("action", ["publish", "discard"])
+def test_gc_beside_a_decision_by_hand(action: str) -> None:
+    world = World(objects_of(OLD), conditional=True)
+    run_of(BAD, passes=False, mode="append")(world)
+    search = search_of(
+        {"user": by_hand(action, BAD), "gc": gc},
+        objects=aged(world.objects, timedelta(days=30)),
+        may_crash=frozenset(("user",)),
+        look=sound(),
+    )
+    for outcome in search.outcomes():
+        assert outcome.results["gc"] is None, explained(outcome)
+        expected = {OLD, BAD} if action == "publish" else {OLD}
+        assert "user" in outcome.crashed or visible(outcome.objects) == expected, explained(outcome)
+
+
+@pytest.mark.parametrize("other", ["gc", "discard"])
+def test_a_run_that_is_repeated_goes_on_with_what_it_has_staged(other: str) -> None:
+    """After a crash, long ago; beside gc, and beside somebody who discards."""
+    others = {"gc": gc, "discard": by_hand("discard", GOOD)}
     world = World(objects_of(OLD), conditional=True)
     run_of(GOOD, passes=False)(world)
     search = search_of(
         {
             "retry": run_of(GOOD, passes=True, looks=True),
-            "gc": gc,
-            "discard": by_hand("discard", GOOD),
+            other: others[other],
         },
         objects=aged(world.objects, timedelta(days=30)),
         may_crash=frozenset(("retry",)),
