@@ -243,6 +243,7 @@ class StageEngine:
 
     def _start_run(self, request: StageRequest) -> "_Run":
         from stagecoach.infra.runtime.records.run_marks import mark_begun
+        from stagecoach.infra.runtime.records.run_plan import RunPlan, write_run_plan
         from stagecoach.infra.runtime.stages.commits import is_committed
         from stagecoach.infra.runtime.stages.run import Run
 
@@ -276,6 +277,9 @@ class StageEngine:
         is_hosted = _dagster_run(request.run_id) in hosted_runs
         mark_begun(self._store, root_run_id, request.run_id, is_hosted=is_hosted)
         self._begun.add((root_run_id, request.run_id))
+        context = run.context
+        record = RunPlan(context.graph, context.parameters, context.code_path)
+        write_run_plan(self._store, root_run_id, record)
         return run
 
 
