@@ -43,6 +43,8 @@ def publish_target(
         format=front_matter.output.format_name,
         place=front_matter.output.place(query.table, str(query.path.parent) if query.path else ""),
         mode=front_matter.output_mode,
+        key=front_matter.output.key or (),
+        delete_column=front_matter.output.delete_column,
         partition_keys=window.keys if window else (),
         partition_column=partitions.column if partitions else None,
         windows=windows,

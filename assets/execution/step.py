@@ -4,7 +4,7 @@ A step runs its stage; that of the head also publishes the result and writes the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic
 
@@ -32,6 +32,7 @@ from stagecoach.assets.execution.stage_places import Report, StagePlaces
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.project.partitions import run_window
 from stagecoach.assets.report.metadata import StageMetadata
+from stagecoach.infra.errors import with_doctor
 from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.plan.stages import Stage
 
@@ -85,8 +86,11 @@ class StageStep(Generic[Report]):
         page = self._end(context, runner, request, metadata) if self.is_head else {}
         window = run_window(context, self.planned.query.front_matter.partitions)
         shown = metadata
+        if self.is_head and self.planned.publishes:
+            output = self.planned.query.front_matter.output
+            shown = replace(shown, columns=output.stored_columns(shown.columns))
         if window is not None and len(window.keys) > 1:
-            shown = metadata.over_partitions(len(window.keys))
+            shown = shown.over_partitions(len(window.keys))
         told = shown.to_dagster(self.planned.comments if self.is_head else None)
         version = dg.DataVersion(metadata.fingerprint) if metadata.fingerprint else None
         return self.places.report(
@@ -174,7 +178,7 @@ def to_dagster_error(
     A retry is asked for only where the error says that it can help (a storage or machine fault):
     a mistake in the SQL fails the same way again, and a stage over its time limit is over it again.
     """
-    stage, description = request.stage, str(error)
+    stage, description = request.stage, with_doctor(str(error), error)
     if timed_out:
         description = (
             f"{request.graph.query}/stage_{stage.stage_id} took longer than its time limit of "

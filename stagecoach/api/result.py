@@ -211,13 +211,13 @@ class Result:
             return write()
 
     def write_table(self, **output: Any) -> WrittenTable:
-        """Write all rows as a table: Iceberg, or one of the storage that other queries can read.
+        """Write all rows as a table: Iceberg, Delta, or one of the storage that queries can read.
 
         A result that the table has already is not written again, so a call can be repeated.
 
         Args:
-            output: `format`, `table`, `catalog`, `location`, `mode` (`replace` or `append`) and
-                `partition_by`, as in the `output` of front matter.
+            output: `format`, `table`, `catalog`, `location`, `mode` (`replace`, `append`, `merge`),
+                `key`, `delete_column` and `partition_by`, as in the `output` of front matter.
 
         Raises:
             OptionError: A key is unknown, or its value is not valid.
