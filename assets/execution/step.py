@@ -32,6 +32,7 @@ from stagecoach.assets.execution.stage_places import Report, StagePlaces
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.project.partitions import run_window
 from stagecoach.assets.report.metadata import StageMetadata
+from stagecoach.infra.errors import with_doctor
 from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.plan.stages import Stage
 
@@ -177,7 +178,7 @@ def to_dagster_error(
     A retry is asked for only where the error says that it can help (a storage or machine fault):
     a mistake in the SQL fails the same way again, and a stage over its time limit is over it again.
     """
-    stage, description = request.stage, str(error)
+    stage, description = request.stage, with_doctor(str(error), error)
     if timed_out:
         description = (
             f"{request.graph.query}/stage_{stage.stage_id} took longer than its time limit of "
