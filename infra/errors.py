@@ -8,6 +8,19 @@ from __future__ import annotations
 
 from stagecoach.planner.errors import StagecoachError
 
+_DOCTOR = "`stagecoach doctor`, with the options of this run, looks at Spark, executors and storage"
+
+
+def with_doctor(text: str, error: BaseException) -> str:
+    """Return a text about an error, with a line that names the doctor where it looks at the cause.
+
+    Args:
+        text: What is shown of the error.
+        error: The error.
+    """
+    examined = isinstance(error, StagecoachError) and error.examined
+    return f"{text}\n{_DOCTOR}" if examined else text
+
 
 class ConfigError(StagecoachError):
     """A setting, a file of settings or the machine itself is not as a run needs it."""
@@ -16,11 +29,20 @@ class ConfigError(StagecoachError):
 class ExecutorError(ConfigError):
     """A machine that runs tasks lacks something, or has another version of it."""
 
+    examined = True
+
+
+class SparkUnavailableError(ConfigError):
+    """Spark cannot be started here, or does not answer."""
+
+    examined = True
+
 
 class StorageError(StagecoachError):
     """Object storage refused or failed a request; often passing, so a retry can help."""
 
     retryable = True
+    examined = True
 
 
 class StorageRefusedError(StorageError):

@@ -14,6 +14,8 @@ class StagecoachError(Exception):
     """Root of every error that Stagecoach raises on purpose."""
 
     retryable: bool = False
+    examined: bool = False
+    """Whether `stagecoach doctor` looks at what causes it."""
 
 
 class PlacedError(StagecoachError):

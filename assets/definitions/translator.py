@@ -12,7 +12,7 @@ from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.plans.shown import ShownColumn, ShownPlan, ShownStage
 from stagecoach.assets.project.names import stage_path
 from stagecoach.assets.project.queries import Query
-from stagecoach.assets.report.column_names import column_names
+from stagecoach.assets.report.column_names import Named, column_names
 from stagecoach.assets.report.columns import column_lineage, column_schema, commented
 from stagecoach.assets.report.metadata import NAMESPACE
 from stagecoach.infra.formats.registry import result_format, shown_kinds
@@ -174,6 +174,8 @@ class StageTranslator:
         """Columns, exchange, plan hash and the planner's estimates."""
         stage, graph = props.stage, props.graph
         columns = graph.result if props.is_head else stage.schema
+        if props.is_table:
+            columns = props.query.front_matter.output.stored_columns(columns)
         comments = commented(props.comments if props.is_head else {})
         metadata: dict[str, Any] = {
             "dagster/column_schema": column_schema(columns, comments),
@@ -222,8 +224,13 @@ class StageTranslator:
         columns = props.columns
         if columns is None:
             return None
-        named = (props.graph.result if props.is_head else props.stage.schema) or columns
+        named: Sequence[Named] = (
+            props.graph.result if props.is_head else props.stage.schema
+        ) or columns
         sources = [column.sources for column in columns]
+        if props.is_table and (removed := props.query.front_matter.output.delete_column):
+            kept = [i for i, column in enumerate(named) if column.name.lower() != removed.lower()]
+            named, sources = [named[i] for i in kept], [sources[i] for i in kept]
         return column_lineage(named, sources, cache(stage_columns), cache(table_key))
 
     def get_table_description(self, table: TableInfo) -> str:

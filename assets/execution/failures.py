@@ -4,7 +4,7 @@ from typing import Any
 
 from stagecoach.assets.execution.engine import FailureLog, StageRequest
 from stagecoach.assets.execution.stage_places import StagePlaces
-from stagecoach.infra.errors import ShuffleReadError
+from stagecoach.infra.errors import ShuffleReadError, with_doctor
 from stagecoach.planner.errors import StagecoachError
 
 MAX_LOG_LINES = 200
@@ -26,7 +26,7 @@ def failure_text(
     task = getattr(error, "task", None)
     place = f"query {request.graph.query}, stage_{stage.stage_id} ({stage.title})"
     lines = [
-        text if kind in text else f"{kind}: {text}",
+        with_doctor(text if kind in text else f"{kind}: {text}", error),
         place if task is None else f"{place}, task {task}",
     ]
     if log is not None:

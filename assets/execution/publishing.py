@@ -43,6 +43,8 @@ def publish_target(
         format=front_matter.output.format_name,
         place=front_matter.output.place(query.table, str(query.path.parent) if query.path else ""),
         mode=front_matter.output_mode,
+        key=front_matter.output.key or (),
+        delete_column=front_matter.output.delete_column,
         partition_keys=window.keys if window else (),
         partition_column=partitions.column if partitions else None,
         windows=windows,
@@ -80,7 +82,15 @@ def published_metadata(published: "Published", uri: str) -> Mapping[str, dg.Meta
     }
 
 
-def partition_metadata(published: "Published", key: str) -> Mapping[str, dg.MetadataValue[Any]]:
-    """What is told about one partition of a run that made several."""
-    rows = published.partition_rows.get(key, 0)
-    return {"dagster/partition_row_count": dg.MetadataValue.int(rows)}
+def partition_metadata(rows: int) -> Mapping[str, dg.MetadataValue[Any]]:
+    """What is told about one partition key besides what is told about the run.
+
+    Args:
+        rows: Rows of the partition.
+    """
+    count = dg.MetadataValue.int(rows)
+    return {
+        "dagster/partition_row_count": count,
+        "dagster/row_count": count,
+        f"{NAMESPACE}/rows": count,
+    }

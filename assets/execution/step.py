@@ -4,7 +4,7 @@ A step runs its stage; that of the head also publishes the result and writes the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic
 
@@ -32,6 +32,7 @@ from stagecoach.assets.execution.stage_places import Report, StagePlaces
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.project.partitions import run_window
 from stagecoach.assets.report.metadata import StageMetadata
+from stagecoach.infra.errors import with_doctor
 from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.plan.stages import Stage
 
@@ -83,7 +84,14 @@ class StageStep(Generic[Report]):
         if metadata.recovered is not None:
             context.log.warning(metadata.recovered)
         page = self._end(context, runner, request, metadata) if self.is_head else {}
-        told = metadata.to_dagster(self.planned.comments if self.is_head else None)
+        window = run_window(context, self.planned.query.front_matter.partitions)
+        shown = metadata
+        if self.is_head and self.planned.publishes:
+            output = self.planned.query.front_matter.output
+            shown = replace(shown, columns=output.stored_columns(shown.columns))
+        if window is not None and len(window.keys) > 1:
+            shown = shown.over_partitions(len(window.keys))
+        told = shown.to_dagster(self.planned.comments if self.is_head else None)
         version = dg.DataVersion(metadata.fingerprint) if metadata.fingerprint else None
         return self.places.report(
             context, self.stage.stage_id, {**told, **published, **page}, version
@@ -98,9 +106,9 @@ class StageStep(Generic[Report]):
         window = run_window(context, self.planned.query.front_matter.partitions)
         target = publish_target(self.planned.query, window, self.planned.comments)
         published = runner.publish(request, target)
-        if window is not None and len(window.keys) > 1:
-            for key in window.keys:
-                context.add_asset_metadata(partition_metadata(published, key), partition_key=key)
+        for key in window.keys if window is not None else ():
+            if (rows := published.partition_rows.get(key)) is not None:
+                context.add_asset_metadata(partition_metadata(rows), partition_key=key)
         return published_metadata(published, runner.table_uri(published.version.table))
 
     def _end(
@@ -170,7 +178,7 @@ def to_dagster_error(
     A retry is asked for only where the error says that it can help (a storage or machine fault):
     a mistake in the SQL fails the same way again, and a stage over its time limit is over it again.
     """
-    stage, description = request.stage, str(error)
+    stage, description = request.stage, with_doctor(str(error), error)
     if timed_out:
         description = (
             f"{request.graph.query}/stage_{stage.stage_id} took longer than its time limit of "

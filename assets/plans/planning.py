@@ -87,7 +87,13 @@ def plan_project(
                 mistakes += [str(problem) for problem in problems]
                 continue
             output = query.front_matter.output
-            check_publishable(graph.result, output.partition_by, output.format_name)
+            check_publishable(
+                graph.result,
+                output.partition_by,
+                output.format_name,
+                output.key or (),
+                output.delete_column,
+            )
             table = planned_table(query, graph)
             catalog.add(table)
             planned = plan_checks(query, table.table_columns or (), catalog, plan)
@@ -120,7 +126,7 @@ def planned_table(query: Query, graph: StageGraph) -> PlannedTable:
     """The table that a planned query makes."""
     return PlannedTable(
         name=query.table,
-        columns=graph.result or None,
+        columns=query.front_matter.output.stored_columns(graph.result) or None,
         partition_by=query.front_matter.output.partition_by,
         estimated_rows=graph.head.estimated_rows,
         format=query.front_matter.output.format_name,

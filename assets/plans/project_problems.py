@@ -226,6 +226,12 @@ def _publishing_problems(checked: CheckedQuery) -> Iterator[Problem]:
     output = query.front_matter.output
     try:
         if checked.graph is not None and not checked.problems:
-            check_publishable(checked.graph.result, output.partition_by, output.format_name)
+            check_publishable(
+                checked.graph.result,
+                output.partition_by,
+                output.format_name,
+                output.key or (),
+                output.delete_column,
+            )
     except StagecoachError as error:
         yield Problem(query.source, 1, 1, str(error))

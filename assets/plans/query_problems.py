@@ -182,7 +182,7 @@ def _check_sql_problems(
                 with_own = ProjectCatalog(catalog)
                 made = PlannedTable(
                     name=query.table,
-                    columns=graph.result or None,
+                    columns=query.front_matter.output.stored_columns(graph.result) or None,
                     format=query.front_matter.output.format_name,
                 )
                 with_own.add(made)

@@ -28,6 +28,9 @@ class StageMetadata:
         tasks: Tasks that made it.
         taken_over: Of these tasks, those of an earlier run, where it is incremental.
         partitions: Partitions of the output.
+        run_partitions: Partition keys that the run made, if there are several: then all numbers but
+            `rows` of the result are those of all of them.
+        run_rows: Rows of the output for all of these.
         skew: Bytes of its largest partition, divided by the median of all; 1 is even.
         seconds: Wall time of the stage, seconds.
         engine: What ran it, such as `duckdb` or `spark`.
@@ -54,6 +57,8 @@ class StageMetadata:
     tasks: int | None = None
     taken_over: int | None = None
     partitions: int | None = None
+    run_partitions: int | None = None
+    run_rows: int | None = None
     skew: float | None = None
     seconds: float | None = None
     engine: str | None = None
@@ -100,6 +105,14 @@ class StageMetadata:
             values[_URI] = dg.MetadataValue.text(self.uri)
         return values
 
+    def over_partitions(self, count: int) -> "StageMetadata":
+        """The same of a run of several partition keys, to be told of each of them.
+
+        How many rows a key has is only known of the result, once it is published: see
+        `partition_rows`.
+        """
+        return dataclasses.replace(self, rows=None, run_rows=self.rows, run_partitions=count)
+
     def to_event(self) -> dict[str, object]:
         """The metadata as an event of a run has it in storage; see `plain_value`."""
         values = {f"{NAMESPACE}/{name}": plain_value(value) for name, value in self._told()}
@@ -124,10 +137,12 @@ class StageMetadata:
 
     @classmethod
     def from_dagster(cls, metadata: "Mapping[str, dg.MetadataValue[Any]]") -> "StageMetadata":
-        """The numbers that an event of a run carries; keys of others are left out."""
+        """The numbers of the stage that an event of a run carries; keys of others are left out."""
         names = {item.name for item in dataclasses.fields(cls)}
         found = {key.removeprefix(f"{NAMESPACE}/"): value.value for key, value in metadata.items()}
-        return cls(**{key: value for key, value in found.items() if key in names})
+        told = cls(**{key: value for key, value in found.items() if key in names})
+        # What a materialization tells of one partition key is not the stage's output.
+        return told if told.run_rows is None else dataclasses.replace(told, rows=told.run_rows)
 
 
 def plain_value(value: object) -> object:

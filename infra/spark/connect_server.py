@@ -34,7 +34,7 @@ from typing import Any, TextIO
 from urllib.parse import urlsplit
 
 from stagecoach.infra.config.settings import ENVIRONMENT_PREFIX, EngineSettings
-from stagecoach.infra.errors import ConfigError
+from stagecoach.infra.errors import ConfigError, SparkUnavailableError
 from stagecoach.infra.host.processes import die_with_parent
 from stagecoach.infra.spark.announcements import Announcement, Published
 from stagecoach.infra.spark.class_data import share_classes
@@ -150,13 +150,13 @@ def await_server(url: str, seconds: float) -> None:
         seconds: How long to wait.
 
     Raises:
-        ConfigError: Nobody does.
+        SparkUnavailableError: Nobody does.
     """
     host, port = _address(url)
     deadline = time.monotonic() + seconds
     while not _listens(host, port):
         if time.monotonic() >= deadline:
-            raise ConfigError(
+            raise SparkUnavailableError(
                 f"no Spark Connect server answers at {host}:{port} after {seconds:.0f} s; if it is "
                 f"that of `stagecoach ui`, see {LOG_NAME} in the folder `spark` of $DAGSTER_HOME, "
                 "or start the UI with --no-warm; otherwise start the server or correct `remote`"

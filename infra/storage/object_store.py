@@ -31,11 +31,14 @@ FileIdentityPolicy = Literal["strict", "portable"]
 class ObjectMissingError(StorageError):
     """An object that was asked for by its key does not exist."""
 
+    examined = False
+
 
 class ObjectChangedError(StorageError):
     """An object was replaced between two requests that must see the same one."""
 
     retryable = False
+    examined = False
 
 
 class ByteSink(Protocol):

@@ -8,15 +8,16 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.infra.storage.stores import open_store
-from stagecoach.infra.storage.trial import try_store
+from stagecoach.infra.storage.trial import PATIENCE_SECONDS, try_store
 
-_PATIENCE_SECONDS = 4.0
+_FILES_SECONDS = 20.0
 
 
 def look_at_machine(
@@ -31,14 +32,25 @@ def look_at_machine(
 
     Returns:
         Plain data: `disk` (`try_disk`), `storage` (`try_store`), and `tables`, what is wrong with
-        those whose file cannot be read, by name.
+        those whose file cannot be read, by name; after a while no further file is tried.
     """
     options = dict(store.get("options", {}))
     return {
         "disk": try_disk(spill_dir),
         "storage": try_store(store),
-        "tables": {name: p for name, uri in files.items() if (p := try_file(uri, options))},
+        "tables": _try_files(files, options),
     }
+
+
+def _try_files(files: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    deadline = time.monotonic() + _FILES_SECONDS
+    for name, uri in files.items():
+        if problem := try_file(uri, options):
+            found[name] = problem
+        if time.monotonic() > deadline:
+            break
+    return found
 
 
 def try_disk(folder: str) -> dict[str, Any]:
@@ -62,7 +74,7 @@ def try_file(uri: str, options: Mapping[str, Any]) -> str:
         options: How to reach storage.
     """
     given = StorageOptions.from_dict(options).to_dict()
-    given |= {"retry_seconds": _PATIENCE_SECONDS, "timeout_seconds": _PATIENCE_SECONDS}
+    given |= {"retry_seconds": PATIENCE_SECONDS, "timeout_seconds": PATIENCE_SECONDS}
     folder, _, name = uri.rpartition("/")
     try:
         open_store(folder, given).read_bytes(name, 0, 4)

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from stagecoach.planner.plan.stages import StageGraph
     from stagecoach.planner.planning import PlanPhases
     from stagecoach.planner.syntax.explain_statement import ExplainMode
+    from stagecoach.planner.types import Field
 
 COLUMN = "plan"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class PlanResult(Result):
     """The result of an EXPLAIN statement: one row, whose column `plan` is the text.
 
@@ -36,16 +37,26 @@ class PlanResult(Result):
         return 1
 
     @property
-    def schema(self) -> pa.Schema:
+    def columns(self) -> tuple[Field, ...]:
         """The column `plan`, as Spark's EXPLAIN has it."""
+        from stagecoach.planner.types import STRING, Field
+
+        return (Field(COLUMN, STRING),)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The column `plan`, which is never NULL."""
         import pyarrow as pa
 
         return pa.schema([pa.field(COLUMN, pa.string(), nullable=False)])
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def to_batches(
+        self, max_rows: int | None = None, *, memory_bytes: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the one row."""
         import pyarrow as pa
 
+        del max_rows, memory_bytes
         yield pa.RecordBatch.from_arrays([pa.array([self.text])], schema=self.schema)
 
     def show(self, limit: int | None = None) -> None:

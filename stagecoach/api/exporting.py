@@ -83,7 +83,13 @@ def write_table(
     from stagecoach.infra.publishing.publish import publish
     from stagecoach.infra.spark.session import get_session
 
-    check_publishable(columns, output.partition_by, output.format_name)
+    check_publishable(
+        columns,
+        output.partition_by,
+        output.format_name,
+        output.key or (),
+        output.delete_column,
+    )
     made = Query(name=query, sql="", front_matter=FrontMatter(output=output))
     published = publish(
         manifest,

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stagecoach.api.errors import ResultChangedError
 from stagecoach.infra.errors import ShuffleReadError, StorageError
 from stagecoach.infra.runtime.stages.result_rows import result_batches
 from stagecoach.infra.shuffle.commit import load_manifest
+from stagecoach.infra.shuffle.fetch import DEFAULT_MEMORY_BYTES
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
 from stagecoach.infra.storage import layout
 from stagecoach.planner.errors import StagecoachError
@@ -30,10 +32,6 @@ log = logging.getLogger(__name__)
 
 MAX_ROUNDS = 3
 """How often one call makes the rows again."""
-
-
-class ResultChangedError(StagecoachError):
-    """A result that was lost while it was read came out in another order, or with other ties."""
 
 
 @dataclass
@@ -74,6 +72,7 @@ class HeadOutput:
         *,
         files: range | None = None,
         content: str | None = None,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows, each once, with these names and types.
 
@@ -82,6 +81,7 @@ class HeadOutput:
             files: Positions of the wanted map files; all if left out.
             content: The `content_hash` that the output must have, where other rows of it have been
                 given already; any if left out.
+            memory_bytes: Bound of the stored bytes that are read ahead.
 
         Raises:
             ShuffleReadError: They are lost and cannot be made again.
@@ -98,7 +98,10 @@ class HeadOutput:
         while True:
             left_out = given
             try:
-                for batch in result_batches(self.store, manifest, columns, files):
+                found = result_batches(
+                    self.store, manifest, columns, files=files, memory_bytes=memory_bytes
+                )
+                for batch in found:
                     if left_out >= batch.num_rows:
                         left_out -= batch.num_rows
                         continue

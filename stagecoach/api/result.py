@@ -1,4 +1,4 @@
-"""The result of a query, as Arrow, as pandas or as a table.
+"""The result of a query, as Arrow, as a data frame, as rows or as a table.
 
 What is found lost or damaged while it is read is made again in the same call; see
 `stagecoach.api.head_output`.
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import os
 
     import pandas as pd  # type: ignore[import-untyped]  # its stubs are another package
+    import polars as pl
     import pyarrow as pa
 
     from stagecoach.api.exporting import WrittenTable
@@ -29,8 +30,11 @@ if TYPE_CHECKING:
     from stagecoach.planner.types import Field
     from stagecoach.terminal.result_files import FileFormat
 
+_SHOWN_COLUMNS = 8
+_SHOWN_ROWS = 20
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Result:
     """The result of a query, read from storage when it is asked for.
 
@@ -47,9 +51,40 @@ class Result:
     graph: StageGraph
     run_id: str
     stages: tuple[StageMetadata, ...]
-    store: ObjectStore = field(repr=False)
-    settings: EngineSettings | None = field(default=None, repr=False, compare=False)
-    run_again: Callable[[], str] | None = field(default=None, repr=False, compare=False)
+    store: ObjectStore
+    settings: EngineSettings | None = field(default=None, compare=False)
+    run_again: Callable[[], str] | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        rows = self.stages[-1].rows if self.stages else None
+        count = "" if rows is None else f"{rows:,} row{'' if rows == 1 else 's'} of "
+        shown = [f"{column.name} {column.dtype}" for column in self.columns[:_SHOWN_COLUMNS]]
+        if left := len(self.columns) - len(shown):
+            shown.append(f"… {left:,} more")
+        return f"<Result of {self.graph.query}: {count}{', '.join(shown) or 'no columns'}>"
+
+    def _repr_html_(self) -> str:
+        """The first rows as a table, for notebooks."""
+        from stagecoach.terminal.output import html_rows
+
+        return html_rows(
+            self.schema,
+            self.batches(),
+            columns=self.columns,
+            limit=_SHOWN_ROWS,
+            num_rows=self.num_rows,
+            time_zone=self.graph.time_zone,
+        )
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows as tuples of Python values, timestamps in the session time zone."""
+        from stagecoach.terminal.output import take_rows
+
+        return take_rows(self.batches(), time_zone=self.graph.time_zone)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows by Arrow's C interface: DuckDB, polars and others read a result directly."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
 
     @cached_property
     def _head(self) -> HeadOutput:
@@ -64,7 +99,8 @@ class Result:
         )
 
     @cached_property
-    def _columns(self) -> tuple[Field, ...]:
+    def columns(self) -> tuple[Field, ...]:
+        """Columns of the result, with Spark's names and types."""
         from stagecoach.infra.runtime.records.pointers import read_pointer
 
         pointer = read_pointer(self.store, self.run_id, self.graph.head.stage_id)
@@ -77,11 +113,11 @@ class Result:
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns of the result, with Spark's names and types."""
+        """Columns of the result, with Spark's names and the Arrow types of Spark's types."""
         from stagecoach.planner.types import arrow_schema
 
         # Not the plan's: where Spark ran the whole query, Spark alone knew the columns.
-        return arrow_schema(self._columns)
+        return arrow_schema(self.columns)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, in the result's order, each once.
@@ -91,13 +127,44 @@ class Result:
             ResultChangedError: They were lost after some of them were given, and came out in
                 another order when they were made again.
         """
-        yield from self._head.batches(self._columns)
+        yield from self.to_batches()
+
+    def to_batches(
+        self, max_rows: int | None = None, *, memory_bytes: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Arrow batches, which are read while they are asked for.
+
+        However large the result is, a reader that keeps none of them takes little more memory than
+        `memory_bytes` and one batch.
+
+        Args:
+            max_rows: Most rows of a batch; by default batches are as they are stored.
+            memory_bytes: Stored bytes that are read ahead at most; 128 MiB by default.
+
+        Raises:
+            ShuffleReadError, ResultChangedError: As `batches`.
+        """
+        from stagecoach.infra.shuffle.fetch import DEFAULT_MEMORY_BYTES
+
+        if max_rows is not None and max_rows < 1:
+            raise ValueError(f"max_rows is {max_rows}; give a number above 0")
+        found = self._head.batches(self.columns, memory_bytes=memory_bytes or DEFAULT_MEMORY_BYTES)
+        for batch in found:
+            step = max_rows or max(batch.num_rows, 1)
+            for start in range(0, batch.num_rows, step):
+                yield batch.slice(start, step)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return a reader of the rows; it reads them while they are asked for."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as an Arrow table."""
         import pyarrow as pa
 
-        from stagecoach.api.head_output import ResultChangedError
+        from stagecoach.api.errors import ResultChangedError
 
         try:
             return pa.Table.from_batches(self.batches(), schema=self.schema)
@@ -120,7 +187,7 @@ class Result:
         """
         from pathlib import Path
 
-        from stagecoach.api.head_output import ResultChangedError
+        from stagecoach.api.errors import ResultChangedError
         from stagecoach.terminal.result_files import FILE_FORMATS, write_result
 
         if file_format is not None and file_format not in FILE_FORMATS:
@@ -130,7 +197,12 @@ class Result:
             zone = self.graph.time_zone
             batches = self.batches()
             return write_result(
-                Path(path), self.schema, batches, file_format=file_format, time_zone=zone
+                Path(path),
+                self.schema,
+                batches,
+                file_format=file_format,
+                columns=self.columns,
+                time_zone=zone,
             )
 
         try:
@@ -139,13 +211,13 @@ class Result:
             return write()
 
     def write_table(self, **output: Any) -> WrittenTable:
-        """Write all rows as a table: Iceberg, or one of the storage that other queries can read.
+        """Write all rows as a table: Iceberg, Delta, or one of the storage that queries can read.
 
         A result that the table has already is not written again, so a call can be repeated.
 
         Args:
-            output: `format`, `table`, `catalog`, `location`, `mode` (`replace` or `append`) and
-                `partition_by`, as in the `output` of front matter.
+            output: `format`, `table`, `catalog`, `location`, `mode` (`replace`, `append`, `merge`),
+                `key`, `delete_column` and `partition_by`, as in the `output` of front matter.
 
         Raises:
             OptionError: A key is unknown, or its value is not valid.
@@ -161,7 +233,7 @@ class Result:
         return write_table(
             chosen,
             self._head.manifest(),
-            self._columns,
+            self.columns,
             query=self.graph.query,
             run_id=self.run_id,
             store=self.store,
@@ -176,19 +248,44 @@ class Result:
         frame.columns = list(table.schema.names)
         return frame
 
+    def to_polars(self) -> pl.DataFrame:
+        """Return all rows as a polars data frame.
+
+        Raises:
+            ConfigError: The extra `polars` is not installed.
+            OptionError: Two columns have the same name, which polars does not allow.
+        """
+        from stagecoach.infra.host.extras import require_extra
+
+        require_extra("polars", "polars", "Result.to_polars")
+        import polars as pl
+
+        names = [column.name for column in self.columns]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise OptionError(
+                f"two columns are called '{twice}', which polars does not allow; "
+                "name them apart with AS"
+            )
+        frame = pl.from_arrow(self.to_arrow())
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
     def show(self, limit: int | None = None) -> None:
         """Print the rows as a table, 100 of them unless told otherwise."""
         import click
 
         from stagecoach.terminal.output import render_rows
+        from stagecoach.terminal.text_tables import terminal_width
 
         lines = render_rows(
             self.schema,
             self.batches(),
             "table",
+            columns=self.columns,
             limit=limit,
             num_rows=self.num_rows,
             time_zone=self.graph.time_zone,
+            width=terminal_width(),
         )
         for line in lines:
             click.echo(line)

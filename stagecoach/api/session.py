@@ -17,14 +17,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
+from stagecoach.api.errors import SessionClosedError
 from stagecoach.api.planned_run import PlannedRun as PlannedRun
 from stagecoach.api.result import Result
 from stagecoach.api.storage_root import with_storage
+from stagecoach.planner.errors import StagecoachError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stagecoach.api.analysis import Analysis
+    from stagecoach.api.cancelling import Cancellation
     from stagecoach.api.explaining import PlanResult
     from stagecoach.api.parameters import ParameterInput, ParameterValue
     from stagecoach.infra.catalog.planned import TableCatalog
@@ -113,8 +116,15 @@ class Session:
         self._storage_checked = False
         self._has_run = False
         self._early: EarlyStart | None = None
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        count = len(self.base_catalog.table_names())
+        tables = f"{count:,} table{'' if count == 1 else 's'} of the catalog"
+        return f"<{'closed ' if self._is_closed else ''}Session over {tables}>"
 
     def __enter__(self) -> Self:
+        self._check_open()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -138,6 +148,7 @@ class Session:
         Raises:
             StorageError: The storage cannot be written.
         """
+        self._check_open()
         if self._storage_checked:
             return
         from stagecoach.infra.storage.layout import run_prefix
@@ -375,6 +386,7 @@ class Session:
         """Return the Spark that the session's queries run on; it starts when it is first asked."""
         from stagecoach.infra.spark.session import get_session
 
+        self._check_open()
         if not self._has_run:
             self.on_spark()
         self._has_run = True
@@ -402,6 +414,7 @@ class Session:
         """Let Spark start in a thread, unless it is there: a run will ask for it in a moment."""
         from stagecoach.infra.spark.early_start import EarlyStart
 
+        self._check_open()
         if self._has_run:
             return
         self._has_run = True
@@ -427,6 +440,7 @@ class Session:
         from stagecoach.api.query_parameters import plan_parameters
         from stagecoach.assets.plans.files import read_plan
 
+        self._check_open()
         graph = read_plan(Path(path)).graph
         read = [table for table, _ in graph.tables]
         graph = replace(graph, query=self._free_name(graph.query, read))
@@ -439,26 +453,46 @@ class Session:
         fresh: bool = False,
         progress: StageProgress | None = None,
         debug: bool = False,
+        cancellation: Cancellation | None = None,
     ) -> Result:
         """Run a planned query.
 
+        Args:
+            planned: The query.
+            fresh: Run every stage even where its output is there already.
+            progress: What hears of the progress.
+            debug: Whether Dagster's own log lines go to standard error.
+            cancellation: A handle by which another thread can cancel the query.
+
         Raises:
             StagecoachError: The run failed.
+            QueryCancelledError: Another thread has cancelled it.
             KeyboardInterrupt: The run was interrupted; its jobs are cancelled.
         """
+        from stagecoach.api.cancelling import Cancellation
         from stagecoach.api.running import run_planned
         from stagecoach.terminal.progress import StageProgress
 
-        return run_planned(
-            planned,
-            settings=self.settings,
-            catalog=self.base_catalog,
-            store=self.store,
-            needs_spark=self._start_spark,
-            listener=progress or StageProgress(),
-            fresh=fresh,
-            debug=debug,
-        )
+        self._check_open()
+        cancellation = cancellation or Cancellation()
+        cancellation.check()
+        try:
+            return run_planned(
+                planned,
+                settings=self.settings,
+                catalog=self.base_catalog,
+                store=self.store,
+                needs_spark=self._start_spark,
+                listener=progress or StageProgress(),
+                fresh=fresh,
+                debug=debug,
+                run_id=cancellation.run_id,
+            )
+        except StagecoachError:
+            cancellation.check()  # whatever it is follows from that
+            raise
+        finally:
+            cancellation.end()
 
     def _prepared(
         self, sql: str, params: Mapping[str, ParameterInput] | None, name: str
@@ -467,6 +501,7 @@ class Session:
         from stagecoach.api.query_parameters import query_parameters
         from stagecoach.assets.project.dependencies import tables_read
 
+        self._check_open()
         time_zone = self.options.time_zone
         values = query_parameters(sql, params or {}, time_zone=time_zone, name=name)
         return values, self._free_name(name, tables_read(sql))
@@ -483,8 +518,20 @@ class Session:
             name = f"{name}_query"
         return name
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise SessionClosedError(
+                "this session is closed; open another one with stagecoach.connect(…)"
+            )
+
     def close(self) -> None:
-        """Stop Spark, if this session has run a query."""
+        """Stop Spark, if this session has run a query; a closed session runs nothing any more.
+
+        Results that it has given can still be read.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
         if self._has_run:
             from stagecoach.infra.spark.session import stop_sessions
 

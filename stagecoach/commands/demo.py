@@ -94,8 +94,15 @@ def _heading(text: str) -> None:
 
 def _rows(result: Result) -> None:
     from stagecoach.terminal.output import render_rows
+    from stagecoach.terminal.text_tables import terminal_width
 
-    lines = render_rows(result.schema, result.batches(), "table", num_rows=result.num_rows)
+    lines = render_rows(
+        result.schema,
+        result.batches(),
+        "table",
+        num_rows=result.num_rows,
+        width=terminal_width(),
+    )
     for line in lines:
         click.echo(line)
 

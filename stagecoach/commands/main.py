@@ -28,6 +28,7 @@ _MODULES: Mapping[str, tuple[str, str]] = {
     "test": ("stagecoach.commands.test", "test"),
     "query": ("stagecoach.commands.query", "query"),
     "explain": ("stagecoach.commands.explain", "explain"),
+    "replay": ("stagecoach.commands.replay", "replay"),
     "compile": ("stagecoach.commands.compile", "compile_"),
     "tables": ("stagecoach.commands.tables", "tables"),
     "warm": ("stagecoach.commands.warm", "warm"),

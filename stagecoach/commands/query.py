@@ -103,12 +103,12 @@ def _parse_output(
     type=click.Choice(FORMATS),
     default="table",
     show_default=True,
-    help="Output format of rows; json prints one object per line.",
+    help="Output format of rows: vertical prints a block per row, json one object per line.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
-    help="Print at most this many rows.  [default: 100 of a table, else all]",
+    help="Print at most this many rows.  [default: 100 of table and vertical, else all]",
 )
 @click.option("--fresh", is_flag=True, help="Run every stage, even if its output exists.")
 @project_option
@@ -283,6 +283,7 @@ def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
     from stagecoach.api.explaining import PlanResult
     from stagecoach.terminal.output import render_rows
     from stagecoach.terminal.result_files import write_result
+    from stagecoach.terminal.text_tables import terminal_width
 
     target = request.target(path)
     if request.output_table is not None and isinstance(result, PlanResult):
@@ -294,7 +295,9 @@ def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
     place = ""
     if target is not None:
         zone = result.graph.time_zone
-        write_result(target, result.schema, result.batches(), time_zone=zone)
+        write_result(
+            target, result.schema, result.batches(), columns=result.columns, time_zone=zone
+        )
         place = f" → {target}"
     elif request.output_table is not None:
         written = result.write_table(**request.output_table)
@@ -314,9 +317,11 @@ def _emit(result: Result, path: str, request: _Request, seconds: float) -> None:
             result.schema,
             result.batches(),
             request.output_format,
+            columns=result.columns,
             limit=request.limit,
             num_rows=rows,
             time_zone=result.graph.time_zone,
+            width=terminal_width(),
         )
         for line in lines:
             click.echo(line)

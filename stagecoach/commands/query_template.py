@@ -57,7 +57,7 @@ class Template:
             # automation: on_upstream_change""")
         tail = textwrap.dedent(f"""\
             # The table that the result becomes, for other queries and tools. mode: replace, append,
-            # or replace_partition, the default of a partitioned query.
+            # merge (with key: […]), or replace_partition, the default of a partitioned query.
             # output: {{table: {self.name}, partition_by: [{self._column}], keep_versions: 5}}
             # What must hold of the result; an error also stops what reads it.
             checks:

@@ -284,7 +284,7 @@ def _version_json(version: StoredVersion) -> dict[str, object]:
 
 
 def _print_text(found: Sequence[_Shown]) -> None:
-    from stagecoach.terminal.output import printable
+    from stagecoach.terminal.text_tables import printable
 
     if not found:
         click.echo("the catalog has no tables; add one under 'tables:'")
@@ -316,7 +316,7 @@ def _print_text(found: Sequence[_Shown]) -> None:
 
 
 def _column_text(column: Field, info: TableInfo) -> str:
-    from stagecoach.terminal.output import printable
+    from stagecoach.terminal.text_tables import printable
 
     note = info.notes.get(column.name)
     required = "" if note is None or note.nullable else " NOT NULL"

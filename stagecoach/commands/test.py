@@ -277,8 +277,8 @@ class _Undecided:
 
 
 def _result_lines(result: TestResult, *, quiet: bool, time_zone: str) -> Iterator[str]:
-    from stagecoach.terminal.output import printable
     from stagecoach.terminal.row_diff import diff_lines
+    from stagecoach.terminal.text_tables import printable
 
     if quiet and result.outcome in ("passed", "skipped"):
         return

@@ -6,13 +6,13 @@ A task needs nothing of ours to say what its machine lacks: what it runs is pick
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from stagecoach.infra.errors import ConfigError
+from stagecoach.doctor.patience import within
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from stagecoach.infra.config.settings import EngineSettings
 
 _START_SECONDS = 60.0
-_LOOK_SECONDS = 60.0
+_LOOK_SECONDS = 90.0
+_NO_EXECUTOR = (
+    "the cluster has no executor to spare, none is large enough for spark.executor.memory and "
+    "spark.executor.cores, or executors cannot connect to the driver (spark.driver.host): no task "
+    "has run"
+)
+_NO_ANSWER = "executors run tasks, but have not looked at their machine"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +65,8 @@ def look_at_executors(
         files: URI of a file of each table, by the table's name.
 
     Raises:
-        ConfigError: No executor takes a task in time, or none can run Python.
+        ExecutorError: No executor can run Python.
+        SparkUnavailableError: No executor takes a task, or answers, in time.
         CredentialsError: The driver's credentials are to be sent, and there are none.
         TaskFailedError: Spark failed.
     """
@@ -68,17 +75,29 @@ def look_at_executors(
     from stagecoach.infra.spark.task_environment import environment_check
     from stagecoach.infra.storage.forwarding import marked
 
-    _within(_START_SECONDS, spark, lambda: _run(spark, 1, _nothing()))
+    cancel = partial(_cancel, spark)
+    within(_START_SECONDS, lambda: _run(spark, 1, _nothing()), _NO_EXECUTOR, cancel)
     tasks = max(2 * task_slots(settings), 4)
     store = marked(settings.open_store().to_dict(), settings.credentials)
     check = environment_check(spark)
 
     def look() -> tuple[float, list[str], float]:
         with sent(spark, store) as carried:
-            function = _look(carried, settings.spill_folder, dict(files), check)
+            function = question(carried, settings.spill_folder, dict(files), check)
             return time.time(), _run(spark, tasks, function), time.time()
 
-    began, texts, ended = _within(_LOOK_SECONDS, spark, look)
+    began, texts, ended = within(_LOOK_SECONDS, look, _NO_ANSWER, cancel)
+    return read_reports(texts, began, ended)
+
+
+def read_reports(texts: Iterable[str], began: float, ended: float) -> list[MachineReport]:
+    """Read what tasks have answered; the first answer of each executor.
+
+    Args:
+        texts: What functions of `question` returned.
+        began: When they were started at the earliest, by the clock of the driver.
+        ended: When the last had ended.
+    """
     return list(_first_of_each(map(json.loads, texts), began, ended))
 
 
@@ -99,9 +118,18 @@ def _first_of_each(
             yield MachineReport(skew=skew, **report)
 
 
-def _look(
+def question(
     store: Mapping[str, Any], spill_dir: str, files: dict[str, str], check: Callable[[], str | None]
 ) -> Callable[[int], str]:
+    """Return what a task runs; it returns a `MachineReport` as JSON, with the time of its `clock`.
+
+    Args:
+        store: The storage root as `ObjectStore.to_dict` describes it, perhaps sealed.
+        spill_dir: Where tasks spill.
+        files: URI of a file of each table, by the table's name.
+        check: Says what the machine lacks; see `EnvironmentCheck`.
+    """
+
     def look(index: int) -> str:
         import json
         import os
@@ -147,36 +175,6 @@ def _run(spark: SparkSession, count: int, function: Callable[[int], str]) -> lis
         return texts_of_tasks(spark, count, function)
     except SPARK_ERRORS as error:
         raise explain_error(error, "doctor", "doctor") from error
-
-
-def _within(seconds: float, spark: SparkSession, call: Callable[[], Any]) -> Any:
-    """Call something that runs a job, and give up after so long.
-
-    Raises:
-        ConfigError: It took too long.
-    """
-    results: list[Any] = []
-    failures: list[Exception] = []
-
-    def run() -> None:
-        try:
-            results.append(call())
-        except Exception as error:  # noqa: BLE001 -- raised in the thread that waits
-            failures.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
-        _cancel(spark)
-        raise ConfigError(
-            f"no executor has run a task within {seconds:g} s: the cluster has none, or none is "
-            "large enough for spark.executor.memory and spark.executor.cores, or others have taken "
-            "all, or executors cannot connect to the driver (spark.driver.host)"
-        )
-    if failures:
-        raise failures[0]
-    return results[0]
 
 
 def _cancel(spark: SparkSession) -> None:

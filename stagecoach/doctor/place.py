@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from stagecoach.infra.storage.trial import PATIENCE_SECONDS
 from stagecoach.planner.errors import StagecoachError
 
 if TYPE_CHECKING:
@@ -28,12 +29,14 @@ class Place:
         catalog_file: The catalog, which need not be there.
         spark: The session, once a check has started it.
         machines: What executors say, once a check has asked them.
+        trial: What `try_store` has found from this machine, once a check has tried.
     """
 
     settings: EngineSettings
     catalog_file: Path
     spark: SparkSession | None = None
     machines: list[MachineReport] = field(default_factory=list)
+    trial: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def catalog(self) -> FileCatalog:
@@ -44,7 +47,13 @@ class Place:
         """
         from stagecoach.infra.catalog.catalog import load_catalog
 
-        return load_catalog(self.catalog_file, self.settings.storage_options)
+        given = self.settings.storage_options
+        hasty = replace(
+            given,
+            retry_seconds=min(given.retry_seconds, PATIENCE_SECONDS),
+            timeout_seconds=min(given.timeout_seconds, PATIENCE_SECONDS),
+        )
+        return load_catalog(self.catalog_file, hasty)
 
     @cached_property
     def files(self) -> Mapping[str, str]:

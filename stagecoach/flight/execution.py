@@ -98,7 +98,11 @@ class Execution:
             StatementCancelledError: It was cancelled, or the client has gone.
             StagecoachError: It failed.
         """
-        statement = self._admit(Statement(user, sql, _checked_id(statement_id)))
+        try:
+            statement = self._admit(Statement(user, sql, _checked_id(statement_id)))
+        except BusyError:
+            self._metrics.refused("statements")
+            raise
         threading.Thread(
             target=self._work,
             args=(statement, params),

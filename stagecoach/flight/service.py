@@ -117,7 +117,7 @@ class Service:
         from stagecoach.assets.project.front_matter import parse_front_matter
 
         declared = parse_front_matter(checked_sql(sql)).parameter_types
-        names = tuple(used_parameters(sql) or ())
+        names = tuple(used_parameters(self._sessions.current().expand(sql).text) or ())
         columns = None if names else self._schema_of(sql, {})
         statement = PreparedStatement(user=user, sql=sql, parameters=names)
         return self._prepared.add(statement), columns, parameter_schema(names, declared)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stagecoach.flight.auth import UserFactory
+from stagecoach.flight.connections import Connections
 from stagecoach.flight.errors import ServeError
 from stagecoach.flight.execution import Execution
 from stagecoach.flight.holds import Holds
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
+_LOOKS_PER_WATCH = 10
 _CLOSE_SECONDS = 5.0
 _POLL_SECONDS = 0.1
 
@@ -113,6 +115,7 @@ class Serving:
             options.tls,
         )
         self.uri = f"{scheme}://{host}:{self.server.port}"
+        self._connections = Connections(self.server.port, limits.stall_seconds)
         self._is_draining = False
         self._is_over = threading.Event()
         gate = self.execution.gate
@@ -163,8 +166,15 @@ class Serving:
         self._holds.close()
 
     def _look_after(self) -> None:
+        looks = 0
         while not self._is_over.wait(_LOOK_SECONDS):
             self._holds.sweep()
+            if stalled := self.streams.stalled():
+                dropped = self._connections.drop(stalled)
+                log.warning("closed %d connections whose clients read nothing", dropped)
+            if looks % _LOOKS_PER_WATCH == 0:
+                self._connections.watch()
+            looks += 1
 
 
 def _check_address(host: str, port: int) -> None:

@@ -28,7 +28,6 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
-_DOCTOR = "`stagecoach doctor`, with the same options, looks at storage and executors"
 _SQLSTATE = re.compile(r"SQLSTATE: (\w\w)\w{3}")
 
 
@@ -85,7 +84,7 @@ def describe_error(error: BaseException, source: Source | None = None) -> str:
         error: What was raised.
         source: The query that it is about, if any.
     """
-    from stagecoach.infra.errors import ConfigError, ExecutorError, StorageRefusedError
+    from stagecoach.infra.errors import ConfigError, with_doctor
     from stagecoach.planner.errors import PlacedError, StagecoachError
 
     if type(error).__name__ == "FrontMatterError":
@@ -111,9 +110,7 @@ def describe_error(error: BaseException, source: Source | None = None) -> str:
             f"internal error ({type(error).__name__}): {first[0] if first else 'no message'}\n"
             "this is a bug in Stagecoach; run again with --debug and report what it prints"
         )
-    if isinstance(error, ExecutorError | StorageRefusedError):
-        message += f"\n{_DOCTOR}"
-    return _block(secrets.redact(message), source, line, column)
+    return _block(secrets.redact(with_doctor(message, error)), source, line, column)
 
 
 def traceback_text() -> str:

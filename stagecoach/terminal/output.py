@@ -1,4 +1,4 @@
-"""Prints results as a table, CSV or JSON lines.
+"""Prints results as tables, blocks, Markdown, CSV or JSON lines.
 
 Column names and types are Spark's, duplicate and generated names included.
 """
@@ -9,18 +9,28 @@ import base64
 import datetime
 import json
 import math
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
+from stagecoach.terminal.html_tables import draw_html
+from stagecoach.terminal.text_tables import (
+    Heading,
+    clip,
+    draw_blocks,
+    draw_markdown,
+    draw_table,
+    printable,
+)
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Format = Literal["table", "csv", "json"]
-FORMATS: tuple[Format, ...] = ("table", "csv", "json")
+    from stagecoach.planner.types import Field
+
+Format = Literal["table", "vertical", "markdown", "csv", "json"]
+FORMATS: tuple[Format, ...] = ("table", "vertical", "markdown", "csv", "json")
 DEFAULT_TABLE_ROWS = 100
-_MAX_CELL = 60
 
 
 def render_rows(
@@ -28,9 +38,11 @@ def render_rows(
     batches: Iterable[pa.RecordBatch],
     output_format: Format,
     *,
+    columns: Sequence[Field] | None = None,
     limit: int | None = None,
     num_rows: int | None = None,
     time_zone: str = "UTC",
+    width: int | None = None,
 ) -> Iterator[str]:
     """Yield the lines of a result.
 
@@ -38,52 +50,130 @@ def render_rows(
         schema: Its columns.
         batches: Its rows.
         output_format: `table` is drawn whole, the others are streamed.
-        limit: Most rows shown; None for all (of a table: `DEFAULT_TABLE_ROWS`).
+        columns: The Spark types of its columns, by which intervals are shown as Spark does.
+        limit: Most rows shown; None for all (of `table` and `vertical`: `DEFAULT_TABLE_ROWS`).
         num_rows: Rows of the result, for the note below a table.
         time_zone: Zone that timestamps are shown in: the session's, as Spark does.
+        width: Columns of the terminal that a table is to fit; None for any width.
     """
-    batches = _in_zone(batches, time_zone)
-    if output_format == "table":
-        shown = DEFAULT_TABLE_ROWS if limit is None else limit
-        yield from _table(schema, list(take_rows(batches, shown)), num_rows)
-    elif output_format == "csv":
+    for_people = output_format in ("table", "vertical")
+    shown = DEFAULT_TABLE_ROWS if limit is None and for_people else limit
+    rows = take_rows(batches, shown, columns=columns, time_zone=time_zone)
+    if output_format == "csv":
         yield _csv_line(list(schema.names))
-        for row in take_rows(batches, limit):
+        for row in rows:
             yield _csv_line([None if v is None else to_text(v) for v in row])
-    else:
+        return
+    if output_format == "json":
         names = [json.dumps(name, ensure_ascii=False) for name in schema.names]
-        for row in take_rows(batches, limit):
+        for row in rows:
             pairs = zip(names, row, strict=True)
             # Built by hand: names may repeat, and decimals keep all of their digits.
             yield "{" + ", ".join(f"{name}: {_json_text(value)}" for name, value in pairs) + "}"
+        return
+    headings = [Heading(printable(f.name), _is_number(f.type)) for f in schema]
+    counted = _Counted([printable(to_text(value)) for value in row] for row in rows)
+    left_out = 0
+    if output_format == "markdown":
+        yield from draw_markdown(headings, counted)
+        return
+    if output_format == "vertical":
+        yield from draw_blocks(headings, counted)
+    else:
+        lines, left_out = draw_table(headings, list(counted), width)
+        yield from lines
+    yield _note(counted.count, num_rows, left_out, len(headings))
 
 
-def _in_zone(batches: Iterable[pa.RecordBatch], zone: str) -> Iterator[pa.RecordBatch]:
+def html_rows(
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    columns: Sequence[Field],
+    limit: int,
+    num_rows: int,
+    time_zone: str,
+) -> str:
+    """The first rows of a result as an HTML table; see `render_rows`."""
+    rows = take_rows(batches, limit, columns=columns, time_zone=time_zone)
+    texts = [[clip(printable(to_text(value))) for value in row] for row in rows]
+    headings = [Heading(printable(f.name), _is_number(f.type)) for f in schema]
+    note = f"{num_rows:,} row{'' if num_rows == 1 else 's'}"
+    if num_rows > len(texts):
+        note += f", the first {len(texts):,} shown"
+    kinds = [str(column.dtype) for column in columns]
+    return "\n".join(draw_html(headings, kinds, texts, note))
+
+
+class _Counted:
+    """Rows, with the number of those that were taken."""
+
+    def __init__(self, rows: Iterable[list[str]]) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for row in self._rows:
+            self.count += 1
+            yield row
+
+
+def _note(shown: int, num_rows: int | None, left_out: int, num_columns: int) -> str:
+    total = shown if num_rows is None else num_rows
+    parts = [f"{total:,} row{'' if total == 1 else 's'}"]
+    if total > shown:
+        parts.append(f"the first {shown:,} shown; --limit N shows more")
+    if left_out:
+        found = f"{num_columns - left_out} of {num_columns} columns fit"
+        parts.append(f"{found}; --format vertical shows all")
+    return f"({', '.join(parts)})"
+
+
+def _is_number(dtype: pa.DataType) -> bool:
     import pyarrow as pa
 
-    for batch in batches:
-        columns = [
-            column.cast(pa.timestamp("us", tz=zone))
-            if pa.types.is_timestamp(column.type) and column.type.tz
-            else column
-            for column in batch.columns
-        ]
-        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    is_plain = pa.types.is_primitive(dtype) and not pa.types.is_temporal(dtype)
+    return is_plain or pa.types.is_decimal(dtype)
 
 
 def take_rows(
-    batches: Iterable[pa.RecordBatch], limit: int | None = None
+    batches: Iterable[pa.RecordBatch],
+    limit: int | None = None,
+    *,
+    columns: Sequence[Field] | None = None,
+    time_zone: str | None = None,
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield rows as tuples of Python values, at most `limit`."""
+    """Yield rows as tuples of Python values.
+
+    Args:
+        batches: The rows.
+        limit: Most rows; None for all.
+        columns: Spark types of the columns; intervals become texts by them.
+        time_zone: Zone of timestamps; None to leave them as they are.
+    """
+    from stagecoach.planner.text.interval_texts import has_day_time, with_interval_texts
+
     left = math.inf if limit is None else limit
     if left <= 0:
         return
+    types = {i: field.dtype for i, field in enumerate(columns or ()) if has_day_time(field.dtype)}
     for batch in batches:
         part = batch if batch.num_rows <= left else batch.slice(0, int(left))
-        yield from zip(*(column.to_pylist() for column in part.columns), strict=True)
+        values = [_in_zone(column, time_zone).to_pylist() for column in part.columns]
+        for i, dtype in types.items():
+            values[i] = [with_interval_texts(value, dtype) for value in values[i]]
+        yield from zip(*values, strict=True)
         left -= part.num_rows
         if left <= 0:
             return
+
+
+def _in_zone(column: pa.Array, zone: str | None) -> pa.Array:
+    import pyarrow as pa
+
+    if zone is None or not pa.types.is_timestamp(column.type) or not column.type.tz:
+        return column
+    return column.cast(pa.timestamp("us", tz=zone))
 
 
 def shown_rows(table: pa.Table, time_zone: str) -> list[tuple[Any, ...]]:
@@ -177,55 +267,3 @@ def _json_text(value: Any) -> str:
         case list():
             return "[" + ", ".join(_json_text(v) for v in value) + "]"
     return json.dumps(to_text(value), ensure_ascii=False)
-
-
-def _table(
-    schema: pa.Schema, rows: Sequence[tuple[Any, ...]], num_rows: int | None
-) -> Iterator[str]:
-    import pyarrow as pa
-
-    header = [printable(name) for name in schema.names]
-    cells = [[_clip(printable(to_text(value))) for value in row] for row in rows]
-    right = [pa.types.is_primitive(f.type) and not pa.types.is_temporal(f.type) for f in schema]
-    right = [r or pa.types.is_decimal(f.type) for r, f in zip(right, schema, strict=True)]
-    widths = [
-        max([display_width(h), *(display_width(r[i]) for r in cells)]) for i, h in enumerate(header)
-    ]
-    rule = "─┼─".join("─" * width for width in widths)
-    yield " │ ".join(_pad(h, w, False) for h, w in zip(header, widths, strict=True)).rstrip()
-    yield rule
-    for row in cells:
-        line = (_pad(c, w, r) for c, w, r in zip(row, widths, right, strict=True))
-        yield " │ ".join(line).rstrip()
-    total = len(rows) if num_rows is None else num_rows
-    noun = "row" if total == 1 else "rows"
-    if total > len(rows):
-        yield f"({total:,} {noun}, the first {len(rows):,} shown; --limit N shows more)"
-    else:
-        yield f"({total:,} {noun})"
-
-
-def printable(text: str) -> str:
-    """Text without characters that would move the cursor or change the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def display_width(text: str) -> int:
-    """Columns that a text takes on a terminal."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
-        for c in text
-    )
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= _MAX_CELL else text[: _MAX_CELL - 1] + "…"
-
-
-def _pad(text: str, width: int, right: bool) -> str:
-    space = " " * (width - display_width(text))
-    return space + text if right else text + space

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
@@ -17,6 +17,8 @@ from stagecoach.terminal.output import render_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from stagecoach.planner.types import Field
 
 FileFormat = Literal["parquet", "csv", "json", "arrow"]
 FILE_FORMATS: tuple[FileFormat, ...] = ("parquet", "csv", "json", "arrow")
@@ -41,6 +43,7 @@ def write_result(
     batches: Iterable[pa.RecordBatch],
     *,
     file_format: FileFormat | None = None,
+    columns: Sequence[Field] | None = None,
     time_zone: str = "UTC",
 ) -> int:
     """Write one file and return its rows.
@@ -50,6 +53,7 @@ def write_result(
         schema: Columns of the result.
         batches: Its rows.
         file_format: By default what the file's name stands for.
+        columns: The Spark types of its columns, by which CSV and JSON show intervals.
         time_zone: Zone in which CSV and JSON show timestamps.
 
     Raises:
@@ -71,7 +75,7 @@ def write_result(
                 for batch in counted:
                     writer.write_batch(batch)
         else:
-            for line in render_rows(schema, counted, chosen, time_zone=time_zone):
+            for line in render_rows(schema, counted, chosen, columns=columns, time_zone=time_zone):
                 file.write(line.encode() + b"\n")
     return counted.num_rows
 

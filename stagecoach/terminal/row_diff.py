@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stagecoach.terminal.output import display_width, printable, shown_rows, to_text
+from stagecoach.terminal.output import shown_rows, to_text
+from stagecoach.terminal.text_tables import display_width, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,6 +6,7 @@ credentials afterwards.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -153,6 +154,7 @@ def test_executors_without_credentials_are_named_soon(
     assert "there are no credentials" in done.stderr
     assert f"this is on machine {os.uname().nodename}, in a task" in done.stderr
     assert "credentials: forward" in done.stderr
+    assert "`stagecoach doctor`" in done.stderr
     # Spark and two executors start meanwhile.
     assert seconds < 120
 
@@ -168,3 +170,34 @@ def test_wrong_credentials_that_are_forwarded(
     assert "credentials" in done.stderr
     assert "marked-wrong" not in done.stdout + done.stderr
     assert time.monotonic() - started < 20, "the driver finds it, before Spark is needed"
+
+
+def test_the_doctor_names_the_worker_that_lacks_a_package(
+    cluster: StandaloneCluster, catalog: Path, s3_server: S3Server, tmp_path: Path
+) -> None:
+    (link,) = (cluster.folder / "worker-1" / "python").glob("lib/*/site-packages/duckdb-*")
+    link.rename(link.with_suffix(".away"))
+    where = ["--catalog", str(catalog), "--storage", s3_server.new_root()]
+    spark = ["--master", cluster.master, "--set", f"spark.driver.host={HOST}"]
+    command = [*COMMAND, "doctor", "--json", "--set", "engine.credentials=forward", *where, *spark]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=environment(**{"SPARK_LOCAL_IP": HOST, **s3_server.environment}),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=200,
+        )
+    finally:
+        link.with_suffix(".away").rename(link)
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = {(f["check"], f["status"]): f for f in json.loads(done.stdout)["findings"]}
+    missing = found["executors", "error"]
+    assert "an executor lacks duckdb" in missing["text"]
+    assert str(cluster.folder / "worker-1") in missing["text"]
+    assert "1 executor has what tasks need" in found["executors", "ok"]["text"]
+    assert {check for check, status in found if status == "error"} == {"executors"}
+    assert found["tables", "ok"]
+    assert SECRET_KEY not in done.stdout + done.stderr

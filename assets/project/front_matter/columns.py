@@ -23,11 +23,12 @@ def check_against(front_matter: FrontMatter, result_columns: Sequence[Field]) ->
         front_matter: Of the query.
         result_columns: Names and types of the planned result; case does not matter.
     """
-    columns = _Columns(result_columns)
+    columns = _Columns(front_matter.output.stored_columns(result_columns))
     found = [
         *_check_columns(front_matter, columns),
         *_partition_column(front_matter, columns),
         *_folders(front_matter, columns),
+        *_merge(front_matter, columns, _Columns(result_columns)),
     ]
     return sorted(front_matter.places.problem(location, text) for location, text in found)
 
@@ -114,6 +115,22 @@ def _partition_column(front_matter: FrontMatter, columns: _Columns) -> Iterator[
         yield location, f"'{name}' is {dtype}, not a date or timestamp; cast it, or name another"
     elif dtype.kind == "date" and partitions.by == "hourly":
         yield location, f"'{name}' is a date, which cannot tell hours apart; use a timestamp"
+
+
+def _merge(front_matter: FrontMatter, table: _Columns, result: _Columns) -> Iterator[_Found]:
+    output = front_matter.output
+    for i, name in enumerate(output.key or ()):
+        field, problems = table.find(name, ("output", "key", i))
+        yield from problems
+        if field is not None and not field.dtype.is_atomic:
+            yield ("output", "key", i), f"'{name}', a {field.dtype}, cannot be a key; use another"
+    if output.delete_column is None:
+        return
+    location = ("output", "delete_column")
+    field, problems = result.find(output.delete_column, location)
+    yield from problems
+    if field is not None and field.dtype.kind != "boolean":
+        yield location, f"'{field.name}' is {field.dtype}, not boolean; compare it with a value"
 
 
 def _folders(front_matter: FrontMatter, columns: _Columns) -> Iterator[_Found]:

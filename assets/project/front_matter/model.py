@@ -4,7 +4,7 @@ The models are the single source of the published JSON Schema and of the docs' t
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -30,6 +30,7 @@ from stagecoach.assets.project.front_matter.partitions import (
 from stagecoach.assets.project.front_matter.places import AT_KEY, Location, Places
 from stagecoach.assets.project.front_matter.values import (
     ColumnName,
+    ColumnNames,
     Cron,
     Duration,
     GroupName,
@@ -45,11 +46,13 @@ from stagecoach.assets.project.front_matter.values import (
 )
 from stagecoach.assets.project.names import did_you_mean
 from stagecoach.infra.formats import names
-from stagecoach.infra.formats.publishing import OutputError
+from stagecoach.infra.formats.publishing import OutputError, stored_columns
 from stagecoach.infra.formats.registry import result_format
 from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.types import Field as ResultColumn
 
-OutputMode = Literal["replace", "append", "replace_partition"]
+OutputMode = Literal["replace", "append", "replace_partition", "merge"]
+_MERGE_KEYS = frozenset({"key", "delete_column"})
 StagesAs = Literal["assets", "ops"]
 
 
@@ -113,6 +116,11 @@ class Output(Part):
     mode: OutputMode | None = None
     """What a run does to the table; replace_partition where the query is partitioned, else
     replace."""
+    key: ColumnNames | None = None
+    """For merge: the columns by which rows of the table are replaced."""
+    delete_column: ColumnName | None = None
+    """For merge: a boolean column of the result; where it is true, the row of the table is deleted.
+    The table does not have the column."""
     partition_by: tuple[ColumnName, ...] = ()
     """Columns of the result whose values tell files apart: folders, or partitions of the table."""
     keep_versions: Annotated[StrictInt, Field(ge=1, le=10_000)] = 5
@@ -122,6 +130,10 @@ class Output(Part):
     def format_name(self) -> str:
         """Name of the table's format; empty for the default."""
         return self.format or ""
+
+    def stored_columns(self, columns: Sequence[ResultColumn]) -> tuple[ResultColumn, ...]:
+        """The columns of the table, given those of the result."""
+        return stored_columns(columns, self.delete_column)
 
     def place(self, table: str, folder: str) -> dict[str, Any]:
         """Where the table is, as its format has it.
@@ -144,9 +156,11 @@ class Output(Part):
     @model_validator(mode="after")
     def _check_keys(self) -> Self:
         has_parts = "." in (self.table or "")
-        if self.model_fields_set <= {"table", "mode"} and not has_parts:
+        if self.model_fields_set <= {"table", "mode"} and self.mode != "merge" and not has_parts:
             return self  # of any format; none need be imported
         allowed = {"format", "table", "mode", *result_format(self.format_name).output_keys}
+        if result_format(self.format_name).takes_merges:
+            allowed |= _MERGE_KEYS
         name = result_format(self.format_name).name
         refuse_all(
             ((key, AT_KEY), f"a table of the format '{name}' has no '{key}'; remove it")
@@ -159,6 +173,23 @@ class Output(Part):
             self.place(self.table or "", "")
         except OutputError as error:
             refuse_all([((error.key,) if error.key in self.model_fields_set else (), str(error))])
+        return self
+
+    @model_validator(mode="after")
+    def _check_merge(self) -> Self:
+        if self.mode != "merge":
+            refuse_all(
+                ((key, AT_KEY), f"'{key}' belongs to mode merge; write 'mode: merge', or remove it")
+                for key in sorted(self.model_fields_set & _MERGE_KEYS)
+            )
+            return self
+        found = result_format(self.format_name)
+        if not found.takes_merges:
+            message = f"results are not merged into tables of the format '{found.name}'"
+            refuse_all([(("mode",), f"{message}; write another mode")])
+        if not self.key:
+            message = "merge needs 'key', the columns by which rows are replaced"
+            refuse_all([(("mode",), f"{message}; add them, such as key: [id]")])
         return self
 
     @model_validator(mode="after")
@@ -370,9 +401,9 @@ def _mode_fits(front_matter: FrontMatter) -> Iterator[tuple[Location, str]]:
         yield (
             ("output", "mode"),
             "with mode 'replace' each run would remove the partitions of all others; "
-            "write 'replace_partition' or 'append'",
+            "write 'replace_partition', 'append' or 'merge'",
         )
-    elif mode != "append" and partitions.column is None:
+    elif mode not in ("append", "merge") and partitions.column is None:
         yield (
             ("partitions",),
             "partitions need 'column', the column of the result that holds the partition, so that "

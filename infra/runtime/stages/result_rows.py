@@ -10,6 +10,7 @@ from stagecoach.infra.errors import ShuffleReadError, StorageError
 from stagecoach.infra.runtime.records.pointers import read_pointer
 from stagecoach.infra.runtime.stages.commits import forget_if_damaged
 from stagecoach.infra.shuffle.commit import load_manifest
+from stagecoach.infra.shuffle.fetch import DEFAULT_MEMORY_BYTES
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.shuffle.reader import read_partitions
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -21,7 +22,9 @@ def result_batches(
     store: ObjectStore,
     manifest: Manifest,
     columns: Sequence[Field],
+    *,
     files: range | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows in the result's order.
 
@@ -31,13 +34,16 @@ def result_batches(
         columns: Names and types of the result; not the plan's where Spark ran the whole query,
             because Spark alone knew them then.
         files: Positions of the wanted map files, which are in the result's order; all if left out.
+        memory_bytes: Bound of the stored bytes that are read ahead.
 
     Raises:
         ShuffleReadError: A file is missing or damaged; the next run makes the result again.
     """
     schema = arrow_schema(tuple(columns))
     try:
-        _, batches = read_partitions(store, manifest, 0, manifest.num_partitions, files=files)
+        _, batches = read_partitions(
+            store, manifest, 0, manifest.num_partitions, files=files, memory_bytes=memory_bytes
+        )
         for batch in batches:
             arrays = [
                 column if column.type == wanted.type else column.cast(wanted.type)

@@ -20,15 +20,17 @@ class ClockCheck:
 
     def run(self, place: Place) -> Iterator[Finding]:
         """Yield which clocks differ."""
-        if not place.machines:
-            yield skipped("no executor has told its time")
-            return
         skews = [(f"the clock of {m.host} is", m.skew) for m in place.machines]
+        trials = [("this machine", place.trial)]
+        trials += [(machine.host, machine.storage) for machine in place.machines]
         skews += [
-            (f"the clock of the storage, seen from {m.host}, is", float(m.storage["clock"]))
-            for m in place.machines
-            if m.storage.get("clock") is not None
+            (f"the clock of the storage, seen from {host}, is", float(trial["clock"]))
+            for host, trial in trials
+            if trial.get("clock") is not None
         ]
+        if not skews:
+            yield skipped("neither the storage nor an executor has told its time")
+            return
         wrong = [(what, skew) for what, skew in skews if abs(skew) > _WARN_SECONDS]
         for what, skew in dict.fromkeys(wrong):
             text = f"{what} {abs(skew):g} s {'ahead' if skew > 0 else 'behind'}"

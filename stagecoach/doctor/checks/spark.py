@@ -6,14 +6,23 @@ import re
 import socket
 from collections.abc import Iterator
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from stagecoach.doctor.findings import Finding, error, ok
+from stagecoach.doctor.patience import within
 from stagecoach.doctor.place import Place
 from stagecoach.infra.config.settings import EngineSettings
-from stagecoach.infra.errors import ConfigError
+from stagecoach.infra.errors import ConfigError, SparkUnavailableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _CONNECT_SECONDS = 3.0
+_GRPC_SECONDS = 15.0
+# A master that does not answer is given up after 60 s by Spark itself.
+_START_SECONDS = 90.0
+_SILENT = "somebody listens there, but has not answered as Spark does"
 _PORTS = {"spark": 7077, "sc": 15002}
 
 
@@ -37,11 +46,10 @@ class SparkCheck:
             return
         from pyspark.errors import PySparkException
 
-        from stagecoach.infra.spark.session import get_session
-
         try:
-            spark = get_session(settings)
-            theirs = spark.version
+            if settings.remote:
+                _await_grpc(settings.remote)
+            spark, theirs = within(_START_SECONDS, lambda: _started(settings), _SILENT, _nothing)
         except (ConfigError, PySparkException) as problem:
             first = str(problem).strip().splitlines()[0]
             yield error(f"Spark cannot be used: {first}", f"look at the log of {_plain(target)}")
@@ -51,6 +59,35 @@ class SparkCheck:
             return
         place.spark = spark
         yield ok(f"Spark {theirs} at {_plain(target)}")
+
+
+def _await_grpc(remote: str) -> None:
+    """Return when a Connect server speaks its protocol; pyspark would try for ten minutes.
+
+    Raises:
+        SparkUnavailableError: It does not in time.
+    """
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    channel = DefaultChannelBuilder(remote).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(_GRPC_SECONDS)
+    except grpc.FutureTimeoutError:
+        raise SparkUnavailableError(f"{_SILENT} within {_GRPC_SECONDS:g} s") from None
+    finally:
+        channel.close()
+
+
+def _started(settings: EngineSettings) -> tuple[SparkSession, str]:
+    from stagecoach.infra.spark.session import get_session
+
+    spark = get_session(settings)
+    return spark, spark.version
+
+
+def _nothing() -> None:
+    """A session that is still being started cannot be stopped; the process ends soon."""
 
 
 def unreachable(settings: EngineSettings) -> str | None:

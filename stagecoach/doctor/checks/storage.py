@@ -24,7 +24,8 @@ class StorageCheck:
         settings = place.settings
         values = {"url": settings.storage_root, "options": settings.storage_options.to_dict()}
         root = redact_url(settings.storage_root)
-        yield from judge(try_store(values), f"{root} from this machine", _OWN_ADVICE)
+        place.trial = try_store(values)
+        yield from judge(place.trial, f"{root} from this machine", _OWN_ADVICE)
         if not place.machines:
             yield skipped("no executor could try it")
         for machine in place.machines:

@@ -237,8 +237,9 @@ def test_the_code_version_is_that_of_all_stages() -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_partitioned_table_is_published_from_ops(
-    tmp_path: Path, spark: SparkSession, spark_settings: EngineSettings
+@pytest.mark.parametrize("layout", ["ops", "assets"])
+def test_a_partitioned_table_is_published_from_both(
+    tmp_path: Path, spark: SparkSession, spark_settings: EngineSettings, layout: str
 ) -> None:
     """Two days in one run: their rows, what is told of each, and that nothing runs twice."""
     days = [datetime.date(2026, 1, day) for day in (1, 1, 2, 2, 2, 3)]
@@ -248,8 +249,9 @@ def test_a_partitioned_table_is_published_from_ops(
     (tmp_path / "queries").mkdir()
     (tmp_path / "queries" / "daily.sql").write_text(
         "-- partitions: {by: daily, start: 2026-01-01, column: day}\n-- backfill: single_run\n"
-        "-- stages: ops\n"
-        "SELECT day, v FROM sales WHERE day >= :partition_start AND day < :partition_end"
+        f"-- stages: {layout}\n"
+        "SELECT day, sum(v) AS v, v % 9 AS k FROM sales WHERE day >= :partition_start AND day < :partition_end GROUP BY "
+        "day, k"
     )
     engine = EngineResource(
         catalog=str(tmp_path / "catalog.yaml"),
@@ -271,13 +273,21 @@ def test_a_partitioned_table_is_published_from_ops(
             result = execute_in_process(job, instance=instance, run_config=QUIET, tags=tags)
             assert result.success, [e.message for e in result.all_events if e.is_failure]
             made = [
-                e.step_materialization_data for e in result.all_events if e.is_step_materialization
+                e.step_materialization_data.materialization
+                for e in result.all_events
+                if e.is_step_materialization
             ]
-            told = {m.materialization.partition: m.materialization.metadata for m in made}
-            assert {k: m["dagster/partition_row_count"].value for k, m in told.items()} == {
-                "2026-01-01": 2,
-                "2026-01-02": 3,
-            }
+            told = {m.partition: m.metadata for m in made if m.asset_key == dg.AssetKey("daily")}
+            for name in ("dagster/partition_row_count", "dagster/row_count", "stagecoach/rows"):
+                rows = {key: metadata[name].value for key, metadata in told.items()}
+                assert rows == {"2026-01-01": 2, "2026-01-02": 3}, name
+            others = [m for m in made if m.asset_key != dg.AssetKey("daily")]
+            assert bool(others) == (layout == "assets")
+            for m in others:
+                assert not {"dagster/row_count", "stagecoach/rows"} & set(m.metadata)
+            for m in made:
+                assert m.metadata["stagecoach/run_rows"].value == 5
+                assert m.metadata["stagecoach/run_partitions"].value == 2
             assert {m["stagecoach/reused"].value for m in told.values()} == {reused}
             assert {m["stagecoach/table_rows"].value for m in told.values()} == {5}
         assert instance.get_materialized_partitions(dg.AssetKey("daily")) == set(told)

@@ -19,7 +19,12 @@ from stagecoach.assets.execution.failures import MAX_LOG_LINES, failure_text
 from stagecoach.assets.execution.policy import Backoff, ExecutionPolicy
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.project.queries import Query
-from stagecoach.infra.errors import QueryFailedError, StorageError, TaskFailedError
+from stagecoach.infra.errors import (
+    CredentialsError,
+    QueryFailedError,
+    StorageError,
+    TaskFailedError,
+)
 from stagecoach.infra.shuffle.manifest import ManifestError
 from stagecoach.planner.errors import AnalysisError, OptionError
 from stagecoach.planner.plan.stages import StageGraph
@@ -160,6 +165,16 @@ def test_no_retries_and_never_for_a_mistake(instance: dg.DagsterInstance) -> Non
     runner = FakeRunner(errors=errors)
     assert not run(runner, instance, policy).success
     assert sorted(r.stage_id for r in runner.requests) == [0, 1]
+
+
+def test_a_fault_whose_cause_the_doctor_finds_names_it(instance: dg.DagsterInstance) -> None:
+    policy = ExecutionPolicy(max_retries=0)
+    errors = {0: [CredentialsError("expired")], 1: [AnalysisError("no such column")]}
+    result = run(FakeRunner(errors=errors), instance, policy)
+    told = failures(result)
+    named = {step for step, text in told.items() if "`stagecoach doctor`" in text}
+    assert len(told) == 2
+    assert named == {step for step, text in told.items() if "expired" in text} != set()
 
 
 # ---------------------------------------------------------------- time limits

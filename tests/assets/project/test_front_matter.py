@@ -247,6 +247,10 @@ RESULT = columns(
             1,
             "all columns of the result would be folders",
         ),
+        ("output: {mode: merge, key: [nn]}", 1, "column 'nn' is not in the result; did you mean"),
+        ("output: {mode: merge, key: l}", 1, "'l', a array<int>, cannot be a key"),
+        ("output: {mode: merge, key: n, delete_column: gone}", 1, "'gone' is not in the result"),
+        ("output: {mode: merge, key: n, delete_column: Name}", 1, "'name' is string, not boolean"),
         ("partitions:\n  {by: daily, start: 2024-01-01, column: d}", 2, "column 'd' is not in the"),
         ("partitions:\n  {by: daily, start: 2024-01-01, column: n}", 2, "not a date or timestamp"),
         ("partitions:\n  {by: hourly, start: 2024-01-01, column: day}", 2, "use a timestamp"),
@@ -266,6 +270,17 @@ def test_columns_that_fit_whatever_their_case() -> None:
         "- accepted_values: {column: Day, values: [2024-01-01]}"
     )
     assert check_against(parse(yaml), RESULT) == []
+
+
+def test_the_delete_column_is_not_a_column_of_the_table() -> None:
+    """So checks of the table do not find it, and it cannot be a part of the key."""
+    result = columns(id="bigint", gone="boolean")
+    output = "output: {mode: merge, key: [id], delete_column: GONE}"
+    assert check_against(parse(output), result) == []
+    (problem,) = check_against(parse(output + "\nchecks: [{not_null: [gone]}]"), result)
+    assert "column 'gone' is not in the result" in problem.message
+    (problem,) = check_against(parse(output.replace("[id]", "[id, gone]")), result)
+    assert "column 'gone' is not in the result" in problem.message
 
 
 def test_a_column_that_is_there_twice() -> None:

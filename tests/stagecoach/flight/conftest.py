@@ -63,7 +63,8 @@ def flight_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def open_session(flight_tables: Path, spark_settings: EngineSettings) -> Callable[[], Session]:
     """Opens a session over these tables; several tasks write the results of `numbers`."""
-    settings = replace(spark_settings, storage_root=str(flight_tables / "storage"))
+    root = str(flight_tables / "storage")
+    settings = replace(spark_settings, storage_root=root, min_task_bytes=32 << 10)
     options = PlannerOptions(num_partitions=4, force_distribution=True)
 
     def make() -> Session:

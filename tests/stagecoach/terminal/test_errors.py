@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from stagecoach.assets.project.front_matter import FrontMatterError, parse_front_matter
-from stagecoach.infra.errors import ConfigError, QueryFailedError, StorageError, TaskFailedError
+from stagecoach.infra.errors import (
+    ConfigError,
+    CredentialsError,
+    ExecutorError,
+    QueryFailedError,
+    SparkUnavailableError,
+    StorageError,
+    TaskFailedError,
+)
+from stagecoach.infra.storage.object_store import ObjectMissingError
 from stagecoach.planner.errors import (
     AnalysisError,
     CatalogError,
@@ -101,3 +110,20 @@ def test_each_mistake_in_front_matter_is_a_block_with_its_place() -> None:
     assert text.count("error: ") == 2
     assert "error: unknown key 'ownrs'; did you mean 'owners'?\n  --> q.sql:1:4\n" in text
     assert " 2 | -- pool: a b\n   |          ^" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "is_examined"),
+    [
+        (ExecutorError("an executor lacks duckdb"), True),
+        (SparkUnavailableError("no Java"), True),
+        (CredentialsError("expired"), True),
+        (StorageError("cannot write a: no space left on device"), True),
+        (ObjectMissingError("cannot read a: it does not exist"), False),
+        (ConfigError("setting `warm` is 'x'"), False),
+        (AnalysisError("column 'b' not found"), False),
+        (KeyError("x"), False),
+    ],
+)
+def test_errors_that_the_doctor_can_explain_name_it(error: Exception, is_examined: bool) -> None:
+    assert ("`stagecoach doctor`" in describe_error(error)) is is_examined

@@ -15,6 +15,7 @@ import pytest
 from stagecoach.infra.errors import StorageError
 from stagecoach.terminal.output import Format, render_rows, take_rows, to_text
 from stagecoach.terminal.result_files import format_of, write_result
+from stagecoach.terminal.text_tables import display_width
 
 
 def make_batch(columns: list[tuple[str, pa.DataType, list[object]]]) -> pa.RecordBatch:
@@ -65,6 +66,57 @@ def test_wide_characters_keep_the_columns_in_line() -> None:
     batch = make_batch([("x", pa.string(), ["日本", "ab"]), ("y", pa.int32(), [1, 2])])
     lines = list(render_rows(batch.schema, [batch], "table"))
     assert lines[2:4] == ["日本 │ 1", "ab   │ 2"]
+
+
+WIDE = make_batch(
+    [
+        ("id", pa.int64(), [1, 123456789012]),
+        ("comment", pa.string(), ["x" * 40, "short"]),
+        ("note", pa.string(), ["日本" * 12, None]),
+        ("total", pa.float64(), [1.5, 2.25]),
+    ]
+)
+
+
+def test_a_wide_table_fits_the_terminal() -> None:
+    lines = list(render_rows(WIDE.schema, [WIDE], "table", width=60))
+    assert max(display_width(line) for line in lines) == 60
+    assert "123456789012" in lines[3]  # numbers are whole
+    assert "xxx…" in lines[2]
+    assert "本…" in lines[2]
+    assert lines[2].endswith("1.5")
+    assert lines[-1] == "(2 rows)"
+
+
+def test_columns_that_do_not_fit_are_left_out() -> None:
+    lines = list(render_rows(WIDE.schema, [WIDE], "table", width=30))
+    assert max(display_width(line) for line in lines[:-1]) <= 30
+    assert lines[0].split() == ["id", "│", "comment"]
+    assert lines[-1] == "(2 rows, 2 of 4 columns fit; --format vertical shows all)"
+    assert len(list(render_rows(WIDE.schema, [WIDE], "table", width=3))) == 5
+
+
+def test_blocks_show_all_of_each_row() -> None:
+    lines = list(render_rows(WIDE.schema, [WIDE], "vertical", limit=1, num_rows=2))
+    assert lines == [
+        "── row 1 ───────────────",
+        "id      │ 1",
+        f"comment │ {'x' * 40}",
+        f"note    │ {'日本' * 12}",
+        "total   │ 1.5",
+        "(2 rows, the first 1 shown; --limit N shows more)",
+    ]
+
+
+def test_markdown_escapes_what_would_end_a_cell() -> None:
+    batch = make_batch([("a|b", pa.string(), ["x|y\nz", None]), ("n", pa.int32(), [1, 2])])
+    lines = list(render_rows(batch.schema, [batch], "markdown"))
+    assert lines == [
+        "| a\\|b | n |",
+        "| --- | ---: |",
+        "| x\\|y\\\\nz | 1 |",
+        "| NULL | 2 |",
+    ]
 
 
 def test_csv_tells_null_from_empty() -> None:

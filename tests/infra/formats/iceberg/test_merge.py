@@ -17,6 +17,7 @@ from tests.infra.formats.iceberg.answers import rows as rows_of
 from tests.infra.formats.iceberg.handmade import HandmadeTable
 from tests.infra.formats.iceberg.lake import Lake, local_lake, stored_catalog
 from tests.infra.publishing.merge_model import Model, Row, shown, table_of
+from tests.share import EVERYTHING
 
 ROWS = pa.schema([("k", pa.int64()), ("name", pa.string())])
 MERGE: dict[str, Any] = {"mode": "merge", "key": ("k",)}
@@ -192,8 +193,8 @@ SCHEMA = pa.schema(
 )
 ROW = st.fixed_dictionaries(
     {
-        "x": st.sampled_from([None, math.nan, 0.0, -0.0, 1.5, -2.0, math.inf]),
-        "s": st.sampled_from([None, "", "a", "ab", "ß", "\U0001f600", "z" * 70]),
+        "x": st.sampled_from([None, math.nan, 0.0, -0.0, 1.5]),
+        "s": st.sampled_from([None, "", "a", "ß", "z" * 70]),
         "v": st.integers(0, 10**6),
         "gone": st.sampled_from([None, False, False, True]),
     }
@@ -202,12 +203,14 @@ STEPS = st.lists(
     st.tuples(
         st.sampled_from(["merge"] * 4 + ["append", "other writer"]), st.lists(ROW, max_size=6)
     ),
-    min_size=1,
+    min_size=3,
     max_size=6,
 )
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=60 if EVERYTHING else 8, deadline=None, suppress_health_check=list(HealthCheck)
+)
 @given(
     key=st.sampled_from([("x",), ("s",), ("s", "x")]),
     steps=STEPS,
