@@ -18,7 +18,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -219,7 +219,7 @@ def _reports(tasks: int, ranges: int, partitions: int, hashed: str) -> Iterator[
         yield json.dumps(file.to_dict())
 
 
-_JOBS = {"snapshot": _snapshot, "commit": _commit}
+_JOBS: dict[str, Callable[..., dict[str, Any]]] = {"snapshot": _snapshot, "commit": _commit}
 
 if __name__ == "__main__":
     main()
