@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stagecoach.infra.errors import InputLostError, StorageError
 from stagecoach.infra.formats.publishing import PublishError
 from stagecoach.infra.publishing import merging
 from tests.infra.formats.iceberg.answers import rows as rows_of
@@ -166,11 +167,34 @@ def test_another_writer_is_first(
     assert list(lake.store.list(f"iceberg/{lake.table}/pending")) == []
 
 
+@pytest.mark.parametrize("is_live", [False, True])
+def test_a_file_goes_while_it_is_read(
+    lake: Lake, is_live: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer has replaced it and removed it; or it is lost, which is an error."""
+    lake.publish(rows((1, "a"), (2, "b")))
+    rewrite = merging.Merge._rewrite_tasks
+
+    def removed(self: Any, base: Any, files: Any) -> Any:
+        monkeypatch.undo()
+        tasks = rewrite(self, base, files)
+        if not is_live:
+            lake.opened.overwrite(rows((1, "z"), (2, "B")))
+        Path(files[0].uri).unlink()
+        return tasks
+
+    monkeypatch.setattr(merging.Merge, "_rewrite_tasks", removed)
+    if is_live:
+        with pytest.raises(InputLostError, match="there is no such file"):
+            lake.publish(rows((1, "A")), **MERGE)
+    else:
+        lake.publish(rows((1, "A")), **MERGE)
+        assert found(lake) == [(1, "A"), (2, "B")]
+
+
 def test_a_table_that_always_changes_is_given_up(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stagecoach.infra.errors import StorageError
-
     lake.publish(rows((1, "a")))
     look_at = merging.Merge._look_at
 
