@@ -1,4 +1,4 @@
-"""`stagecoach tables publish` and `discard`: decides about results that wait after failed checks."""
+"""`stagecoach tables publish` and `discard`: decides about results that failed their checks."""
 
 from __future__ import annotations
 

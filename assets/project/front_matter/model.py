@@ -345,6 +345,11 @@ class FrontMatter(Part):
         """How a backfill is cut into runs: the safe way, a run a partition, unless it is said."""
         return self.backfill or Backfill(max_partitions_per_run=1)
 
+    @property
+    def has_blocking_checks(self) -> bool:
+        """Whether there is a check about rows that blocks."""
+        return any(check.is_blocking and check.kind != "freshness" for check in self.checks)
+
     def is_audited(self, by_default: bool) -> bool:
         """Whether a result is published only after its blocking checks have passed.
 
@@ -354,7 +359,7 @@ class FrontMatter(Part):
         wanted = by_default if self.output.audit is None else self.output.audit
         return (
             wanted
-            and any(check.is_blocking and check.kind != "freshness" for check in self.checks)
+            and self.has_blocking_checks
             and self.output_mode != "merge"
             and result_format(self.output.format_name).can_stage
         )
