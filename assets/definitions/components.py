@@ -28,6 +28,7 @@ from dagster.components.utils.translation import TranslationFn, TranslationFnRes
 from stagecoach.assets.automation.garbage_collection import GarbageCollection
 from stagecoach.assets.automation.verification import StorageVerification
 from stagecoach.assets.definitions.location import build_definitions
+from stagecoach.assets.definitions.new_component import ComponentScaffolder
 from stagecoach.assets.definitions.translation import translated
 from stagecoach.assets.definitions.translator import StageProps, StageTranslator
 from stagecoach.assets.execution.resources import EngineResource
@@ -58,6 +59,7 @@ def _path(description: str, *examples: str) -> dg.Resolver:
 _Texts: TypeAlias = Mapping[str, str | int | float | bool]
 
 
+@dg.scaffold_with(ComponentScaffolder)
 @dataclass
 class StagecoachProject(dg.Component, dg.Resolvable):
     """SQL queries as Dagster assets: one asset, one Spark job, one durable shuffle per stage."""
@@ -123,6 +125,13 @@ class StagecoachProject(dg.Component, dg.Resolvable):
             "query's asset (`ops`), where the front matter of a query does not say."
         ),
     ] = "assets"
+    audit: Annotated[
+        bool,
+        dg.Resolver.default(
+            description="Whether results are published only after their blocking checks have "
+            "passed, where the front matter of a query does not say."
+        ),
+    ] = True
     gc: Annotated[
         GarbageCollection | None,
         dg.Resolver.default(
@@ -198,6 +207,7 @@ class StagecoachProject(dg.Component, dg.Resolvable):
             schedules_run=self.schedules_run,
             missing_data_hint=self.missing_data_hint,
             stages=self.stages,
+            audit=self.audit,
             gc=self.gc,
             verify=self.verify,
         )

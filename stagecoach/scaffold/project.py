@@ -1,6 +1,7 @@
 """Which files `stagecoach init` writes: a project of its own, or a part of one that is there.
 
-    nothing there                pyproject.toml, workspace.yaml, pipelines/, data/, a CI workflow
+    nothing there                pyproject.toml, workspace.yaml, pipelines/, data/, a CI workflow,
+                                 .vscode/ (`editor.py`)
     a Dagster project of `dg`    a component in the folder of its definitions
     another project of Python    pipelines/ and data/
 
@@ -19,6 +20,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 
 from stagecoach.infra.errors import ConfigError
+from stagecoach.scaffold.editor import editor_files
 
 _TEMPLATES = "stagecoach.scaffold"
 # Of the templates of a project, what a project that is there takes over.
@@ -75,7 +77,10 @@ def scaffold(folder: Path) -> Scaffold:
 
 def _new_project(name: str) -> Scaffold:
     return Scaffold(
-        files=tuple(_files("project", name=name)),
+        files=(
+            *_files("project", name=name),
+            *(NewFile(path, text) for path, text in editor_files()),
+        ),
         steps=(
             "stagecoach check",
             "stagecoach test",
@@ -101,11 +106,14 @@ def _part_of_project(name: str) -> Scaffold:
 
 def _component(folder: Path, root: str) -> Scaffold:
     """A component beside the definitions that the project has."""
+    # Dagster takes a while to import, and only this kind of project needs it.
+    from stagecoach.assets.definitions.new_component import component_files
+
     parts = root.split(".")
     source = PurePosixPath("src") if (folder / "src" / parts[0]).is_dir() else PurePosixPath()
     place = source.joinpath(*parts, "defs", _COMPONENT_FOLDER)
     up = "/".join([".."] * len(place.parts))
-    files = _files("component", place, storage=f"{up}/.stagecoach/storage")
+    files = (NewFile(place / path, text) for path, text in component_files(up))
     return Scaffold(
         files=tuple(files),
         steps=(
@@ -117,9 +125,9 @@ def _component(folder: Path, root: str) -> Scaffold:
     )
 
 
-def _files(template: str, place: PurePosixPath = _HERE, **values: str) -> Iterator[NewFile]:
+def _files(template: str, **values: str) -> Iterator[NewFile]:
     """The files of a template, its placeholders filled in."""
-    for path, item in _walk(resources.files(_TEMPLATES) / "templates" / template, place):
+    for path, item in _walk(resources.files(_TEMPLATES) / "templates" / template, _HERE):
         text = item.read_text(encoding="utf-8")
         if path.suffix in _WITH_VALUES:
             text = string.Template(text).substitute(values)
