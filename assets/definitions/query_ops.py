@@ -45,9 +45,9 @@ def build_query_asset(
         node,
         node_defs=ops,
         dependencies={
-            places.op_name(stage.stage_id): {
-                name: dg.DependencyDefinition(name) for name in map(places.op_name, stage.inputs)
-            }
+            dg.NodeInvocation(
+                _definition_name(places, stage), alias=places.op_name(stage.stage_id)
+            ): {name: dg.DependencyDefinition(name) for name in map(places.op_name, stage.inputs)}
             for stage in graph.stages
         },
         input_mappings=[
@@ -74,6 +74,14 @@ def build_query_asset(
     )
 
 
+def _definition_name(places: StageOps, stage: Stage) -> str:
+    """The name of a stage's op, which no other op of the same job may have, also of other graphs.
+
+    In its graph it goes by a shorter one.
+    """
+    return f"{places.node}__{places.op_name(stage.stage_id)}"
+
+
 def _stage_op(
     planned: PlannedQuery,
     stage: Stage,
@@ -85,7 +93,7 @@ def _stage_op(
     inputs = map(places.op_name, stage.inputs) if stage.inputs else tables
 
     @dg.op(
-        name=places.op_name(stage.stage_id),
+        name=_definition_name(places, stage),
         description=f"{stage.title}\n\nRuns on **{stage.engine}**: {stage.engine_reason}",
         ins={name: dg.In(dg.Nothing) for name in inputs},
         out={_RESULT: dg.Out(dg.Nothing)},
