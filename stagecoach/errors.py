@@ -5,6 +5,7 @@ from stagecoach.errors import AnalysisError, StagecoachError
 
 from __future__ import annotations
 
+from stagecoach.api.errors import QueryCancelledError as QueryCancelledError
 from stagecoach.api.errors import ResultChangedError as ResultChangedError
 from stagecoach.api.errors import SessionClosedError as SessionClosedError
 from stagecoach.assets.project.front_matter import FrontMatterError as FrontMatterError

@@ -5,12 +5,14 @@ Its results are real ones: their rows are map files of a storage root, read by t
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
+from stagecoach.api.cancelling import Cancellation
 from stagecoach.api.result import Result
 from stagecoach.api.session import PlannedRun, Session, connect
 from stagecoach.assets.report.metadata import StageMetadata
@@ -42,10 +44,13 @@ class InMemorySession(Session):
         fresh: bool = False,
         progress: StageProgress | None = None,
         debug: bool = False,
+        cancellation: Cancellation | None = None,
     ) -> Result:
         del fresh, debug
         self._check_open()
         self.before_run()
+        if cancellation is not None:
+            cancellation.check()
         graph = planned.graph
         run = MemoryRun(
             graph=graph,
@@ -62,7 +67,7 @@ class InMemorySession(Session):
             ),
         )
         rows = run.result()
-        fingerprint = graph.head.plan_hash
+        fingerprint = uuid.uuid4().hex * 2
         batches = rows.to_batches(max_chunksize=1000)
         written = write_map_file(self.store, fingerprint, batches, rows.schema)
         commit_files(self.store, fingerprint, [written], rows.schema)

@@ -28,6 +28,7 @@ from dagster.components.utils.translation import TranslationFn, TranslationFnRes
 from stagecoach.assets.automation.garbage_collection import GarbageCollection
 from stagecoach.assets.automation.verification import StorageVerification
 from stagecoach.assets.definitions.location import build_definitions
+from stagecoach.assets.definitions.new_component import ComponentScaffolder
 from stagecoach.assets.definitions.translation import translated
 from stagecoach.assets.definitions.translator import StageProps, StageTranslator
 from stagecoach.assets.execution.resources import EngineResource
@@ -58,6 +59,7 @@ def _path(description: str, *examples: str) -> dg.Resolver:
 _Texts: TypeAlias = Mapping[str, str | int | float | bool]
 
 
+@dg.scaffold_with(ComponentScaffolder)
 @dataclass
 class StagecoachProject(dg.Component, dg.Resolvable):
     """SQL queries as Dagster assets: one asset, one Spark job, one durable shuffle per stage."""

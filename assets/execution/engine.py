@@ -17,7 +17,7 @@ from stagecoach.planner.plan.stages import Stage, StageGraph
 
 # It imports pyspark, which loading a code location need not wait for.
 if TYPE_CHECKING:
-    from stagecoach.infra.publishing.publish import Published
+    from stagecoach.infra.publishing.publish import Published, Staged
 
 ENGINE_RESOURCE = "engine"
 """Key of the resource, a `StageRunner`, that the assets and checks of a query need."""
@@ -65,6 +65,8 @@ class StageRequest:
             reads is there: then no run has made the output for just these days.
         recover: Whether lost outputs of stages are computed again; None as the settings say.
         attempt: How many times the step has been tried before in this run.
+        staged: Tables that are read as they would be if something staged were published: by name in
+            lower case the identity of what is staged.
         progress: Told how many of how many tasks are done, now and then.
     """
 
@@ -80,6 +82,7 @@ class StageRequest:
     regroups: bool = False
     recover: bool | None = None
     attempt: int = 0
+    staged: Mapping[str, str] = field(default_factory=dict)
     progress: Progress = field(default=_ignore, compare=False, repr=False)
 
     @property
@@ -176,6 +179,39 @@ class Publishes(Protocol):
 
     def table_uri(self, table: str) -> str:
         """Folder of a published table."""
+        ...
+
+
+@runtime_checkable
+class Stages(Publishes, Protocol):
+    """A runner that publishes results in two steps, so that they can be checked in between."""
+
+    def stage(self, request: StageRequest, target: PublishTarget) -> "Staged | Published":
+        """Write what the head stage came to in the run; no reader sees it yet.
+
+        Args:
+            request: Of the head stage, which has run.
+            target: The table, of a format that can stage.
+
+        Returns:
+            What waits; what is published, if the table has this result already.
+
+        Raises:
+            PublishError: The result does not fit the target.
+        """
+        ...
+
+    def publish_staged(self, staged: "Staged") -> "Published":
+        """Make visible what `stage` has returned.
+
+        Raises:
+            StagedGoneError: It is not staged any more.
+            PublishError: The table does not take it any more.
+        """
+        ...
+
+    def is_accepted(self, table: str, fingerprint: str) -> bool:
+        """Whether somebody has published a result by hand although it failed its checks."""
         ...
 
 

@@ -29,7 +29,7 @@ from stagecoach.infra.storage.object_store import ObjectStore
 
 # The runtime imports pyspark, which loading a code location need not wait for.
 if TYPE_CHECKING:
-    from stagecoach.infra.publishing.publish import Published
+    from stagecoach.infra.publishing.publish import Published, Staged
 
 
 def _refuse_secrets(given: Mapping[str, str]) -> None:
@@ -113,6 +113,18 @@ class EngineResource(dg.ConfigurableResource[StageEngine]):
     def publish(self, request: StageRequest, target: PublishTarget) -> "Published":
         """Publish a result; see `Publishes`."""
         return self._started().publish(request, target)
+
+    def stage(self, request: StageRequest, target: PublishTarget) -> "Staged | Published":
+        """Stage a result; see `Stages`."""
+        return self._started().stage(request, target)
+
+    def publish_staged(self, staged: "Staged") -> "Published":
+        """Make visible what was staged; see `Stages`."""
+        return self._started().publish_staged(staged)
+
+    def is_accepted(self, table: str, fingerprint: str) -> bool:
+        """Whether somebody has published a result by hand; see `Stages`."""
+        return self._started().is_accepted(table, fingerprint)
 
     def table_uri(self, table: str) -> str:
         """Folder of a published table."""

@@ -7,10 +7,10 @@ needs Dagster: a run of which every stage is reused ends before Dagster is impor
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -31,11 +31,12 @@ from stagecoach.planner.plan.stages import StageGraph
 
 # The runtime imports pyspark, which loading a code location need not wait for.
 if TYPE_CHECKING:
-    from stagecoach.infra.publishing.publish import Published
-    from stagecoach.infra.runtime.stages.run import Run
+    from stagecoach.infra.publishing.publish import Published, Staged
+    from stagecoach.infra.runtime.stages.run import Run, StageResult
     from stagecoach.infra.spark.jobs import JobProgress
 
 MAX_RUNS_KEPT = 8
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -160,19 +161,46 @@ class StageEngine:
     def publish(self, request: StageRequest, target: PublishTarget) -> "Published":
         """Publish what the head stage came to; see `Publishes`."""
         from stagecoach.infra.publishing.publish import publish_stage
+
+        published = self._with_result(
+            request, lambda run, result: publish_stage(run, result, target)
+        )
+        self._observer.published(published)
+        return published
+
+    def stage(self, request: StageRequest, target: PublishTarget) -> "Staged | Published":
+        """Stage what the head stage came to; see `Stages`."""
+        from stagecoach.infra.publishing.publish import stage_result
+
+        return self._with_result(request, lambda run, result: stage_result(run, result, target))
+
+    def publish_staged(self, staged: "Staged") -> "Published":
+        """Make visible what was staged; see `Stages`."""
+        published = staged.publish()
+        self._observer.published(published)
+        return published
+
+    def is_accepted(self, table: str, fingerprint: str) -> bool:
+        """Whether somebody has published the result by hand; see `Stages`."""
+        from stagecoach.infra.publishing.accepted import is_accepted
+
+        return is_accepted(self._store, table, fingerprint)
+
+    def _with_result(
+        self, request: StageRequest, publish: Callable[["Run", "StageResult"], T]
+    ) -> T:
+        """Do something with the output of the head stage, computed again where it is lost."""
         from stagecoach.infra.runtime.stages.commits import committed_result
         from stagecoach.infra.runtime.stages.run_stage import run_stage
 
         context = self._run_of(request).context
         try:
-            published = publish_stage(context, committed_result(context), target)
+            return publish(context, committed_result(context))
         except ShuffleReadError as error:
             if not context.recovers:
                 raise
             logger.warning("%s: the result is lost (%s) and is recomputed", request.name, error)
-            published = publish_stage(context, run_stage(request.stage_id, context), target)
-        self._observer.published(published)
-        return published
+            return publish(context, run_stage(request.stage_id, context))
 
     def table_uri(self, table: str) -> str:
         """Where a published table is."""
@@ -189,7 +217,7 @@ class StageEngine:
         found = read_stage_log(self._store, request.run_id, request.stage_id)
         return None if found is None else FailureLog(found.uri, found.lines)
 
-    def _catalog_of(self, graph: StageGraph) -> TableCatalog:
+    def _catalog_of(self, graph: StageGraph, staged: Mapping[str, str]) -> TableCatalog:
         """The base tables and, as published tables, all others that the query reads."""
         base = {name.lower() for name in self._catalog.table_names()}
         planned = [
@@ -199,7 +227,9 @@ class StageEngine:
         ]
         if not planned:
             return self._catalog
-        return PublishedCatalog(self._catalog, self._store, planned, access=self._access)
+        return PublishedCatalog(
+            self._catalog, self._store, planned, access=self._access, staged=staged
+        )
 
     def _run_of(self, request: StageRequest) -> "_Run":
         """One for all stages of a run: snapshot and fingerprints are computed once."""
@@ -213,6 +243,7 @@ class StageEngine:
 
     def _start_run(self, request: StageRequest) -> "_Run":
         from stagecoach.infra.runtime.records.run_marks import mark_begun
+        from stagecoach.infra.runtime.records.run_plan import RunPlan, write_run_plan
         from stagecoach.infra.runtime.stages.commits import is_committed
         from stagecoach.infra.runtime.stages.run import Run
 
@@ -225,7 +256,7 @@ class StageEngine:
                 root_run_id=root.root_run_id,
                 settings=self._settings,
                 store=self._store,
-                catalog=self._catalog_of(request.graph),
+                catalog=self._catalog_of(request.graph, request.staged),
                 parameters=bind_parameters(request.graph, request.parameters),
                 progress=run.on_progress,
                 fresh=root.fresh,
@@ -246,6 +277,9 @@ class StageEngine:
         is_hosted = _dagster_run(request.run_id) in hosted_runs
         mark_begun(self._store, root_run_id, request.run_id, is_hosted=is_hosted)
         self._begun.add((root_run_id, request.run_id))
+        context = run.context
+        record = RunPlan(context.graph, context.parameters, context.code_path)
+        write_run_plan(self._store, root_run_id, record)
         return run
 
 

@@ -8,8 +8,9 @@ reads the newest version: its files by name, without a listing, and their footer
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from stagecoach.infra.formats.protocol import Access, TableSource
@@ -27,6 +28,7 @@ from stagecoach.planner.types import Field
 from stagecoach.planner.versioned_names import split_name, versioned_name
 
 _GUESSED_ROW_BYTES = 64
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class TableCatalog(Protocol):
@@ -110,6 +112,8 @@ class PublishedCatalog:
         access: Keeps what is known already of the tables' files.
         use_statistics: Whether `table` looks at what is published for its statistics. Without it
             planning touches no data of these tables.
+        staged: Tables that are read as they would be if something staged were published: by name
+            in lower case the identity of what is staged.
 
     Raises:
         CatalogError: Two tables have the same name.
@@ -123,12 +127,14 @@ class PublishedCatalog:
         *,
         access: Access | None = None,
         use_statistics: bool = True,
+        staged: Mapping[str, str] = _NONE,
     ) -> None:
         self._base = base
         self._store = store
         self._planned = {table.name.lower(): table for table in planned}
         self._access = access or Access()
         self._use_statistics = use_statistics
+        self._staged = staged
         self._tables: dict[str, TableInfo] = {}
         self._lock = threading.Lock()
         _check_names(base.table_names(), [table.name for table in planned])
@@ -202,6 +208,8 @@ class PublishedCatalog:
         table = self._opened(planned)
         if split_name(name)[1] is not None:
             return self._at(planned, name)
+        if (staged := self._staged.get(name.lower())) is not None:
+            return table.staged_state(staged)
         version = table.current()
         if version is None or not version.has_data:
             raise CatalogError(f"table '{planned.name}' has no data yet; materialize it first")

@@ -36,6 +36,7 @@ MADE: Registry[object] = Registry(
     {
         "published": "stagecoach.infra.formats.published.table_format:FORMAT",
         "iceberg": "stagecoach.infra.formats.iceberg.table_format:FORMAT",
+        "delta": "stagecoach.infra.formats.delta.table_format:FORMAT",
     }
 )
 """Formats of tables that queries make, which are in no catalog file; the first is the default."""

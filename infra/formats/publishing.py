@@ -2,7 +2,7 @@
 
     PublishTarget ──result_writer──▶ ResultWriter ── its plan ─▶ tasks write files
                                           ▲                          │
-                                          └──────── add ─────────────┘ then publish, or discard
+                                          └──────── add ─────────────┘ then publish, or stage first
 
 A format that results can be published in derives `WritePlan`, and its `StoredFormat.result_writer`
 returns a `ResultWriter`; one that takes mode `merge`, a `MergeWriter`. Nothing heavy is imported
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from stagecoach.infra.formats.snapshot import TableSnapshot
+    from stagecoach.infra.formats.staged_version import StagedVersion
     from stagecoach.infra.formats.stored_version import StoredVersion
     from stagecoach.infra.storage.object_store import ObjectStore
 
@@ -35,6 +36,12 @@ PublishMode = Literal["replace", "append", "replace_partition", "merge"]
 
 class PublishError(StagecoachError):
     """A result cannot be published as it is asked for: a mistake in the query or its output."""
+
+
+class StagedGoneError(PublishError):
+    """What a run has staged was discarded, or replaced, before it was published."""
+
+    retryable = True
 
 
 class TableChangedError(StagecoachError):
@@ -238,6 +245,34 @@ class ResultWriter(Protocol):
 
     def part_of(self, version: StoredVersion) -> PublishedPart:
         """Return what a version holds of the result."""
+        ...
+
+
+class StagingWriter(ResultWriter, Protocol):
+    """A writer whose files can wait to be published: that of a format with `can_stage`."""
+
+    def find_staged(self) -> StagedVersion | None:
+        """Return what is staged of this result for this purpose; then `publish` publishes that.
+
+        Raises:
+            StorageError: The store failed.
+        """
+        ...
+
+    def stage_commit(self) -> StagedVersion | None:
+        """Stage the files that were added: they stay, and no reader of the table sees them.
+
+        `publish` makes them visible, in this process or in another one after `find_staged`. It
+        applies the change to the table as it is then, and raises `StagedGoneError` if the files
+        are not staged any more.
+
+        Returns:
+            What is staged; None if another writer has published the same rows meanwhile.
+
+        Raises:
+            PublishError: The table does not take them.
+            StorageError: The store failed; may be called again.
+        """
         ...
 
 

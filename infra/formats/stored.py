@@ -18,6 +18,7 @@ from stagecoach.infra.formats.moments import moment_of
 from stagecoach.infra.formats.protocol import Access, Table, TableFormat
 from stagecoach.infra.formats.publishing import PublishTarget, ResultWriter
 from stagecoach.infra.formats.snapshot import TableState
+from stagecoach.infra.formats.staged_version import StagedVersion, id_of
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.storage.listing import StoredObject
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -69,8 +70,55 @@ class StoredTable(Table):
             StorageError: The store failed.
         """
 
+    def staged(self) -> Sequence[StagedVersion]:
+        """Return what is written and waits to be published, oldest first.
+
+        Raises:
+            TableVersionError: The newest version is damaged.
+            StorageError: The store failed.
+        """
+        return ()
+
+    def staged_state(self, staged_id: str) -> TableState:
+        """Return what the table would be if something staged were published now.
+
+        Args:
+            staged_id: `StagedVersion.id`; empty for the newest.
+
+        Raises:
+            CatalogError: Nothing of the kind is staged.
+            PublishError: The table does not take it any more.
+            StorageError: The store failed.
+        """
+        raise self.not_staged(staged_id)
+
+    def publish_staged(self, staged_id: str) -> StoredVersion:
+        """Publish something staged, on the table as it is now.
+
+        Raises:
+            CatalogError: Nothing of the kind is staged.
+            PublishError: The table does not take it any more; it stays staged.
+            StorageError: The store failed; may be called again.
+        """
+        raise self.not_staged(staged_id)
+
+    def discard_staged(self, staged_id: str) -> None:
+        """Forget something staged; what is not there is forgotten already. gc removes its files.
+
+        Raises:
+            StorageError: The store failed; may be called again.
+        """
+        raise self.not_staged(staged_id)
+
+    def not_staged(self, staged_id: str) -> CatalogError:
+        """Return the error of something that is not staged."""
+        problem = f"'{staged_id}' is not staged" if staged_id else "nothing is staged"
+        return CatalogError(f"{problem}; `stagecoach tables show --staged` lists what is")
+
     def at(self, version: TableVersion) -> TableState:
-        """Read the version of a number, or the newest one that was committed by a moment."""
+        """Read what is staged, the version of a number, or the newest that a moment had."""
+        if (staged := id_of(version)) is not None:
+            return self.staged_state(staged)
         if version.kind == "version":
             wanted = version.value
             found = next((v for v in self.kept_versions() if str(v.number) == wanted), None)
@@ -121,6 +169,9 @@ class StoredFormat(TableFormat):
 
     has_namespaces: bool = False
     """Whether the name of a table may have several parts, separated by dots."""
+
+    can_stage: bool = False
+    """Whether its tables have staged versions; then its `result_writer` is a `StagingWriter`."""
 
     output_keys: tuple[str, ...] = ()
     """Keys that a query's `output` may have besides `format`, `table` and `mode`."""

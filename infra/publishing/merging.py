@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stagecoach.infra.errors import StorageError
+from stagecoach.infra.errors import InputLostError, StorageError
 from stagecoach.infra.formats.merge_keys import key_positions
 from stagecoach.infra.formats.partitions import canonical_value
 from stagecoach.infra.formats.publishing import (
@@ -113,13 +113,21 @@ class Merge:
 
         Raises:
             PublishError: The table does not take the rows.
+            InputLostError: A file of the table is gone.
             StorageError: The store failed, or others were first `MAX_MERGE_TRIES` times.
         """
         for _ in range(MAX_MERGE_TRIES):
             base = self.writer.merge_base()
             files = () if base is None else base.files
-            if base is not None:
-                self._look_at(base)
+            try:
+                if base is not None:
+                    self._look_at(base)
+            except InputLostError as error:
+                newer = self.writer.merge_base()
+                if newer is not None and any(file.uri == error.uri for file in newer.files):
+                    raise
+                log.info("table %s: a file is no longer live: %s", self.target.table, error)
+                continue
             known = {file.uri: self._known.get(_identity(file)) for file in files}
             replaced = {uri: written for uri, written in known.items() if written is not None}
             self.writer.rewritten(replaced)

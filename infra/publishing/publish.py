@@ -24,6 +24,7 @@ from stagecoach.infra.formats.protocol import Access
 from stagecoach.infra.formats.publishing import (
     MergeWriter,
     ResultWriter,
+    StagingWriter,
     WritePlan,
     WrittenFile,
     stored_columns,
@@ -32,6 +33,7 @@ from stagecoach.infra.formats.publishing import PartitionWindow as PartitionWind
 from stagecoach.infra.formats.publishing import PublishError as PublishError
 from stagecoach.infra.formats.publishing import PublishTarget as PublishTarget
 from stagecoach.infra.formats.registry import result_format, stored_formats
+from stagecoach.infra.formats.staged_version import StagedVersion
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.publishing.jobs import PublishJobs, fits_driver
 from stagecoach.infra.publishing.merging import Merge
@@ -78,20 +80,60 @@ class Published:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class Staged:
+    """A result that is written and waits until it is published.
+
+    Args:
+        version: What waits.
+        writer: Publishes it.
+        started: When it was begun, by the clock of `time.perf_counter`.
+    """
+
+    version: StagedVersion
+    writer: StagingWriter
+    started: float
+
+    def publish(self) -> Published:
+        """Make it visible to readers.
+
+        Raises:
+            StagedGoneError: It was discarded, or replaced by a later result.
+            PublishError: The table does not take it any more; it stays staged.
+            StorageError: The store failed.
+        """
+        self.writer.publish()
+        reused = self.writer.reused
+        return _published(self.writer, self.writer.version, self.started, reused=reused)
+
+
 def publish_stage(context: Run, result: StageResult, target: PublishTarget) -> Published:
     """Publish what the head stage of a run came to; see `publish`.
 
     Raises:
         PublishError: The stage has no output, or see `publish`.
     """
+    return _of_stage(context, result, target).publish()
+
+
+def stage_result(context: Run, result: StageResult, target: PublishTarget) -> Staged | Published:
+    """Stage what the head stage of a run came to; see `stage`.
+
+    Raises:
+        PublishError: The stage has no output, or see `stage`.
+    """
+    return _of_stage(context, result, target).stage()
+
+
+def _of_stage(context: Run, result: StageResult, target: PublishTarget) -> _Publication:
     from stagecoach.infra.runtime.adaptive.requested import asks_for_tasks  # the planner with it
 
     if result.manifest is None:
         raise PublishError(f"query '{context.graph.query}' has no result to publish; run it again")
-    return publish(
-        result.manifest,
-        result.columns or context.graph.result,
-        target,
+    return _Publication(
+        manifest=result.manifest,
+        columns=result.columns or context.graph.result,
+        target=target,
         store=context.store,
         settings=context.settings,
         spark=context.session,
@@ -110,8 +152,6 @@ def publish(
     settings: EngineSettings,
     spark: Callable[[], SparkSession],
     run_id: str = "",
-    progress: ProgressListener | None = None,
-    keeps_files: bool = False,
 ) -> Published:
     """Write a head stage's output as Parquet and commit it as a version of a table.
 
@@ -123,8 +163,6 @@ def publish(
         settings: The knobs of a run.
         spark: Gives the Spark session if one is needed.
         run_id: The run.
-        progress: Told of completed tasks, from another thread.
-        keeps_files: Whether each map file becomes a file of the table, whatever its size.
 
     Returns:
         The version; one that is there already if this result has been published before.
@@ -135,48 +173,152 @@ def publish(
         TaskFailedError: Spark failed; a retry may help.
         StorageError: The store failed.
     """
-    started = time.perf_counter()
-    _check_format(store, target)
-    writer, is_merge = _writer(manifest, columns, target, store, run_id), target.mode == "merge"
-    if (there := writer.find_published()) is not None:
-        return _published(writer, there, started, reused=True)
-    jobs = PublishJobs(
+    return _Publication(
         manifest=manifest,
-        table=target.table,
+        columns=columns,
+        target=target,
         store=store,
         settings=settings,
         spark=spark,
         run_id=run_id,
-        progress=progress,
-    )
-    merge = Merge(jobs, cast("MergeWriter", writer), target, columns) if is_merge else None
-    if merge is not None:
-        merge.check_keys()
-    if keeps_files:
-        ranges, target_bytes = _single_files(manifest), _ANY_BYTES
-    else:
-        target_bytes = target.target_file_bytes
-        ranges = list(_file_ranges(manifest, target_bytes, settings))
-    plan = writer.plan.sized(target_bytes)
-    values = marked(store.to_dict(), settings.credentials)
-    deletes = delete_position(columns, target)
-    tasks = list(_tasks(manifest, plan, values, ranges, deletes, is_merge=is_merge))
-    writer.add(file for report in jobs.run(tasks, manifest.num_bytes) for file in report.found)
-    if merge is None:
-        number = writer.publish()
-    else:
-        merge.first_task = len(tasks)
-        number = merge.publish()
-    published = _published(writer, writer.version, started, reused=writer.reused)
-    if not writer.reused:
-        log.info(
-            "table %s: version %d, %d rows in %d files",
-            target.table,
-            number,
-            published.num_rows,
-            len(published.files),
+    ).publish()
+
+
+def stage(
+    manifest: Manifest,
+    columns: Sequence[Field],
+    target: PublishTarget,
+    *,
+    store: ObjectStore,
+    settings: EngineSettings,
+    spark: Callable[[], SparkSession],
+    run_id: str = "",
+) -> Staged | Published:
+    """Write a head stage's output as `publish` does, but leave it invisible to readers.
+
+    Args:
+        manifest: The committed output.
+        columns: The result's columns: Spark's names and types, in its order.
+        target: The table, of a format that can stage.
+        store: The storage root.
+        settings: The knobs of a run.
+        spark: Gives the Spark session if one is needed.
+        run_id: The run.
+
+    Returns:
+        What waits, which an earlier run may have staged; a version if this result has been
+        published before.
+
+    Raises:
+        PublishError: As of `publish`.
+        ShuffleReadError: The stage's output is lost; says what to run again.
+        TaskFailedError: Spark failed; a retry may help.
+        StorageError: The store failed.
+    """
+    return _Publication(
+        manifest=manifest,
+        columns=columns,
+        target=target,
+        store=store,
+        settings=settings,
+        spark=spark,
+        run_id=run_id,
+    ).stage()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Publication:
+    """One result on its way into a table; see `publish` for the attributes.
+
+    Attributes:
+        progress: Told of completed tasks, from another thread.
+        keeps_files: Whether each map file becomes a file of the table, whatever its size.
+    """
+
+    manifest: Manifest
+    columns: Sequence[Field]
+    target: PublishTarget
+    store: ObjectStore
+    settings: EngineSettings
+    spark: Callable[[], SparkSession]
+    run_id: str = ""
+    progress: ProgressListener | None = None
+    keeps_files: bool = False
+
+    def publish(self) -> Published:
+        """Write the files and commit them."""
+        started = time.perf_counter()
+        writer = self._writer()
+        if (there := writer.find_published()) is not None:
+            return _published(writer, there, started, reused=True)
+        jobs = self._jobs()
+        if self.target.mode == "merge":
+            merge = Merge(jobs, cast("MergeWriter", writer), self.target, self.columns)
+            merge.check_keys()
+            merge.first_task = self._write(writer, jobs)
+            number = merge.publish()
+        else:
+            self._write(writer, jobs)
+            number = writer.publish()
+        published = _published(writer, writer.version, started, reused=writer.reused)
+        if not writer.reused:
+            log.info(
+                "table %s: version %d, %d rows in %d files",
+                self.target.table,
+                number,
+                published.num_rows,
+                len(published.files),
+            )
+        return published
+
+    def stage(self) -> Staged | Published:
+        """Write the files, unless an earlier run has, and leave them to wait."""
+        started = time.perf_counter()
+        item = result_format(self.target.format)
+        if not item.can_stage or self.target.mode == "merge":
+            what = "merged results" if item.can_stage else f"tables of the format '{item.name}'"
+            raise PublishError(f"{what} cannot be staged; set output.audit to false")
+        writer = cast("StagingWriter", self._writer())
+        if (there := writer.find_published()) is not None:
+            return _published(writer, there, started, reused=True)
+        staged = writer.find_staged()
+        if staged is None:
+            self._write(writer, self._jobs())
+            staged = writer.stage_commit()
+        if staged is None:
+            writer.publish()  # another run has published the same rows meanwhile
+            return _published(writer, writer.version, started, reused=True)
+        return Staged(staged, writer, started)
+
+    def _writer(self) -> ResultWriter:
+        _check_format(self.store, self.target)
+        return _writer(self.manifest, self.columns, self.target, self.store, self.run_id)
+
+    def _jobs(self) -> PublishJobs:
+        return PublishJobs(
+            manifest=self.manifest,
+            table=self.target.table,
+            store=self.store,
+            settings=self.settings,
+            spark=self.spark,
+            run_id=self.run_id,
+            progress=self.progress,
         )
-    return published
+
+    def _write(self, writer: ResultWriter, jobs: PublishJobs) -> int:
+        """Have tasks write the files of a writer; how many tasks there were."""
+        manifest, target = self.manifest, self.target
+        if self.keeps_files:
+            ranges, target_bytes = _single_files(manifest), _ANY_BYTES
+        else:
+            target_bytes = target.target_file_bytes
+            ranges = list(_file_ranges(manifest, target_bytes, self.settings))
+        plan = writer.plan.sized(target_bytes)
+        values = marked(self.store.to_dict(), self.settings.credentials)
+        deletes, is_merge = delete_position(self.columns, target), target.mode == "merge"
+        tasks = list(_tasks(manifest, plan, values, ranges, deletes, is_merge=is_merge))
+        writer.add(file for report in jobs.run(tasks, manifest.num_bytes) for file in report.found)
+        return len(tasks)
 
 
 def _writer(

@@ -11,6 +11,7 @@ each is checked against a whitelist, so a hostile query or partition name is an 
     shuffle/<hex>/<fingerprint>/lost-<hash>.json         that a commit has lost a file
     runs/<run>/snapshot.json                             the table snapshot of a run
     runs/<run>/stages/<stage>.json                       the manifest that the run pinned
+    runs/<run>/plans/<plan_hash>.json                    the plan and the parameters of the run
     runs/<run>/page.html                                 how the run went, for people
     runs/<run>/logs/<stage>.log                          what the tasks of a failed stage said
     runs/<run>/stages/<stage>-base.json                  a commit from which it takes files over
@@ -18,7 +19,7 @@ each is checked against a whitelist, so a hostile query or partition name is an 
     plans/<query>/<key>.json                             the plan that a query keeps
     analysis/<plan_hash>.json                            Spark's own result schema of a plan
     results/<table>/…                                    a published table
-    iceberg/<table>/…                                    where a table published elsewhere is
+    iceberg/<table>/…, delta/<table>/…                   where a table published elsewhere is
 
 What is in the folder of a table, its format says (`infra.formats.published.paths`). A table with
 numbered versions has these in its folder:
@@ -131,9 +132,24 @@ def run_snapshot(run_id: str) -> str:
     return f"{run_prefix(run_id)}/snapshot.json"
 
 
+def run_clock(run_id: str) -> str:
+    """Return the key of the instant that a run takes for now."""
+    return f"{run_prefix(run_id)}/clock.txt"
+
+
 def run_stage(run_id: str, stage: str) -> str:
     """Return the key of a run's pointer to the manifest of a stage."""
     return f"{run_prefix(run_id)}/stages/{check_component('stage', stage)}.json"
+
+
+def run_plans(run_id: str) -> str:
+    """Return the folder of the plans that a run went by; one, unless a re-execution had another."""
+    return f"{run_prefix(run_id)}/plans"
+
+
+def run_plan(run_id: str, plan_hash: str) -> str:
+    """Return the key of a plan that a run went by, with the values of its parameters."""
+    return f"{run_plans(run_id)}/{_check_hash('plan hash', plan_hash)}.json"
 
 
 def hint(stage_key: str) -> str:

@@ -211,7 +211,7 @@ class Result:
             return write()
 
     def write_table(self, **output: Any) -> WrittenTable:
-        """Write all rows as a table: Iceberg, or one of the storage that other queries can read.
+        """Write all rows as a table: Iceberg, Delta, or one of the storage that queries can read.
 
         A result that the table has already is not written again, so a call can be repeated.
 

@@ -21,11 +21,13 @@ from stagecoach.api.errors import SessionClosedError
 from stagecoach.api.planned_run import PlannedRun as PlannedRun
 from stagecoach.api.result import Result
 from stagecoach.api.storage_root import with_storage
+from stagecoach.planner.errors import StagecoachError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stagecoach.api.analysis import Analysis
+    from stagecoach.api.cancelling import Cancellation
     from stagecoach.api.explaining import PlanResult
     from stagecoach.api.parameters import ParameterInput, ParameterValue
     from stagecoach.infra.catalog.planned import TableCatalog
@@ -451,27 +453,46 @@ class Session:
         fresh: bool = False,
         progress: StageProgress | None = None,
         debug: bool = False,
+        cancellation: Cancellation | None = None,
     ) -> Result:
         """Run a planned query.
 
+        Args:
+            planned: The query.
+            fresh: Run every stage even where its output is there already.
+            progress: What hears of the progress.
+            debug: Whether Dagster's own log lines go to standard error.
+            cancellation: A handle by which another thread can cancel the query.
+
         Raises:
             StagecoachError: The run failed.
+            QueryCancelledError: Another thread has cancelled it.
             KeyboardInterrupt: The run was interrupted; its jobs are cancelled.
         """
+        from stagecoach.api.cancelling import Cancellation
         from stagecoach.api.running import run_planned
         from stagecoach.terminal.progress import StageProgress
 
         self._check_open()
-        return run_planned(
-            planned,
-            settings=self.settings,
-            catalog=self.base_catalog,
-            store=self.store,
-            needs_spark=self._start_spark,
-            listener=progress or StageProgress(),
-            fresh=fresh,
-            debug=debug,
-        )
+        cancellation = cancellation or Cancellation()
+        cancellation.check()
+        try:
+            return run_planned(
+                planned,
+                settings=self.settings,
+                catalog=self.base_catalog,
+                store=self.store,
+                needs_spark=self._start_spark,
+                listener=progress or StageProgress(),
+                fresh=fresh,
+                debug=debug,
+                run_id=cancellation.run_id,
+            )
+        except StagecoachError:
+            cancellation.check()  # whatever it is follows from that
+            raise
+        finally:
+            cancellation.end()
 
     def _prepared(
         self, sql: str, params: Mapping[str, ParameterInput] | None, name: str

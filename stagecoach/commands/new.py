@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stagecoach.api.session import DEFAULT_CATALOG
 from stagecoach.arguments.options import catalog_option, debug_option
 from stagecoach.arguments.project_files import DEFAULT_QUERIES
 from stagecoach.commands.query_template import KINDS
 
 if TYPE_CHECKING:
     from stagecoach.commands.query_template import Kind
+
+
+_CATALOG = """\
+# The tables that queries read. `stagecoach tables add PATH` adds one.
+# A location is a file, a folder or a glob; relative ones start from this file's folder.
+tables: {}
+"""
 
 
 @click.command()
@@ -38,7 +46,8 @@ def new(
 ) -> None:
     """Write a new query file, NAME.sql, with all keys of its front matter explained.
 
-    It is a query that runs as it stands. A file that is there already is left as it is.
+    It is a query that runs as it stands. A file that is there already is left as it is. In a folder
+    without a project, an empty catalog is written, too.
     """
     from stagecoach.assets.project.names import name_problem
     from stagecoach.commands.query_template import Template
@@ -67,6 +76,10 @@ def new(
             file.write(text)
     except FileExistsError:
         raise click.UsageError(_taken(name, path)) from None
+    if catalog == DEFAULT_CATALOG and not Path(catalog).exists():
+        Path(catalog).parent.mkdir(parents=True, exist_ok=True)
+        Path(catalog).write_text(_CATALOG, encoding="utf-8")
+        click.echo(f"{catalog}: written; `stagecoach tables add PATH` adds a table to it")
     click.echo(f"{path}: written; edit it, then run `stagecoach check {path}`")
 
 

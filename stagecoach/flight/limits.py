@@ -33,4 +33,4 @@ class Limits:
     prepared: int = 1000
     endpoints: int = 16
     endpoint_bytes: int = 32 << 20
-    batch_bytes: int = 4 << 20
+    batch_bytes: int = 8 << 20

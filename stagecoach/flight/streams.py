@@ -1,8 +1,9 @@
-"""Streams of rows to clients: bounded in number, and each of one batch at a time.
+"""Streams of rows to clients: bounded in number, and each of two batches at a time.
 
 gRPC asks for the next batch when the client has room for it. So a stream holds the batch that is on
-its way and what the reader of the map files holds, whatever the size of the result. A client that
-reads slowly holds no more; one that has gone ends its stream.
+its way, the next one, which is decoded meanwhile, and what the reader of the map files holds,
+whatever the size of the result. A client that reads slowly holds no more; one that has gone ends
+its stream.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -46,6 +48,7 @@ class Stream(Iterator[pa.RecordBatch]):
         self.connection = connection
         self.sending_since: float | None = None
         self._batches = pieces(batches, batch_bytes)
+        self._ahead: Future[pa.RecordBatch | None] | None = None
         self._owner = owner
         self._on_close = on_close
         self._is_open = True
@@ -59,8 +62,7 @@ class Stream(Iterator[pa.RecordBatch]):
         self.sending_since = None
         try:
             with told_to_clients():
-                batch = next(self._batches, None)
-                self._owner.check()
+                batch = self._next()
         except BaseException:
             self.close()
             raise
@@ -71,17 +73,37 @@ class Stream(Iterator[pa.RecordBatch]):
         self.sending_since = time.monotonic()
         return batch
 
+    def _next(self) -> pa.RecordBatch | None:
+        """The next batch, whose successor is decoded from now on; None at the end.
+
+        Raises:
+            BusyError: The server is shutting down.
+            StagecoachError: The rows cannot be read.
+        """
+        ahead = self._ahead or self._owner.decode(self._batches)
+        try:
+            batch = ahead.result()
+        except CancelledError:
+            self._owner.check()
+            raise
+        self._ahead = None if batch is None else self._owner.decode(self._batches)
+        return batch
+
     def close(self) -> None:
         """End the stream; may be called again."""
         with self._close_lock:
             if not self._is_open:
                 return
             self._is_open = False
+        self._owner.forget(self)
+        ahead, self._ahead = self._ahead, None
         self._batches = iter(())
-        try:
+        if ahead is None or ahead.cancel() or ahead.done():
             self._on_close()
-        finally:
-            self._owner.forget(self)
+        else:
+            # The files are being read at this moment.
+            on_close = self._on_close
+            ahead.add_done_callback(lambda _: on_close())
 
     def __del__(self) -> None:
         # gRPC drops the stream of a client that has gone, maybe before the first batch.
@@ -100,6 +122,7 @@ class Streams:
     def __init__(self, limits: Limits, metrics: ServeMetrics) -> None:
         self._limits = limits
         self._metrics = metrics
+        self._decoders = ThreadPoolExecutor(limits.streams, "decode")
         # Reentrant: garbage collection may close a stream at any moment.
         self._lock = threading.RLock()
         self._connections: Counter[str] = Counter()
@@ -158,6 +181,19 @@ class Streams:
             self._open.add(stream)
         return stream
 
+    def decode(self, batches: Iterator[pa.RecordBatch]) -> Future[pa.RecordBatch | None]:
+        """Begin to decode the next of the batches, in another thread; None at their end.
+
+        Raises:
+            BusyError: The server is shutting down.
+        """
+        self.check()
+        try:
+            return self._decoders.submit(next, batches, None)
+        except RuntimeError:  # closed since
+            self.check()
+            raise
+
     def forget(self, stream: Stream) -> None:
         """Take a stream for closed."""
         self._leave(stream.connection)
@@ -186,6 +222,7 @@ class Streams:
     def close(self) -> None:
         """End every stream with its next batch, and open no more."""
         self._is_closed = True
+        self._decoders.shutdown(wait=False, cancel_futures=True)
 
     def _leave(self, connection: str) -> None:
         with self._lock:

@@ -101,11 +101,14 @@ def _part_of_project(name: str) -> Scaffold:
 
 def _component(folder: Path, root: str) -> Scaffold:
     """A component beside the definitions that the project has."""
+    # Dagster takes a while to import, and only this kind of project needs it.
+    from stagecoach.assets.definitions.new_component import component_files
+
     parts = root.split(".")
     source = PurePosixPath("src") if (folder / "src" / parts[0]).is_dir() else PurePosixPath()
     place = source.joinpath(*parts, "defs", _COMPONENT_FOLDER)
     up = "/".join([".."] * len(place.parts))
-    files = _files("component", place, storage=f"{up}/.stagecoach/storage")
+    files = (NewFile(place / path, text) for path, text in component_files(up))
     return Scaffold(
         files=tuple(files),
         steps=(
@@ -117,9 +120,9 @@ def _component(folder: Path, root: str) -> Scaffold:
     )
 
 
-def _files(template: str, place: PurePosixPath = _HERE, **values: str) -> Iterator[NewFile]:
+def _files(template: str, **values: str) -> Iterator[NewFile]:
     """The files of a template, its placeholders filled in."""
-    for path, item in _walk(resources.files(_TEMPLATES) / "templates" / template, place):
+    for path, item in _walk(resources.files(_TEMPLATES) / "templates" / template, _HERE):
         text = item.read_text(encoding="utf-8")
         if path.suffix in _WITH_VALUES:
             text = string.Template(text).substitute(values)

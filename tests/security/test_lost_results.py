@@ -154,9 +154,9 @@ def test_the_rest_of_a_batch_is_given(read: Read, monkeypatch: pytest.MonkeyPatc
     sizes = itertools.cycle([3, 7, 1000])
     calls = itertools.count()
 
-    def cut(*args: Any) -> Iterator[pa.RecordBatch]:
+    def cut(*args: Any, **named: Any) -> Iterator[pa.RecordBatch]:
         failing = next(calls) == 0
-        for batch in real(*args):
+        for batch in real(*args, **named):
             start = 0
             while start < batch.num_rows:
                 piece = batch.slice(start, next(sizes))
@@ -183,7 +183,7 @@ def test_rows_in_another_order_are_not_mixed(read: Read, monkeypatch: pytest.Mon
 
 
 def test_what_is_lost_each_time_ends(read: Read, monkeypatch: pytest.MonkeyPatch):
-    def lost(*_: Any) -> Iterator[pa.RecordBatch]:
+    def lost(*_: Any, **__: Any) -> Iterator[pa.RecordBatch]:
         raise ShuffleReadError("scan/stage_0", 0, 0, "uri")
         yield
 

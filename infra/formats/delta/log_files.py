@@ -101,6 +101,11 @@ def commits(files: Sequence[LogFile]) -> dict[int, LogFile]:
     return {int(match[1]): file for match, file in matches if match is not None}
 
 
+def oldest_version(files: Sequence[LogFile]) -> int:
+    """Return the oldest version that a log still tells whole."""
+    return 0 if 0 in commits(files) else min(_checkpoints(files), default=0)
+
+
 def live_vectors(
     files: Sequence[LogFile], version: int, options: StorageOptions
 ) -> dict[str, Vector | None]:
@@ -150,11 +155,18 @@ def read_actions(file: LogFile, options: StorageOptions) -> list[dict[str, Any]]
 
 def _checkpoint(files: Sequence[LogFile], version: int) -> tuple[int, list[LogFile]]:
     """The newest complete checkpoint that is not above a version; -1 and no files without one."""
+    complete = {number: kept for number, kept in _checkpoints(files).items() if number <= version}
+    newest = max(complete, default=-1)
+    return newest, complete.get(newest, [])
+
+
+def _checkpoints(files: Sequence[LogFile]) -> dict[int, list[LogFile]]:
+    """The complete checkpoints by their versions."""
     complete: dict[int, list[LogFile]] = {}
     parts: dict[tuple[int, int], list[LogFile]] = {}
     for file in files:
         match = _CHECKPOINT.fullmatch(file.name)
-        if match is None or int(match[1]) > version:
+        if match is None:
             continue
         number = int(match[1])
         if match["part"] is None:
@@ -164,8 +176,7 @@ def _checkpoint(files: Sequence[LogFile], version: int) -> tuple[int, list[LogFi
         of_number.append(file)
         if len(of_number) == int(match["parts"]):
             complete.setdefault(number, of_number)
-    newest = max(complete, default=-1)
-    return newest, complete.get(newest, [])
+    return complete
 
 
 def _checkpoint_adds(file: LogFile, options: StorageOptions) -> Iterator[Mapping[str, Any]]:

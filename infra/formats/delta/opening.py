@@ -134,7 +134,7 @@ def translated(location: str) -> Iterator[None]:
             f"{location} has no Delta log (_delta_log); write the table or correct the location"
         ) from error
     except (DeltaError, ValueError, OSError) as error:
-        problem = secrets.redact(" ".join(_BACKTRACE.split(str(error), maxsplit=1)[0].split()))
+        problem = problem_of(error)
         if "catalog-managed" in problem:
             raise _unsupported(location, ["catalogManaged"]) from error
         unknown = _UNKNOWN_FEATURE.search(problem)
@@ -143,6 +143,11 @@ def translated(location: str) -> Iterator[None]:
         if _NO_ANSWER.search(problem):
             raise StorageError(f"cannot read the Delta log of {location}: {problem}") from error
         raise CatalogError(f"Delta table {location} cannot be opened: {problem}") from error
+
+
+def problem_of(error: Exception) -> str:
+    """Return what an error of deltalake says, in one line and without secrets."""
+    return secrets.redact(" ".join(_BACKTRACE.split(str(error), maxsplit=1)[0].split()))
 
 
 def _check_protocol(location: str, table: DeltaTable) -> None:

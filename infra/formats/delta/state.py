@@ -66,7 +66,7 @@ def table_state(name: str, table: DeltaTable, location: str, options: StorageOpt
     """
     schema = table_schema(table)
     adds = live_files(table)
-    folder = location if is_remote(location) else os.path.realpath(location)
+    folder = state_folder(location)
     uris = [file_uri(path, folder) for path in adds["path"].to_pylist()]
     sizes = adds["size_bytes"].to_pylist()
     counts = _row_counts(adds, uris, sizes, options)
@@ -128,6 +128,11 @@ def table_state(name: str, table: DeltaTable, location: str, options: StorageOpt
             detail=detail,
         ),
     )
+
+
+def state_folder(location: str) -> str:
+    """Return the folder of a table as the URIs of its files have it."""
+    return location if is_remote(location) else os.path.realpath(location)
 
 
 def live_files(table: DeltaTable) -> pa.Table:

@@ -81,6 +81,20 @@ def file_summaries(
     return list(zip(*columns, strict=True)) if columns else [()] * adds.num_rows
 
 
+def column_bounds(
+    adds: pa.Table, physical: str
+) -> tuple[list[Any | None], list[Any | None], list[int | None]]:
+    """Return lowest and highest value and NULLs of a column in each file, as the log has them.
+
+    Args:
+        adds: The live files, as deltalake lists them.
+        physical: Name of the column in data files.
+    """
+    lows, highs = (_plain(_member(adds, kind, physical)) for kind in ("min", "max"))
+    nothing = [None] * adds.num_rows
+    return lows or nothing, highs or nothing, _null_counts(adds, physical)
+
+
 def _constant(value: Any, num_rows: int) -> ColumnSummary:
     known = stat_value(value)
     return ColumnSummary(

@@ -12,17 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from stagecoach.infra.formats.delta.output import output_location
+from stagecoach.infra.formats.delta.result_columns import check_delta_columns
+from stagecoach.infra.formats.delta.stored_table import FOLDER, StoredDeltaTable
 from stagecoach.infra.formats.file_scan import needed_files
+from stagecoach.infra.formats.lake_tables.stored_table import LakeFormat
 from stagecoach.infra.formats.moments import moment_of
-from stagecoach.infra.formats.protocol import Access, ScanPlan, Table, TableFormat, TableSource
+from stagecoach.infra.formats.protocol import Access, ScanPlan, Table, TableSource
+from stagecoach.infra.formats.publishing import PublishTarget, ResultWriter
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.host.recent_cache import RecentCache
+from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.table_files import FileEntry, NoFilesError
 from stagecoach.planner.catalog import ColumnNotes
 from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.types import Field
 from stagecoach.planner.versioned_names import TableVersion
 
 if TYPE_CHECKING:
@@ -139,12 +146,15 @@ class DeltaTable(Table):
             raise CatalogError(f"table {self.source.name!r}: {error}") from error
 
 
-class DeltaFormat(TableFormat):
-    """Delta tables that somebody else writes."""
+class DeltaFormat(LakeFormat):
+    """Delta tables, of other writers and of queries."""
 
     name = "delta"
     file_kind = "delta"
     needs_folder = True
+    folder = FOLDER
+    output_keys = ("location", "partition_by")
+    takes_merges = True
 
     def open(self, source: TableSource, access: Access) -> Table:
         """Return the table."""
@@ -169,6 +179,32 @@ class DeltaFormat(TableFormat):
         found += super().scanned(None, replace(table, files=tuple(files), field_ids=()))
         found += [constants_of(file.uri, table) for file in files]
         return found
+
+    def declare_output(self, table: str, given: Mapping[str, Any], folder: str) -> dict[str, Any]:
+        """Check the folder of the table."""
+        return {"location": output_location(given.get("location"), folder)}
+
+    def stored(self, store: ObjectStore, name: str, access: Access) -> StoredDeltaTable:
+        """Return a table that a query publishes."""
+        return StoredDeltaTable(store, name, access, self.open)
+
+    def check_columns(self, columns: Sequence[Field], partition_by: Sequence[str] = ()) -> None:
+        """Look whether Delta has such types and names."""
+        check_delta_columns(columns, partition_by)
+
+    def result_writer(
+        self,
+        store: ObjectStore,
+        target: PublishTarget,
+        columns: Sequence[Field],
+        *,
+        fingerprint: str,
+        run_id: str,
+    ) -> ResultWriter:
+        """Return a writer of data files and one entry of the log."""
+        from stagecoach.infra.formats.delta.writer import DeltaWriter  # numpy with it
+
+        return DeltaWriter(store, target, columns, fingerprint=fingerprint, run_id=run_id)
 
 
 FORMAT = DeltaFormat()

@@ -9,12 +9,12 @@ from __future__ import annotations
 import datetime
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.formats.capabilities import ExpiryRule
-from stagecoach.infra.formats.lake_tables.leftovers import find_leftovers
+from stagecoach.infra.formats.lake_tables.leftovers import find_leftovers, storage_options
 from stagecoach.infra.formats.protocol import Access, Table, TableSource
 from stagecoach.infra.formats.snapshot import TableState
 from stagecoach.infra.formats.stored import RootExpiry, StoredFormat, StoredTable
@@ -96,7 +96,8 @@ class LakeTable(StoredTable):
         source = self.source
         if source is None:
             raise CatalogError(f"table '{self.name}' has no data yet; materialize it first")
-        return self.reader(source, self.access)
+        # The lake is reached as the storage root is.
+        return self.reader(source, replace(self.access, options=storage_options(self.store)))
 
 
 class LakeFormat(StoredFormat):

@@ -18,7 +18,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from stagecoach.infra.errors import StorageError
@@ -100,6 +99,7 @@ class LakeWriter(ABC, Generic[T, C]):
         self._row_keys = target_row_keys(self._columns, target)
         self._reported: list[Mapping[str, Any]] = []
         self._holder: tuple[T, C] | None = None
+        self._plan: LakePlan | None = None
         self._base: int | None = None
         self._rewritten: dict[str, list[Mapping[str, Any]]] = {}  # of a merge, by replaced file
         self.reused = False
@@ -170,12 +170,15 @@ class LakeWriter(ABC, Generic[T, C]):
     def _added(self, table: T, commit: C) -> tuple[AddedFile, ...]:
         """Return the data files that came with a version."""
 
-    @cached_property
+    @property
     def plan(self) -> LakePlan:
         """How its files are written; creates the table if there is none."""
-        plan = self._new_plan(self._opened(), self._published.token)
-        leftovers.begin(self._store, self.folder, plan.table, plan.token, plan.location)
-        return plan
+        # Not a cached property: those of all writers would wait for each other.
+        if self._plan is None:
+            plan = self._new_plan(self._opened(), self._published.token)
+            leftovers.begin(self._store, self.folder, plan.table, plan.token, plan.location)
+            self._plan = plan
+        return self._plan
 
     @property
     def version(self) -> StoredVersion:
@@ -340,17 +343,22 @@ class LakeWriter(ABC, Generic[T, C]):
         if self._target.mode == "merge" and newest != self._base:
             raise TableChangedError(f"version {newest} was committed after {self._base} was read")
 
-    def _find_in(self, history: Callable[[], Iterable[PastCommit[C]]]) -> C | None:
+    def _find_in(
+        self,
+        history: Callable[[], Iterable[PastCommit[C]]],
+        newer: Callable[[], Iterable[PastCommit[C]]] | None = None,
+    ) -> C | None:
         """Return the version that has made the table what the commit would make of it.
 
         Args:
             history: Gives the versions that made the table what it is, newest first.
+            newer: Gives those that may be the commit itself, if they are not all.
         """
         ours, mode = self._published, self._target.mode
         found = find_publication(history(), mode, ours.fingerprint, tuple(ours.rows))
         if found is None and mode == "merge":
             found = find_merge(history(), ours)
-        return find_commit(history(), ours.token) if found is None else found
+        return find_commit((newer or history)(), ours.token) if found is None else found
 
     def _check_result(self) -> None:
         target = self._target

@@ -50,6 +50,7 @@ def adopt_checksums(store: ObjectStore, table: str) -> Adopted | None:
             committed_at=utc_now(),
             mode="adopt",
             run_id="",
+            is_quiet=False,
             files=tuple(
                 f if f.checksums else replace(f, checksums=found.get(f.path, ""))
                 for f in base.files

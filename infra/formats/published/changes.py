@@ -9,7 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from stagecoach.infra.formats.published.version import TableFile, TablePart, TableVersion
+from stagecoach.infra.formats.published.version import (
+    StagedChange,
+    TableFile,
+    TablePart,
+    TableVersion,
+)
 from stagecoach.infra.formats.publishing import PublishError, PublishMode, column_difference
 from stagecoach.planner.types import Field
 
@@ -129,6 +134,31 @@ def apply_change(base: TableVersion | None, change: TableChange) -> TableVersion
         keep_versions=change.keep_versions,
         run_id=change.run_id,
         comments=change.comments,
+        staged=_still_staged(base, change),
+    )
+
+
+def _still_staged(base: TableVersion | None, change: TableChange) -> tuple[StagedChange, ...]:
+    """What waits after a change, which may be one of those that have waited."""
+    known = () if base is None else base.staged
+    place = next((i for i, item in enumerate(known) if is_same_rows(item, change)), len(known))
+    older = (item for item in known[:place] if not is_superseded(item, change))
+    return (*older, *(item for item in known[place:] if not is_same_rows(item, change)))
+
+
+def is_same_rows(staged: StagedChange, change: TableChange) -> bool:
+    """Whether a change publishes what is staged."""
+    return (staged.fingerprint, staged.mode, dict(staged.rows).keys()) == (
+        change.fingerprint,
+        change.mode,
+        change.rows.keys(),
+    )
+
+
+def is_superseded(staged: StagedChange, change: TableChange) -> bool:
+    """Whether a later change replaces all rows that would have come with what is staged."""
+    return staged.mode == change.mode != "append" and (
+        dict(staged.rows).keys() <= change.rows.keys()
     )
 
 

@@ -28,7 +28,7 @@ def table_checks(store: ObjectStore, table: str) -> Iterator[Check]:
         yield version_check(log, number, VERSIONS, is_newest=number == newest)
         if version is None:
             continue
-        for file in version.files:
+        for file in (*version.files, *(version.staged_files() if number == newest else ())):
             if file.path not in seen:
                 seen.add(file.path)
                 yield _file_check(store, version, file, is_live=number == newest)

@@ -2,7 +2,8 @@
 
 Kept: the newest `keep_versions` versions of each table, what the snapshots of recent and live runs
 name, and, for an hour, a version that has just been followed by another, because other tools may be
-reading it. A file that no version names is an orphan of a commit that was lost.
+reading it. A version also names the files of what is staged. A file that no version names is an
+orphan of a commit that was lost.
 
 Versions go from the oldest on, so that the numbers that stay have no gaps (see `log`).
 A run reads files, not versions, so a file that it reads stays while the version that named it goes.
@@ -161,11 +162,15 @@ class _Table:
         if not numbers:
             return None
         keep = max(self._versions[numbers[-1]].keep_versions, 1)
+        # Quiet versions do not count: they have the rows of the version before.
+        telling = [n for n in numbers if not self._versions[n].is_quiet]
+        first = telling[-keep] if len(telling) >= keep else numbers[0]
+        keep = sum(n >= first for n in numbers)
         oldest = oldest_kept({n: self._records[n].modified for n in numbers}, keep, grace_limit)
         needed = {k for n in numbers if n >= oldest for k in self._versions[n].file_keys()}
-        unneeded = {
-            k for n in numbers if n < oldest for k in self._versions[n].file_keys()
-        } - needed
+        # What the newest version does not stage can never be published.
+        needed |= set(self._versions[numbers[-1]].needed_keys())
+        unneeded = {k for n in numbers for k in self._versions[n].needed_keys()} - needed
         records = [self._records[n] for n in numbers if n < oldest]
         files = [
             self._files[key]
@@ -184,7 +189,7 @@ class _Table:
 
     def orphans(self, pinned_uris: Collection[str], limit: datetime.datetime) -> list[StoredObject]:
         """Files that no version names."""
-        named = {key for version in self._versions.values() for key in version.file_keys()}
+        named = {key for version in self._versions.values() for key in version.needed_keys()}
         loose = [item for key, item in self._files.items() if key not in named]
         return [
             item

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 
 from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
+from stagecoach.infra.formats.published.staging import (
+    discard_change,
+    find_staged,
+    staged_change,
+)
 from stagecoach.infra.formats.published.version import TableVersion
+from stagecoach.infra.formats.publishing import PublishError
 from stagecoach.infra.formats.version_log import MAX_COMMIT_TRIES as MAX_COMMIT_TRIES
 from stagecoach.infra.formats.version_log import VersionLog, new_token, utc_now
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -76,6 +82,46 @@ def commit(store: ObjectStore, change: TableChange) -> Committed:
         return None if is_published(base, change) else apply_change(base, change)
 
     return Committed(*table_log(store, change.table).commit(change.token, step))
+
+
+def publish_staged(store: ObjectStore, table: str, staged_id: str) -> TableVersion:
+    """Make visible what is staged.
+
+    Raises:
+        PublishError: It is not staged any more, or does not fit the table; then it stays staged.
+        TableVersionError: The newest version is damaged.
+        StorageError: The store failed, or others were first `MAX_COMMIT_TRIES` times.
+    """
+    token, moment = new_token(), utc_now()
+
+    def step(base: TableVersion | None) -> TableVersion | None:
+        staged = find_staged(base, staged_id)
+        if staged is None:
+            raise PublishError(
+                f"table '{table}': '{staged_id}' is not staged (any more); `stagecoach tables "
+                f"{table} --staged` lists what is"
+            )
+        return apply_change(base, staged_change(table, staged, token=token, committed_at=moment))
+
+    return table_log(store, table).commit(token, step)[0]
+
+
+def discard_staged(store: ObjectStore, table: str, staged_id: str) -> None:
+    """Forget what is staged; gc removes its files.
+
+    Raises:
+        TableVersionError: The newest version is damaged.
+        StorageError: The store failed, or others were first `MAX_COMMIT_TRIES` times.
+    """
+    token = new_token()
+
+    def step(base: TableVersion | None) -> TableVersion | None:
+        if base is None or find_staged(base, staged_id) is None:
+            return None
+        return discard_change(base, staged_id, token)
+
+    if read_current(store, table) is not None:
+        table_log(store, table).commit(token, step)
 
 
 def clear_table(store: ObjectStore, table: str) -> TableVersion:

@@ -23,18 +23,23 @@ from stagecoach.infra.formats.protocol import (
     TableWriter,
 )
 from stagecoach.infra.formats.published import paths
+from stagecoach.infra.formats.published.changes import apply_change
 from stagecoach.infra.formats.published.log import (
     clear_table,
+    discard_staged,
+    publish_staged,
     read_current,
     read_version,
     version_numbers,
 )
+from stagecoach.infra.formats.published.staging import shown_staged, staged_change
 from stagecoach.infra.formats.published.state import FORMAT_NAME, version_entries, version_state
 from stagecoach.infra.formats.published.target import check_publishable, table_columns
 from stagecoach.infra.formats.published.version import TableVersion
 from stagecoach.infra.formats.publishing import PublishTarget, ResultWriter
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
+from stagecoach.infra.formats.staged_version import StagedVersion
 from stagecoach.infra.formats.stored import RootExpiry, StoredFormat, StoredTable
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.integrity.errors import DamagedFileError
@@ -93,9 +98,33 @@ class PublishedTable(StoredTable):
         return read_current(self.store, self.name)
 
     def kept_versions(self) -> Sequence[TableVersion]:
-        """Return the versions that are kept, newest first."""
+        """Return the versions that are kept, newest first; without those that only stage."""
         numbers = sorted(version_numbers(self.store, self.name), reverse=True)
-        return [read_version(self.store, self.name, number) for number in numbers]
+        found = (read_version(self.store, self.name, number) for number in numbers)
+        return [version for version in found if not version.is_quiet]
+
+    def staged(self) -> Sequence[StagedVersion]:
+        """Return what the newest version has staged."""
+        current = self.current()
+        return [shown_staged(self.name, item) for item in (current.staged if current else ())]
+
+    def staged_state(self, staged_id: str) -> TableState:
+        """Return the version that publishing would commit."""
+        current = self.current()
+        known = () if current is None else current.staged
+        found = next((s for s in reversed(known) if staged_id in ("", s.id)), None)
+        if found is None:
+            raise self.not_staged(staged_id)
+        change = staged_change(self.name, found, token=found.id, committed_at=found.staged_at)
+        return self.state_of(apply_change(current, change))
+
+    def publish_staged(self, staged_id: str) -> TableVersion:
+        """Commit what is staged on the newest version."""
+        return publish_staged(self.store, self.name, staged_id)
+
+    def discard_staged(self, staged_id: str) -> None:
+        """Commit a version without it."""
+        discard_staged(self.store, self.name, staged_id)
 
     def clear(self) -> TableVersion:
         """Commit a version without rows and columns."""
@@ -153,6 +182,7 @@ class PublishedFormat(StoredFormat):
     name = FORMAT_NAME
     file_kind = "parquet"
     folder = paths.RESULTS_ROOT
+    can_stage = True
     output_keys = ("partition_by", "keep_versions")
     takes_merges = True
 

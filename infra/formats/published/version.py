@@ -10,7 +10,7 @@ Worker code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,9 +26,10 @@ from stagecoach.infra.formats.version_json import (
 )
 from stagecoach.planner.types import Field
 
-FORMAT_VERSION = 3
-_READABLE = (1, 2, 3)  # files of format 1 have no checksums of column chunks
+FORMAT_VERSION = 4
+_READABLE = (1, 2, 3, 4)  # files of format 1 have no checksums of column chunks
 _WITHOUT_COMMENTS = 2  # is written where there are none, so that older releases read it
+_WITHOUT_STAGED = 3  # likewise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +93,37 @@ class TablePart:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StagedChange:
+    """A publication whose files are written and that waits: no reader of the table sees it.
+
+    Attributes:
+        id: Its identity; see `staged_version.staged_id`.
+        staged_at: When it was staged, ISO 8601 in UTC.
+        mode: What it will do to the table.
+        fingerprint: Which output of a head stage its files hold.
+        rows: Partition keys, None without Dagster partitions, and the rows of each.
+        columns: Columns of the table, partition columns last.
+        partition_by: Names of the partition columns.
+        files: Its files.
+        keep_versions: How many of the newest versions gc leaves alone.
+        run_id: The run.
+        comments: What columns mean, for people: names and texts.
+    """
+
+    id: str
+    staged_at: str
+    mode: PublishMode
+    fingerprint: str
+    rows: tuple[tuple[str | None, int], ...]
+    columns: tuple[Field, ...]
+    partition_by: tuple[str, ...]
+    files: tuple[TableFile, ...]
+    keep_versions: int = 5
+    run_id: str = ""
+    comments: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableVersion:
     """The state of a published table after one commit.
 
@@ -110,6 +142,9 @@ class TableVersion:
         keep_versions: How many of the newest versions gc leaves alone.
         run_id: The run that made the commit.
         comments: What columns mean, for people: names and texts.
+        staged: What waits to be published, oldest first.
+        is_quiet: Whether only `staged` differs from the version before; all that is told of the
+            rows is then that version's.
     """
 
     table: str
@@ -124,6 +159,8 @@ class TableVersion:
     keep_versions: int = 5
     run_id: str = ""
     comments: tuple[tuple[str, str], ...] = ()
+    staged: tuple[StagedChange, ...] = ()
+    is_quiet: bool = False
 
     @property
     def num_rows(self) -> int:
@@ -160,6 +197,16 @@ class TableVersion:
         """Return the storage keys of the live files."""
         return [paths.table_file(self.table, file.path) for file in self.files]
 
+    def staged_files(self) -> Iterator[TableFile]:
+        """Yield the files of what is staged."""
+        for staged in self.staged:
+            yield from staged.files
+
+    def needed_keys(self) -> list[str]:
+        """Return the storage keys of all files that must stay: live ones, and those staged."""
+        staged = (paths.table_file(self.table, file.path) for file in self.staged_files())
+        return [*self.file_keys(), *staged]
+
     def to_json(self) -> bytes:
         """Return the version's text: keys sorted, its own CRC-32C among them."""
         values: dict[str, Any] = {
@@ -178,8 +225,12 @@ class TableVersion:
         }
         if self.comments:
             values["comments"] = self.comments
+        if self.staged or self.is_quiet:
+            values["staged"] = [_staged_values(staged) for staged in self.staged]
+            values["is_quiet"] = self.is_quiet
         else:
-            values["format_version"] = _WITHOUT_COMMENTS
+            older = _WITHOUT_STAGED if self.comments else _WITHOUT_COMMENTS
+            values["format_version"] = older
         return seal(values)
 
     @classmethod
@@ -197,25 +248,58 @@ class TableVersion:
 
 
 def _from_values(values: dict[str, Any]) -> TableVersion:
-    values.setdefault("comments", [])
+    values = {"comments": [], "staged": [], "is_quiet": False, **values}
     check_fields(TableVersion, values)
     parts = []
     for part in values["parts"]:
         check_fields(TablePart, part)
         parts.append(TablePart(**part))
-    files = []
-    for file in values["files"]:
-        file.setdefault("checksums", "")
-        check_fields(TableFile, file)
-        files.append(TableFile.from_dict(file))
+    files = _files(values["files"])
+    staged = []
+    for change in values["staged"]:
+        check_fields(StagedChange, change)
+        staged.append(_staged_change(change))
     rest = {
         "columns": columns_from_json(values["columns"]),
         "partition_by": tuple(values["partition_by"]),
         "parts": tuple(parts),
-        "files": tuple(files),
-        "comments": tuple((name, text) for name, text in values["comments"]),
+        "files": files,
+        "comments": _pairs(values["comments"]),
+        "staged": tuple(staged),
     }
     return TableVersion(**{**values, **rest})
+
+
+def _files(found: Iterable[dict[str, Any]]) -> tuple[TableFile, ...]:
+    files = []
+    for file in found:
+        file.setdefault("checksums", "")
+        check_fields(TableFile, file)
+        files.append(TableFile.from_dict(file))
+    return tuple(files)
+
+
+def _pairs(found: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, Any], ...]:
+    return tuple((one, other) for one, other in found)
+
+
+def _staged_values(staged: StagedChange) -> dict[str, Any]:
+    return {
+        **vars(staged),
+        "columns": columns_to_json(staged.columns),
+        "files": [vars(file) for file in staged.files],
+    }
+
+
+def _staged_change(values: Mapping[str, Any]) -> StagedChange:
+    rest = {
+        "columns": columns_from_json(values["columns"]),
+        "partition_by": tuple(values["partition_by"]),
+        "files": _files(values["files"]),
+        "rows": _pairs(values["rows"]),
+        "comments": _pairs(values["comments"]),
+    }
+    return StagedChange(**{**values, **rest})
 
 
 def file_columns(columns: tuple[Field, ...], partition_by: tuple[str, ...]) -> tuple[Field, ...]:

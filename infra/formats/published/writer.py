@@ -1,4 +1,4 @@
-"""Writes published tables: stages Parquet files, then publishes or discards them.
+"""Writes published tables: writes Parquet files, then stages, publishes or discards them.
 
 Files come in two ways. `stage` writes rows in this process. Tasks elsewhere write files by the
 writer's `plan`, and `add_files` takes what they report. Neither is visible before `publish` commits
@@ -21,18 +21,27 @@ from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
 from stagecoach.infra.formats.published.file_plan import FilePlan, table_file
 from stagecoach.infra.formats.published.log import read_current, table_log
+from stagecoach.infra.formats.published.staging import (
+    change_id,
+    find_staged,
+    shown_staged,
+    stage_change,
+    staged_change,
+)
 from stagecoach.infra.formats.published.state import version_state
 from stagecoach.infra.formats.published.target import checked_columns, table_columns
-from stagecoach.infra.formats.published.version import TableFile, TableVersion
+from stagecoach.infra.formats.published.version import StagedChange, TableFile, TableVersion
 from stagecoach.infra.formats.publishing import (
     PublishedPart,
     PublishError,
     PublishTarget,
+    StagedGoneError,
     TableChangedError,
     column_difference,
 )
 from stagecoach.infra.formats.row_keys import target_row_keys
 from stagecoach.infra.formats.snapshot import TableSnapshot
+from stagecoach.infra.formats.staged_version import StagedVersion
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.formats.version_log import new_token, utc_now
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -43,7 +52,7 @@ log = logging.getLogger(__name__)
 
 
 class PublishedWriter:
-    """One commit of a published table; implements `TableWriter` and `MergeWriter`.
+    """One commit of a published table; implements `StagingWriter` and `MergeWriter`.
 
     Args:
         store: The storage root.
@@ -72,6 +81,7 @@ class PublishedWriter:
         self._log = table_log(store, target.table)
         self._may_be_there = token is not None
         self._stages = 0
+        self._staged: str | None = None
         self._version: TableVersion | None = None
         self._base: TableVersion | None = None  # of a merge
         self._footers = FooterCache()
@@ -213,20 +223,48 @@ class PublishedWriter:
         }
         return PublishedPart(files=files, partition_rows=rows)
 
+    def find_staged(self) -> StagedVersion | None:
+        """Return what is staged of this result for this purpose; then `publish` publishes that."""
+        found = find_staged(read_current(self._store, self.change.table), change_id(self.change))
+        return None if found is None else self._wait(found)
+
+    def stage_commit(self) -> StagedVersion | None:
+        """Write down the files in the newest version, where no reader sees them.
+
+        Returns:
+            What is staged; None if another writer has published the same rows meanwhile.
+
+        Raises:
+            StorageError: The store failed; may be called again.
+        """
+        if not self.change.files:
+            raise self._nothing_written()
+        wanted = change_id(self.change)
+
+        def step(base: TableVersion | None) -> TableVersion | None:
+            done = is_published(base, self.change) or find_staged(base, wanted) is not None
+            return None if done else stage_change(base, self.change)
+
+        committed, reused = self._log.commit(self.change.token, step)
+        if reused:
+            self.discard()
+        found = find_staged(committed, wanted)
+        return None if found is None else self._wait(found)
+
     def publish(self) -> int:
         """Commit the files and return the number of the version that holds the rows.
 
         Raises:
-            PublishError: Nothing is staged, or the table does not take it; then it is discarded.
+            StagedGoneError: They were staged and are no more.
+            PublishError: There are none, or the table does not take them. Then they are discarded,
+                unless they are staged.
             TableChangedError: A merge has another base; it may look at the table again.
             StorageError: The store failed; may be called again.
         """
         if self._version is not None:
             return self._version.number
-        if not self.change.files:
-            raise PublishError(
-                f"nothing is staged for table '{self.change.table}'; stage rows first"
-            )
+        if not self.change.files and self._staged is None:
+            raise self._nothing_written()
         holder: TableVersion | None = None
 
         def step(base: TableVersion | None) -> TableVersion | None:
@@ -234,6 +272,8 @@ class PublishedWriter:
             holder = self._committed() or (base if is_published(base, self.change) else None)
             if holder is not None:
                 return None
+            if self._staged is not None:
+                self._take(find_staged(base, self._staged))
             if self.change.mode == "merge":
                 self._check_base(base)
             return apply_change(base, self.change)
@@ -241,22 +281,43 @@ class PublishedWriter:
         try:
             committed, self.reused = self._log.commit(self.change.token, step)
         except PublishError:
-            self.discard()
+            if self._staged is None:
+                self.discard()
             raise
         finally:
             self._may_be_there = True
         version = self._version = committed if holder is None else holder
         live = {file.path for file in version.files}
-        if self.change.mode == "merge":
+        if self.change.mode == "merge" or self._staged is not None:
             self.reused = version.token != self.change.token
         else:
             self.reused = not {file.path for file in self.change.files} <= live
         if self.reused:
             log.info("table %s: another writer has published the same rows", version.table)
-            self.discard()
+            if self._staged is None:
+                self.discard()
         elif self.change.mode == "merge":
             self._remove(self._written - live)
         return version.number
+
+    def _wait(self, staged: StagedChange) -> StagedVersion:
+        """Take over what is staged; a commit of its own will publish it."""
+        self._staged = staged.id
+        token = new_token()
+        self.change = staged_change(self.change.table, staged, token=token, committed_at=utc_now())
+        return shown_staged(self.change.table, staged)
+
+    def _take(self, staged: StagedChange | None) -> None:
+        """What is staged now; somebody may have discarded and staged it again."""
+        if staged is None:
+            raise StagedGoneError(
+                f"what was staged for table '{self.change.table}' ({self._staged}) is not staged "
+                "any more: it was discarded, or a later result has replaced it; run the query again"
+            )
+        self.change = replace(self.change, files=staged.files, rows=dict(staged.rows))
+
+    def _nothing_written(self) -> PublishError:
+        return PublishError(f"nothing is staged for table '{self.change.table}'; stage rows first")
 
     def discard(self) -> None:
         """Remove the files; gc would find them too."""

@@ -93,7 +93,7 @@ def clock_value(spec: ParameterSpec, now: datetime, time_zone: str) -> Literal:
 
 def run_clock(store: ObjectStore, root_run_id: str) -> datetime:
     """The instant of a run, in UTC, the same for all its processes and re-executions."""
-    key = f"{layout.run_prefix(root_run_id)}/clock.txt"
+    key = layout.run_clock(root_run_id)
     now = datetime.now(UTC).strftime(_CLOCK_FORMAT)
     store.put_if_absent(key, f"{now}\n{_checksum(now)}\n".encode())
     try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -282,6 +283,51 @@ def _run_sql(
     parameters: Mapping[str, Literal],
 ) -> list[TaskReport]:
     """Run SQL over tasks whose store is what `sent` has made of it."""
+    with _frame(spark, spec, store, text, views, parameters) as (frame, check):
+        write = _write_function({**_carried(spec, store), "inputs": []}, check)
+        written = frame.mapInArrow(write, _REPORT_SCHEMA)
+        return _reports(row["report"] for row in written.collect())
+
+
+def sql_rows(
+    spark: SparkSession,
+    spec: TaskSpec,
+    text: SparkText,
+    *,
+    views: Mapping[str, InputSpec],
+    parameters: Mapping[str, Literal],
+) -> pa.Table:
+    """Run SQL in Spark as `run_sql` does, and return its rows; nothing is written.
+
+    Args:
+        spark: A session of the caller's own: its temporary views are replaced.
+        spec: Says how inputs are read, and the types of the rows.
+        text: What to run.
+        views: What the SQL reads, by name; each is read whole.
+        parameters: Values of the parameter markers in the SQL.
+
+    Raises:
+        StagecoachError: As `run_sql`.
+    """
+    schema = output_schema(spec.fragment_types)
+    with (
+        sent(spark, spec.settings.store) as store,
+        _frame(spark, spec, store, text, views, parameters) as (frame, _),
+    ):
+        rows = frame.toArrow()
+    return rows.rename_columns(schema.names).cast(schema)
+
+
+@contextmanager
+def _frame(
+    spark: SparkSession,
+    spec: TaskSpec,
+    store: Mapping[str, Any],
+    text: SparkText,
+    views: Mapping[str, InputSpec],
+    parameters: Mapping[str, Literal],
+) -> Iterator[tuple[DataFrame, EnvironmentCheck]]:
+    """The rows of SQL as a frame, whose errors are ours while the block runs."""
     settings = spec.settings
     failure_key, check = new_failure_key(spec.fingerprint), environment_check(spark)
     relations = {
@@ -292,9 +338,7 @@ def _run_sql(
         spark, parameters, verify_pages=settings.verify_pages, functions=settings.functions
     )
     try:
-        write = _write_function({**_carried(spec, store), "inputs": []}, check)
-        written = engine.run(fragment).mapInArrow(write, _REPORT_SCHEMA)
-        return _reports(row["report"] for row in written.collect())
+        yield engine.run(fragment), check
     except SPARK_ERRORS as error:
         failure = take_failure(store_from_dict(spec.settings.store), failure_key)
         if failure is None:

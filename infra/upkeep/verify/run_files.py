@@ -12,6 +12,7 @@ from stagecoach.infra.runtime.records.hints import parse_hint
 from stagecoach.infra.runtime.records.parameters import parse_clock
 from stagecoach.infra.runtime.records.pointers import parse_pointer
 from stagecoach.infra.runtime.records.run_marks import BEGUN, ENDED
+from stagecoach.infra.runtime.records.run_plan import parse_run_plan
 from stagecoach.infra.runtime.stages.schema_check import parse_analysis
 from stagecoach.infra.storage import checked_json, layout
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -24,6 +25,7 @@ CLOCKS = "clocks of runs"
 MARKS = "marks of runs"
 LOGS = "logs and pages of runs"
 PLANS = "plans"
+RUN_PLANS = "plans of runs"
 ANALYSES = "analyses of plans"
 HINTS = "hints at commits"
 
@@ -32,6 +34,7 @@ _PINNED_ANEW = "nothing is lost: a re-execution of the run finds the output by i
 _PLANNED_ANEW = "nothing is lost: the query is planned again when it is needed"
 _ANALYSED_ANEW = "nothing is lost: Spark analyses the query again when it is needed"
 _COMPUTED_WHOLE = "nothing is lost: the next run computes the stage whole"
+_NOT_REPLAYED = "the run's result stays; `stagecoach replay` cannot show how it came to be"
 _ONLY_TOLD = "no run reads it; remove it, or leave it to `stagecoach gc`"
 
 
@@ -46,6 +49,8 @@ def run_checks(store: ObjectStore) -> Iterator[Check]:
             yield _check(store, key, SNAPSHOTS, owner, _NEW_RUN, _parse_snapshot)
         elif rest[0] == "stages" and key.endswith(".json"):
             yield _check(store, key, POINTERS, owner, _PINNED_ANEW, parse_pointer)
+        elif rest[0] == "plans":
+            yield _check(store, key, RUN_PLANS, owner, _NOT_REPLAYED, _parse_run_plan)
         elif rest == ["clock.txt"]:
             yield _check(store, key, CLOCKS, owner, _NEW_RUN, parse_clock, _has_two_lines)
         elif rest[0] in (BEGUN, ENDED):
@@ -107,6 +112,13 @@ def _parse_snapshot(text: bytes) -> None:
         Snapshot.from_json(text)
     except CatalogError as error:
         raise ValueError(str(error.__cause__ or error)) from error
+
+
+def _parse_run_plan(text: bytes) -> None:
+    try:
+        parse_run_plan(text)
+    except GraphFormatError as error:
+        raise ValueError(str(error)) from error
 
 
 def _parse_plan(text: bytes) -> None:

@@ -152,7 +152,7 @@ def test_damage_is_found() -> None:
     assert "memory:notes/1" in result.stdout
     missing = run("storage", "verify", "--storage", "st", "--table", "none")
     assert (
-        "there is no table 'none' (published or iceberg or box or deduplicated or kept)"
+        "there is no table 'none' (published or iceberg or delta or box or deduplicated or kept)"
         in missing.stderr
     )
 

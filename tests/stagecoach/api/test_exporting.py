@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 
 from stagecoach.api.exporting import read_output
@@ -47,6 +48,11 @@ def lake(project: Path) -> dict[str, str]:
     }
 
 
+def rows_of_delta(folder: Path) -> list[tuple[str | None, int]]:
+    found = DeltaTable(folder).to_pyarrow_table().to_pylist()
+    return sorted(((row["shop"], row["total"]) for row in found), key=str)
+
+
 def rows_in_lake(project: Path, table: str) -> list[tuple[str | None, int]]:
     properties = {k: v for k, v in lake(project).items() if k in ("uri", "warehouse")}
     found = SqlCatalog("lake", **properties).load_table(table).scan().to_arrow().to_pylist()
@@ -83,11 +89,18 @@ def test_a_result_becomes_an_iceberg_table(
         assert changes.write_table(**output, **merge).num_rows == 2
         kept = [row for row in TOTALS if row[0] != "a"]
         assert rows_in_lake(project, "shop.totals") == sorted([*kept, ("c", 6), ("d", 7)], key=str)
+        delta = {"format": "delta", "table": "delta_totals", "location": "lake/totals"}
+        assert result.write_table(**delta).num_rows == 3
+        assert result.write_table(**delta, mode="append").reused
+        more.write_table(**delta, mode="append")
+        assert rows_of_delta(project / "lake" / "totals") == sorted([*TOTALS, ("c", 5)], key=str)
+        assert changes.write_table(**delta, **merge).num_rows == 2
+        expected = sorted([*kept, ("c", 6), ("d", 7)], key=str)
+        assert rows_of_delta(project / "lake" / "totals") == expected
         # One of the storage, which other queries can read.
         assert session.query(SQL).write_table(table="totals").version == 1
-        assert session.query("SELECT count(*) AS n FROM totals").to_arrow().to_pylist() == [
-            {"n": 3}
-        ]
+        sql = "SELECT (SELECT count(*) FROM totals) AS n, count(*) AS d FROM delta_totals"
+        assert session.query(sql).to_arrow().to_pylist() == [{"n": 3, "d": 4}]
         with pytest.raises(PublishError, match="shop"):
             session.query("SELECT 1 AS one").write_table(**output, mode="append")
 

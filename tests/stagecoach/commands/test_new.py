@@ -107,3 +107,19 @@ def test_what_is_refused(args: list[str], words: str) -> None:
 def test_another_folder() -> None:
     assert run("new", "fresh", "--daily", "--folder", "queries/sales").exit_code == 0
     assert run("check", "queries").exit_code == 0
+
+
+def test_a_fresh_folder_gets_a_catalog(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("fresh"))
+    done = CliRunner().invoke(cli, ["new", "rev"])
+    assert done.output.splitlines() == [
+        "pipelines/catalog.yaml: written; `stagecoach tables add PATH` adds a table to it",
+        "pipelines/queries/rev.sql: written; edit it, then run `stagecoach check "
+        "pipelines/queries/rev.sql`",
+    ]
+    checked = CliRunner().invoke(cli, ["check", "pipelines/queries/rev.sql"])
+    assert checked.output == "1 query, no problems\n"
+    Path("pipelines/catalog.yaml").write_text("tables: {}\n")
+    assert "catalog.yaml" not in CliRunner().invoke(cli, ["new", "other"]).output

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stagecoach.infra.errors import InputLostError, StorageError
 from stagecoach.infra.formats.publishing import PublishError
 from stagecoach.infra.publishing import merging
 from tests.infra.formats.iceberg.answers import rows as rows_of
 from tests.infra.formats.iceberg.handmade import HandmadeTable
 from tests.infra.formats.iceberg.lake import Lake, local_lake, stored_catalog
 from tests.infra.publishing.merge_model import Model, Row, shown, table_of
+from tests.share import EVERYTHING
 
 ROWS = pa.schema([("k", pa.int64()), ("name", pa.string())])
 MERGE: dict[str, Any] = {"mode": "merge", "key": ("k",)}
@@ -165,11 +167,34 @@ def test_another_writer_is_first(
     assert list(lake.store.list(f"iceberg/{lake.table}/pending")) == []
 
 
+@pytest.mark.parametrize("is_live", [False, True])
+def test_a_file_goes_while_it_is_read(
+    lake: Lake, is_live: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer has replaced it and removed it; or it is lost, which is an error."""
+    lake.publish(rows((1, "a"), (2, "b")))
+    rewrite = merging.Merge._rewrite_tasks
+
+    def removed(self: Any, base: Any, files: Any) -> Any:
+        monkeypatch.undo()
+        tasks = rewrite(self, base, files)
+        if not is_live:
+            lake.opened.overwrite(rows((1, "z"), (2, "B")))
+        Path(files[0].uri).unlink()
+        return tasks
+
+    monkeypatch.setattr(merging.Merge, "_rewrite_tasks", removed)
+    if is_live:
+        with pytest.raises(InputLostError, match="there is no such file"):
+            lake.publish(rows((1, "A")), **MERGE)
+    else:
+        lake.publish(rows((1, "A")), **MERGE)
+        assert found(lake) == [(1, "A"), (2, "B")]
+
+
 def test_a_table_that_always_changes_is_given_up(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stagecoach.infra.errors import StorageError
-
     lake.publish(rows((1, "a")))
     look_at = merging.Merge._look_at
 
@@ -192,8 +217,8 @@ SCHEMA = pa.schema(
 )
 ROW = st.fixed_dictionaries(
     {
-        "x": st.sampled_from([None, math.nan, 0.0, -0.0, 1.5, -2.0, math.inf]),
-        "s": st.sampled_from([None, "", "a", "ab", "ß", "\U0001f600", "z" * 70]),
+        "x": st.sampled_from([None, math.nan, 0.0, -0.0, 1.5]),
+        "s": st.sampled_from([None, "", "a", "ß", "z" * 70]),
         "v": st.integers(0, 10**6),
         "gone": st.sampled_from([None, False, False, True]),
     }
@@ -202,12 +227,14 @@ STEPS = st.lists(
     st.tuples(
         st.sampled_from(["merge"] * 4 + ["append", "other writer"]), st.lists(ROW, max_size=6)
     ),
-    min_size=1,
+    min_size=3,
     max_size=6,
 )
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=60 if EVERYTHING else 8, deadline=None, suppress_health_check=list(HealthCheck)
+)
 @given(
     key=st.sampled_from([("x",), ("s",), ("s", "x")]),
     steps=STEPS,

@@ -15,7 +15,13 @@ import pyarrow.parquet as pq
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.version import TableVersion
-from stagecoach.infra.publishing.publish import Published, PublishTarget, publish
+from stagecoach.infra.publishing.publish import (
+    Published,
+    PublishTarget,
+    Staged,
+    publish,
+    stage,
+)
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.types import Field, from_arrow
@@ -97,6 +103,21 @@ def publish_rows(
         store=store,
         settings=SETTINGS,
         spark=no_spark,
+    )
+
+
+def stage_rows(
+    store: ObjectStore, rows: pa.Table, table: str = "t", *, run_id: str = "", **target: Any
+) -> Staged | Published:
+    """Stage rows as the output of a head stage."""
+    return stage(
+        head_output(store, [rows]),
+        fields_of(rows),
+        PublishTarget(table=table, **target),
+        store=store,
+        settings=SETTINGS,
+        spark=no_spark,
+        run_id=run_id,
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from stagecoach.infra.publishing.publish import Published
 from stagecoach.infra.storage.local_store import LocalStore
 from tests.infra.formats.published.outputs import objects_in, publish_rows, read_rows
 from tests.infra.publishing.merge_model import Model, Row, shown, table_of
+from tests.share import EVERYTHING
 
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -159,6 +162,34 @@ def test_a_table_with_other_columns_is_refused(store: LocalStore) -> None:
         merge(store, rows((1, "a")))
 
 
+@pytest.mark.parametrize(
+    ("there", "given", "kind"),
+    [
+        (None, None, pa.int64()),
+        (None, None, pa.float64()),
+        (math.nan, -math.nan, pa.float64()),
+        (-0.0, 0.0, pa.float32()),
+        (dt.date(2024, 2, 29), dt.date(2024, 2, 29), pa.date32()),
+        (Decimal("-0.01"), Decimal("-0.01"), pa.decimal128(38, 2)),
+        (b"\0\xff", b"\0\xff", pa.binary()),
+        (False, False, pa.bool_()),
+    ],
+)
+def test_keys_are_equal_as_in_group_by(
+    store: LocalStore, there: Any, given: Any, kind: pa.DataType
+) -> None:
+    def table(key: Any, value: str) -> pa.Table:
+        return pa.table({"id": pa.array([key], kind), "name": [value]})
+
+    publish_rows(store, table(there, "old"))
+    merge(store, table(given, "new"))
+    version = read_current(store, "t")
+    assert version is not None
+    assert [row["name"] for row in read_rows(store, version)] == ["new"]
+    with pytest.raises(PublishError, match="several rows"):
+        merge(store, table(there, "a"), table(given, "b"))
+
+
 # ---------------------------------------------------------------- random histories
 
 SCHEMA = pa.schema(
@@ -170,8 +201,8 @@ SCHEMA = pa.schema(
         ("gone", pa.bool_()),
     ]
 )
-FLOATS = st.sampled_from([None, math.nan, -math.nan, 0.0, -0.0, 1.5, -2.0, math.inf])
-TEXTS = st.sampled_from([None, "", "a", "ab", "b", "ß", "\U0001f600", "z" * 70])
+FLOATS = st.sampled_from([None, math.nan, -math.nan, 0.0, -0.0, 1.5])
+TEXTS = st.sampled_from([None, "", "a", "ß", "\U0001f600", "z" * 70])
 ROW = st.fixed_dictionaries(
     {
         "x": FLOATS,
@@ -184,12 +215,14 @@ ROW = st.fixed_dictionaries(
 KEYS = st.sampled_from([("x",), ("s",), ("x", "s"), ("part", "s"), ("s", "x", "part")])
 STEPS = st.lists(
     st.tuples(st.sampled_from(["merge"] * 4 + ["append", "replace"]), st.lists(ROW, max_size=6)),
-    min_size=1,
+    min_size=3,
     max_size=8,
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=300 if EVERYTHING else 25, deadline=None, suppress_health_check=list(HealthCheck)
+)
 @given(key=KEYS, steps=STEPS, partition_by=st.sampled_from([(), ("part",)]), parts=st.booleans())
 def test_histories_equal_the_model(
     tmp_path_factory: pytest.TempPathFactory,

@@ -57,6 +57,27 @@ def test_a_table_on_s3(s3_server: S3Server) -> None:
     assert tables.state("t").info == info
 
 
+def test_merges_on_s3(s3_server: S3Server) -> None:
+    store = open_store(s3_server.new_root(), s3_server.options)
+    names = ("id", "k", "x")
+    first = pa.table(dict(zip(names, ([1, 2, 3], ["a", "b", "a"], [0.0, None, 1.5]), strict=True)))
+    publish_rows(store, first, partition_by=("k",))
+    flags = [False, True, False]
+    late = pa.table(dict(zip(names, ([1, 3, 4], ["a", "a", "c"], [9.0, 9.0, 9.0]), strict=True)))
+    late = late.append_column("gone", pa.array(flags))
+    merge = {"mode": "merge", "key": ("id", "k"), "delete_column": "gone", "partition_by": ("k",)}
+    version = publish_rows(store, late, **merge).version
+    found = {
+        file.partition: pq.read_table(store.open_input(key)).to_pylist()
+        for file, key in zip(version.files, version.file_keys(), strict=True)
+    }
+    assert found == {
+        ("a",): [{"id": 1, "x": 9.0}],
+        ("b",): [{"id": 2, "x": None}],
+        ("c",): [{"id": 4, "x": 9.0}],
+    }
+
+
 def test_racing_writers_on_s3(s3_server: S3Server) -> None:
     root = s3_server.new_root()
     errors: list[BaseException] = []

@@ -16,7 +16,8 @@ from stagecoach.infra.catalog.catalog import FileCatalog
 from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ShuffleReadError
-from stagecoach.infra.publishing import jobs
+from stagecoach.infra.formats.published.log import read_current
+from stagecoach.infra.publishing import jobs, merging
 from stagecoach.infra.publishing import publish as module
 from stagecoach.infra.publishing.publish import (
     Published,
@@ -42,6 +43,7 @@ from tests.infra.formats.published.outputs import (
     read_rows,
     rows_of_every_type,
 )
+from tests.infra.publishing.merge_model import Model, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,6 +124,32 @@ def test_errors_keep_their_class_on_the_way_through_spark(
     path.unlink()
     with pytest.raises(ShuffleReadError, match=r"lost output of q/stage_0"):
         on_spark(manifest, COLUMNS)
+
+
+def test_tasks_merge_rows(
+    store: LocalStore, on_spark: Callable[..., Published], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several tasks look at shares of the keys, and one at each file of the table."""
+    monkeypatch.setattr(merging, "KEY_TASK_BYTES", 1)
+    monkeypatch.setattr(merging, "TASK_BYTES", 1)
+    rows = many_rows(20_000)
+    parts = [rows.slice(start, 5_000) for start in range(0, 20_000, 5_000)]
+    on_spark(head_output(store, parts), COLUMNS, target_file_bytes=1)
+    late = many_rows(30_000).slice(15_000).set_column(2, "k", pa.array(["late"] * 15_000))
+    late = late.append_column("gone", pa.array([i % 3 == 0 for i in range(15_000)]))
+    changes = [late.slice(start, 3_000) for start in range(0, 15_000, 3_000)]
+    merge: dict[str, Any] = {"mode": "merge", "key": ("n", "day"), "delete_column": "gone"}
+    columns = fields_of(late)
+    published = on_spark(head_output(store, changes), columns, **merge)
+    model = Model(("n", "day"), rows.to_pylist())
+    model.merge(late.to_pylist(), "gone")
+    assert shown(read_rows(store, published.version)) == shown(model.rows)
+    assert published.num_rows == 10_000
+    # Two rows of one key, in map files that different tasks write.
+    again = [late.slice(0, 10).set_column(2, "k", pa.array([str(i)] * 10)) for i in range(2)]
+    with pytest.raises(PublishError, match=r"have the key n = \d+, day = 2024-02-0\d, and mode"):
+        on_spark(head_output(store, again), columns, **merge)
+    assert read_current(store, "t") == published.version
 
 
 def test_every_reader_reads_the_same_of_every_type(store: LocalStore, spark: SparkSession) -> None:

@@ -1,0 +1,132 @@
+"""Runs checks of a query: each is a query for the rows that fail it.
+
+They read the published table or what is staged of it. What they find becomes results of Dagster's
+asset checks.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from stagecoach.assets.execution.engine import HasRows, StageRequest, StageRunner
+from stagecoach.assets.execution.requests import run_parameters
+from stagecoach.assets.plans.check_sql import MAX_FAILING_ROWS
+from stagecoach.assets.plans.checks import PlannedCheck
+from stagecoach.assets.project.front_matter import Partitions, StaticPartitions
+from stagecoach.assets.project.front_matter.checks import Check
+from stagecoach.assets.project.partitions import RunWindow, run_window
+from stagecoach.assets.project.queries import Query
+from stagecoach.assets.report.metadata import NAMESPACE
+
+SAMPLE_ROWS = 5
+MAX_CELL_CHARACTERS = 200
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def cut(text: str) -> str:
+    """The text, its end left out where it is long."""
+    return text if len(text) <= MAX_CELL_CHARACTERS else f"{text[:MAX_CELL_CHARACTERS]}…"
+
+
+def to_check_result(check: Check, key: dg.AssetKey, rows: pa.Table) -> dg.AssetCheckResult:
+    """What a check reports: how many rows failed it, and some of them."""
+    found = rows.num_rows
+    if check.kind == "row_count":
+        (counted,) = rows.column(0).to_pylist() or (None,)
+        text = f"{counted:,} rows" if counted is not None else "as many rows as there should be"
+    else:
+        number = f"at least {found:,}" if found >= MAX_FAILING_ROWS else f"{found:,}"
+        text = f"{number} row(s) fail the check" if found else "no row fails the check"
+    metadata: dict[str, dg.MetadataValue[Any]] = {
+        f"{NAMESPACE}/failing_rows": dg.MetadataValue.int(found)
+    }
+    if found:
+        sample = markdown_rows(rows.slice(0, SAMPLE_ROWS))
+        metadata[f"{NAMESPACE}/sample"] = dg.MetadataValue.md(sample)
+    return dg.AssetCheckResult(
+        asset_key=key,
+        check_name=check.check_name,
+        passed=not found,
+        severity=(
+            dg.AssetCheckSeverity.WARN if check.severity == "warn" else dg.AssetCheckSeverity.ERROR
+        ),
+        description=text,
+        metadata=metadata,
+    )
+
+
+def markdown_rows(rows: pa.Table) -> str:
+    """Rows as a table in Markdown, long values cut."""
+    names = [_cell(name) for name in rows.column_names]
+    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    columns = [column.to_pylist() for column in rows.columns]
+    for position in range(rows.num_rows):
+        values = (_cell(column[position]) for column in columns)
+        lines.append(f"| {' | '.join(values)} |")
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    text = "NULL" if value is None else str(value)
+    return cut(text).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+
+
+def failing_rows(
+    context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext,
+    query: Query,
+    planned: PlannedCheck,
+    runner: StageRunner,
+    staged: Mapping[str, str] = _NONE,
+) -> pa.Table:
+    """The rows that fail a check; those of each key of a list, one key after the other.
+
+    Args:
+        context: Of the step.
+        query: The query.
+        planned: Its check.
+        runner: What runs the check.
+        staged: What is read of tables as it is staged; see `StageRequest`.
+
+    Raises:
+        StagecoachError: The check could not be evaluated.
+    """
+    if not isinstance(runner, HasRows):
+        raise dg.Failure(f"{type(runner).__name__} cannot run checks: it returns no rows")
+    found = [
+        runner.first_rows(request, MAX_FAILING_ROWS)
+        for request in _requests(context, query, planned, staged)
+    ]
+    return pa.concat_tables(found).slice(0, MAX_FAILING_ROWS)
+
+
+def _requests(
+    context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext,
+    query: Query,
+    planned: PlannedCheck,
+    staged: Mapping[str, str],
+) -> Iterator[StageRequest]:
+    partitions = query.front_matter.partitions
+    window = run_window(context.op_execution_context, partitions)
+    for number, part in enumerate(_parts(window, partitions)):
+        run_id = f"{context.run.run_id}.{planned.graph.query}.{number}"
+        if staged:
+            # Each try reads what is staged then: its files may be others than those before.
+            run_id = f"{run_id}.{context.op_execution_context.retry_number}"
+        yield StageRequest(
+            graph=planned.graph,
+            stage_id=planned.graph.head.stage_id,
+            run_id=run_id,
+            root_run_id=run_id,
+            parameters=run_parameters(planned.graph, context.run, part, partitions, alone=False),
+            staged=staged,
+        )
+
+
+def _parts(window: RunWindow | None, partitions: Partitions | None) -> Sequence[RunWindow | None]:
+    """A range of windows is one query; a list of keys is one a key."""
+    if window is not None and isinstance(partitions, StaticPartitions):
+        return [RunWindow(keys=(key,)) for key in window.keys]
+    return [window]

@@ -1,0 +1,220 @@
+"""How fast a result is read, and how soon: by Flight, from storage, and by pyarrow alone.
+
+Each reader is a process of its own and reads the whole result; the files are in the page cache.
+
+    pyarrow    opens the committed map files and decompresses all batches: no checks, no network
+    storage    our own reader, which checks all checksums
+    flight 1   one stream over all files
+    flight 2   two streams over half of them each, by one client
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import threading
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from benchmarks.flight.running import ServeProcess, peak_memory
+from benchmarks.measured import run_measured
+from stagecoach.flight.messages.wire import message, pack, unpack
+from stagecoach.flight.tickets import ResultTicket, TicketSigner
+from stagecoach.infra.shuffle.commit import load_manifest
+from stagecoach.infra.shuffle.manifest import Manifest
+from stagecoach.infra.shuffle.reader import read_partitions
+from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.local_store import LocalStore
+from tests.stagecoach.flight.sql_client import SqlClient
+
+_MB = 1 << 20
+RESULT = "SELECT * FROM lineitem"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one process reads.
+
+    Args:
+        kind: `pyarrow`, `storage` or `flight`.
+        root: The storage root.
+        fingerprint: The result.
+        uri: The server.
+        tickets: A stream for each, in hexadecimal.
+    """
+
+    kind: str
+    root: str
+    fingerprint: str
+    uri: str
+    tickets: tuple[str, ...] = ()
+
+
+def measure(folder: Path, server: ServeProcess, repeat: int) -> list[dict[str, Any]]:
+    """Read a large result in all ways, and print what was found."""
+    root = folder / "storage"
+    with SqlClient(server.uri) as client:
+        began = time.perf_counter()
+        info = client.info(RESULT)
+        computed = time.perf_counter() - began
+    ticket = _ticket(server, info)
+    manifest = _manifest(root, ticket)
+    size = len(manifest.files)
+    middle = _middle([file.num_bytes for file in manifest.files])
+    whole = _signed(server, ticket, range(size))
+    halves = tuple(_signed(server, ticket, r) for r in (range(middle), range(middle, size)))
+    click.echo(
+        f"{info.total_records:,} rows, {manifest.num_bytes / _MB:,.0f} MB stored in {size} files, "
+        f"{len(info.endpoints)} endpoints, computed in {computed:.1f} s"
+    )
+    jobs = {
+        "pyarrow": Job("pyarrow", str(root), ticket.fingerprint, ""),
+        "storage": Job("storage", str(root), ticket.fingerprint, ""),
+        "flight 1": Job("flight", str(root), ticket.fingerprint, server.uri, (whole,)),
+        "flight 2": Job("flight", str(root), ticket.fingerprint, server.uri, halves),
+    }
+    base = server.memory()[0]
+    found = []
+    for name, job in jobs.items():
+        with peak_memory(server) as peak:
+            runs = [
+                run_measured("benchmarks.flight.throughput", asdict(job), name)
+                for _ in range(repeat)
+            ]
+        if any(run["rows"] != info.total_records for run in runs):
+            raise click.ClickException(f"{name} has other rows: {runs}")
+        best = min(runs, key=lambda run: float(run["seconds"]))
+        measured = {
+            "reader": name,
+            "seconds": [round(run["seconds"], 3) for run in runs],
+            "bytes": best["bytes"],
+            "mb_per_second": round(best["bytes"] / _MB / best["seconds"]),
+            "client_peak_bytes": best["peak_bytes"],
+            "server_extra_bytes": peak[0] - base,
+        }
+        found.append(measured)
+        ratio = min(found[0]["seconds"]) / min(measured["seconds"])
+        click.echo(
+            f"{name:9} {best['seconds']:7.2f} s {measured['mb_per_second']:6,} MB/s "
+            f"{ratio:5.2f} × pyarrow; server + {(peak[0] - base) / _MB:.0f} MB"
+        )
+    return found
+
+
+def first_batches(folder: Path, server: ServeProcess, repeat: int) -> dict[str, Any]:
+    """Milliseconds from the commit of the head stage to the first batch at the client."""
+    store = LocalStore(str(folder / "storage"))
+    found = []
+    with SqlClient(server.uri) as client:
+        for number in range(repeat + 1):
+            # Another text each time, so that it is computed.
+            info = client.info(f"SELECT count(*) + {number} AS n, sum(l_quantity) FROM lineitem")
+            client.reader(info.endpoints[0]).read_chunk()
+            arrived = time.time()
+            fingerprint = _ticket(server, info).fingerprint
+            committed = os.stat(store.uri(layout.manifest(fingerprint))).st_mtime
+            found.append(1000 * (arrived - committed))
+    found = found[1:]  # the first one imports what the others have
+    median, most = statistics.median(found), max(found)
+    click.echo(
+        f"first batch {median:.0f} ms after the commit (median of {repeat}; most {most:.0f})"
+    )
+    return {"milliseconds": [round(value, 1) for value in found]}
+
+
+def _ticket(server: ServeProcess, info: fl.FlightInfo) -> ResultTicket:
+    _, found = unpack(info.endpoints[0].ticket.ticket)
+    ticket = TicketSigner(server.key.encode()).read(found.statement_handle, "anonymous")
+    assert isinstance(ticket, ResultTicket)
+    return ticket
+
+
+def _signed(server: ServeProcess, ticket: ResultTicket, files: range) -> str:
+    part = replace(ticket, first=files.start, end=files.stop)
+    handle = TicketSigner(server.key.encode()).sign(part)
+    return pack(message("TicketStatementQuery", statement_handle=handle)).hex()
+
+
+def _manifest(root: Path, ticket: ResultTicket) -> Manifest:
+    found = load_manifest(LocalStore(str(root)), ticket.fingerprint, stage="the result")
+    assert found is not None
+    return found
+
+
+def _middle(sizes: list[int]) -> int:
+    done, total = 0, sum(sizes)
+    for position, size in enumerate(sizes, 1):
+        done += size
+        if 2 * done >= total:
+            return position
+    return len(sizes)
+
+
+# ------------------------------------------------------------------ in the process of a reader
+
+
+def _run(job: Job) -> dict[str, Any]:
+    from benchmarks.measured import peak_bytes
+
+    store = LocalStore(job.root)
+    manifest = load_manifest(store, job.fingerprint, stage="the result")
+    assert manifest is not None
+    began = time.perf_counter()
+    match job.kind:
+        case "pyarrow":
+            counts = [_count_file(store.uri(manifest.file_key(f))) for f in manifest.files]
+        case "storage":
+            _, batches = read_partitions(store, manifest, 0, manifest.num_partitions)
+            counts = [_count(batches)]
+        case _:
+            counts = _streams(job)
+    seconds = time.perf_counter() - began
+    rows, size = (sum(values) for values in zip(*counts, strict=True))
+    return {"rows": rows, "bytes": size, "seconds": seconds, "peak_bytes": peak_bytes()}
+
+
+def _count_file(path: str) -> tuple[int, int]:
+    with pa.memory_map(path) as source, pa.ipc.open_file(source) as reader:
+        return _count(reader.get_batch(i) for i in range(reader.num_record_batches))
+
+
+def _count(batches: Any) -> tuple[int, int]:
+    rows = size = 0
+    for batch in batches:
+        rows += batch.num_rows
+        size += batch.nbytes
+    return rows, size
+
+
+def _streams(job: Job) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+
+    def read(ticket: str) -> None:
+        with fl.FlightClient(job.uri) as client:
+            found.append(_count(c.data for c in client.do_get(fl.Ticket(bytes.fromhex(ticket)))))
+
+    threads = [threading.Thread(target=read, args=(ticket,)) for ticket in job.tickets]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+@click.command()
+@click.option("--job", required=True)
+def main(job: str) -> None:
+    """Read what a job says; for `measure`."""
+    values = json.loads(job)
+    click.echo(json.dumps(_run(Job(**{**values, "tickets": tuple(values["tickets"])}))))
+
+
+if __name__ == "__main__":
+    main()

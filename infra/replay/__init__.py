@@ -1,0 +1,1 @@
+"""Runs stages of an earlier run again over exactly what they read then; nothing is written."""
