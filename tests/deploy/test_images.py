@@ -113,8 +113,11 @@ def run_step(root: Path, text: str, folder: Path) -> str:
             f'  for lib in "$3"/lib/python*/site-packages; do echo "{site}" > "$lib/others.pth"; done\n'
             "fi\n"
         )
-        (shims / "python").write_text(script)
-        (shims / "python").chmod(0o755)
+        # Commands of packages that are not installed there.
+        dagster = f'#!/bin/sh\nexec "{root}/opt/driver/bin/python" -m dagster "$@"\n'
+        for name, content in (("python", script), ("dagster", dagster)):
+            (shims / name).write_text(content)
+            (shims / name).chmod(0o755)
     path = f"{shims}:{root}/opt/driver/bin:{os.environ['PATH']}"
     variables = {"HOME": str(root), "PATH": path, "LANG": "C.UTF-8"}
     variables |= {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -126,18 +129,21 @@ def run_step(root: Path, text: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_driver_has_stagecoach_and_every_extra_that_it_names(image: Path) -> None:
     assert run_step(image, "stagecoach --version", image).startswith("stagecoach")
     imports = "import deltalake, pyiceberg, prometheus_client, dagster_k8s, dagster_postgres"
     run_step(image, f"/opt/driver/bin/python -c '{imports}'", image)
 
 
+@pytest.mark.slow
 def test_the_executor_gets_the_versions_of_the_driver(image: Path) -> None:
     found = (image / "build" / "executor.txt").read_text().split()
     assert found == list(executor_requirements())
     assert (image / "opt" / "executor" / "bin" / "pip").exists()
 
 
+@pytest.mark.slow
 def test_the_image_of_the_code_location_loads_the_project(image: Path) -> None:
     shutil.copytree(ROOT / "pipelines", image / "app" / "pipelines")
     (step,) = [text for name, text in instructions("code-location") if name == "RUN"]
