@@ -49,6 +49,8 @@ class PlannerOptions:
             the groups that are new since the last one. No task then computes several stages by
             itself, unless the query reads less than `single_task_bytes`.
         force_distribution: Plan as if all data were large: no inline scans, no single task.
+        shuffle_ranges: Most byte ranges of a shuffle, which are its writing tasks times its
+            partitions; one with more is made in two levels. 0 makes one level of every shuffle.
         key_list_bytes: Largest estimated list of keys as a runtime filter (and no larger than
             `broadcast_bytes`); beyond it the keys are put into a Bloom filter.
         bloom_bytes: Largest Bloom filter (and no larger than `broadcast_bytes`); 0 makes none.
@@ -75,6 +77,7 @@ class PlannerOptions:
     key_list_bytes: int = 64 << 20
     bloom_bytes: int = 16 << 20
     force_distribution: bool = False
+    shuffle_ranges: int = 4 << 20
     runtime_filters: bool = True
     engine: str = AUTO
     time_zone: str = "UTC"

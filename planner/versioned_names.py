@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+_STAGED = re.compile(r"(.+)@(staged(?:-[0-9a-f]+)?)", re.IGNORECASE)
 _FORM = re.compile(r"([^@]+)@(version|timestamp)=([a-z0-9_~-]*)", re.IGNORECASE)
 _PLAIN = re.compile(rb"[a-z0-9_-]")
 _ESCAPED = re.compile(r"~([0-9a-f]{2})")
@@ -41,6 +42,16 @@ def versioned_name(table: str, version: TableVersion) -> str:
         for byte in version.value.encode()
     )
     return f"{table}@{version.kind}={encoded}"
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a table as plans have it; `t@staged` is `t` at the version `staged`.
+
+    >>> plain_name("t@staged")
+    't@version=staged'
+    """
+    found = _STAGED.fullmatch(name)
+    return name if found is None else versioned_name(found[1], TableVersion("version", found[2]))
 
 
 def split_name(name: str) -> tuple[str, TableVersion | None]:

@@ -125,6 +125,13 @@ class StagecoachProject(dg.Component, dg.Resolvable):
             "query's asset (`ops`), where the front matter of a query does not say."
         ),
     ] = "assets"
+    audit: Annotated[
+        bool,
+        dg.Resolver.default(
+            description="Whether results are published only after their blocking checks have "
+            "passed, where the front matter of a query does not say."
+        ),
+    ] = True
     gc: Annotated[
         GarbageCollection | None,
         dg.Resolver.default(
@@ -200,6 +207,7 @@ class StagecoachProject(dg.Component, dg.Resolvable):
             schedules_run=self.schedules_run,
             missing_data_hint=self.missing_data_hint,
             stages=self.stages,
+            audit=self.audit,
             gc=self.gc,
             verify=self.verify,
         )

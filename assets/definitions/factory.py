@@ -4,12 +4,14 @@ The assets need a resource `engine` (a `StageRunner`). The query's job runs all 
 """
 
 import inspect
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
+from stagecoach.assets.definitions.checks import check_specs
 from stagecoach.assets.definitions.query_jobs import query_job
+from stagecoach.assets.execution.audit import Audit
+from stagecoach.assets.execution.audited_step import AuditedStep
 from stagecoach.assets.execution.engine import ENGINE_RESOURCE as ENGINE_RESOURCE
 from stagecoach.assets.execution.executor import AssetJob, stagecoach_threads
 from stagecoach.assets.execution.policy import ExecutionPolicy
@@ -40,6 +42,7 @@ def build_assets(
     planned: PlannedQuery,
     specs: Sequence[tuple[Stage, dg.AssetSpec]],
     policy: ExecutionPolicy | None = None,
+    audit: Audit | None = None,
 ) -> Sequence[dg.AssetsDefinition]:
     """An asset for each stage of the query, leaves first.
 
@@ -47,10 +50,14 @@ def build_assets(
         planned: The query.
         specs: Its stages and how they look; see `build_stage_specs`.
         policy: How its stages are run; by default retried where that can help, without a limit.
+        audit: What the result must pass to be published; None to publish it at once.
     """
     places = StageAssets({stage.stage_id: spec.key for stage, spec in specs})
-    step = partial(_stage_asset, planned, places, policy or DEFAULT_POLICY)
-    return [step(stage, spec) for stage, spec in specs]
+    policy = policy or DEFAULT_POLICY
+    found = [_stage_asset(planned, places, policy, stage, spec) for stage, spec in specs[:-1]]
+    if audit is None:
+        return [*found, _stage_asset(planned, places, policy, *specs[-1])]
+    return [*found, _audited_asset(planned, places, policy, audit, *specs[-1])]
 
 
 def build_job(
@@ -93,3 +100,32 @@ def _stage_asset(
         backfill_policy=backfill_policy(planned.query.front_matter),
     )
     return decorate(run)
+
+
+def _audited_asset(
+    planned: PlannedQuery,
+    places: StageAssets,
+    policy: ExecutionPolicy,
+    audit: Audit,
+    stage: Stage,
+    spec: dg.AssetSpec,
+) -> dg.AssetsDefinition:
+    """The asset of a result, and its checks; a run may select these alone."""
+    step = AuditedStep(planned=planned, stage=stage, places=places, policy=policy, audit=audit)
+
+    @dg.multi_asset(
+        specs=[spec],
+        name="__".join(spec.key.path),
+        check_specs=check_specs(planned.query, spec.key, audit.checks),
+        can_subset=True,
+        required_resource_keys={ENGINE_RESOURCE},
+        op_tags={PRIORITY_TAG: str(-stage.estimated_bytes.bit_length())},
+        pool=policy.pool,
+        backfill_policy=backfill_policy(planned.query.front_matter),
+    )
+    def run(
+        context: dg.AssetExecutionContext,
+    ) -> "Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]":
+        yield from step.run_audited(context)
+
+    return run

@@ -41,6 +41,7 @@ from stagecoach.assets.definitions.specs import (
 )
 from stagecoach.assets.definitions.stage_layouts import LAYOUTS, StageLayout
 from stagecoach.assets.definitions.translator import StageProps, StageTranslator
+from stagecoach.assets.execution.audit import Audit
 from stagecoach.assets.execution.executor import AssetJob, stagecoach_threads
 from stagecoach.assets.execution.policy import execution_policy
 from stagecoach.assets.execution.resources import EngineResource
@@ -89,6 +90,7 @@ def build_definitions(
     schedules_run: bool = True,
     missing_data_hint: str = "",
     stages: StagesAs = "assets",
+    audit: bool = True,
     gc: GarbageCollection | None = None,
     verify: StorageVerification | None = None,
 ) -> dg.Definitions:
@@ -109,6 +111,8 @@ def build_definitions(
         missing_data_hint: What to do where a table's data cannot be had, for the message.
         stages: Whether stages are assets of their own, or ops of their query's asset, where the
             front matter of a query does not say.
+        audit: Whether results are published only after their blocking checks have passed, where
+            the front matter of a query does not say.
         gc: When garbage is collected in the storage root, by a job with a schedule; None: never.
         verify: When all that is stored is verified, by a job with a schedule; None: never.
 
@@ -153,7 +157,9 @@ def build_definitions(
         logger.error("no stages for %s: %s. %s", names, reason, missing_data_hint)
     # With compiled plans no table is looked at, not even for how many rows it has.
     catalog_now = tables if plans is None else MappingCatalog(())
-    build = _Builder(planned, catalog_now, tables, translator, engine, missing_data_hint, stages)
+    build = _Builder(
+        planned, catalog_now, tables, translator, engine, missing_data_hint, stages, audit
+    )
     definitions = build.definitions(schedules_run=schedules_run, gc=gc, verify=verify)
     leave_out(sum(len(item.graph.stages) for item in planned.queries))
     return definitions
@@ -171,6 +177,7 @@ class _Builder:
         engine: "EngineResource | dg.ResourceDefinition",
         hint: str,
         stages: StagesAs,
+        audits: bool,
     ) -> None:
         self._planned = planned
         self._catalog = catalog
@@ -179,6 +186,7 @@ class _Builder:
         self._engine = engine
         self._hint = hint
         self._stages = stages
+        self._audits = audits
         self._makers = {item.query.table.lower(): item for item in planned.queries}
 
     def definitions(
@@ -218,9 +226,10 @@ class _Builder:
         status = dg.DefaultScheduleStatus.RUNNING if schedules_run else _STOPPED
         for item, found in specs:
             policy = execution_policy(item.query.front_matter)
-            made = self._layout(item).assets(item, found, policy)
-            planned_checks = self._planned.checks.get(item.query.name, ())
-            own = build_checks(item.query, found[-1][1].key, planned_checks)
+            audit = self._audit(item)
+            made = self._layout(item).assets(item, found, policy, audit)
+            after = () if audit is not None else self._planned.checks.get(item.query.name, ())
+            own = build_checks(item.query, found[-1][1].key, after)
             job = build_job(item, made, [own] if own else [])
             assets += made
             checks += [own] if own else []
@@ -248,6 +257,12 @@ class _Builder:
     def _layout(self, item: PlannedQuery) -> StageLayout:
         """How the stages of a query appear."""
         return LAYOUTS[item.query.front_matter.stages or self._stages]
+
+    def _audit(self, item: PlannedQuery) -> Audit | None:
+        """What the result of a query must pass to be published; None to publish it at once."""
+        checks = self._planned.checks.get(item.query.name, ())
+        is_audited = item.publishes and item.query.front_matter.is_audited(self._audits)
+        return Audit(query=item.query, checks=checks) if is_audited and checks else None
 
     def _shown_table(self, table: TableInfo) -> TableInfo:
         """A base table as its asset shows it; what is declared of its columns needs no data."""

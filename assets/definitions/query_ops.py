@@ -6,11 +6,14 @@
 No value travels between ops: outputs of stages are in storage, and Dagster knows the order alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
 
+from stagecoach.assets.definitions.checks import check_specs
 from stagecoach.assets.definitions.factory import PRIORITY_TAG
+from stagecoach.assets.execution.audit import Audit
+from stagecoach.assets.execution.audited_step import AuditedStep, is_selected
 from stagecoach.assets.execution.engine import ENGINE_RESOURCE
 from stagecoach.assets.execution.policy import ExecutionPolicy
 from stagecoach.assets.execution.stage_places import StageOps
@@ -23,7 +26,10 @@ _RESULT = "result"
 
 
 def build_query_asset(
-    planned: PlannedQuery, spec: dg.AssetSpec, policy: ExecutionPolicy
+    planned: PlannedQuery,
+    spec: dg.AssetSpec,
+    policy: ExecutionPolicy,
+    audit: Audit | None = None,
 ) -> dg.AssetsDefinition:
     """Return the asset of a query.
 
@@ -31,6 +37,7 @@ def build_query_asset(
         planned: The query.
         spec: How the asset looks; see `build_query_spec`.
         policy: How each op is run.
+        audit: What the result must pass to be published; None to publish it at once.
     """
     graph = planned.graph
     node = "__".join(spec.key.path)
@@ -38,16 +45,18 @@ def build_query_asset(
     places = StageOps(keys, node, graph.head.stage_id)
     # Every leaf waits for all tables of the query: a run reads them as they are when it begins.
     tables = {f"table_{i}": dep.asset_key for i, dep in enumerate(spec.deps)}
-    ops = [_stage_op(planned, stage, places, policy, tables) for stage in graph.stages]
+    ops = [_stage_op(planned, stage, places, policy, tables, audit) for stage in graph.stages]
+    checks = {} if audit is None else _checks_by_output(planned, spec, audit)
     leaves = [places.op_name(stage.stage_id) for stage in graph.stages if not stage.inputs]
     ends_in = places.op_name(graph.head.stage_id)
     definition = dg.GraphDefinition(
         node,
         node_defs=ops,
         dependencies={
-            dg.NodeInvocation(
-                _definition_name(places, stage), alias=places.op_name(stage.stage_id)
-            ): {name: dg.DependencyDefinition(name) for name in map(places.op_name, stage.inputs)}
+            # In a job of several queries each op needs a name of its own; its step has the alias.
+            dg.NodeInvocation(_op_name(planned, stage), alias=places.op_name(stage.stage_id)): {
+                name: dg.DependencyDefinition(name) for name in map(places.op_name, stage.inputs)
+            }
             for stage in graph.stages
         },
         input_mappings=[
@@ -59,10 +68,9 @@ def build_query_asset(
         ],
         output_mappings=[
             dg.OutputMapping(
-                graph_output_name=_RESULT,
-                mapped_node_name=ends_in,
-                mapped_node_output_name=_RESULT,
+                graph_output_name=output, mapped_node_name=ends_in, mapped_node_output_name=output
             )
+            for output in (_RESULT, *checks)
         ],
     )
     return dg.AssetsDefinition(
@@ -70,16 +78,21 @@ def build_query_asset(
         keys_by_input_name=tables,
         keys_by_output_name={_RESULT: spec.key},
         specs=[spec],
+        check_specs_by_output_name=checks,
+        can_subset=bool(checks),
         backfill_policy=backfill_policy(planned.query.front_matter),
     )
 
 
-def _definition_name(places: StageOps, stage: Stage) -> str:
-    """The name of a stage's op, which no other op of the same job may have, also of other graphs.
+def _checks_by_output(
+    planned: PlannedQuery, spec: dg.AssetSpec, audit: Audit
+) -> Mapping[str, dg.AssetCheckSpec]:
+    found = check_specs(planned.query, spec.key, audit.checks)
+    return {f"check_{number}": check for number, check in enumerate(found)}
 
-    In its graph it goes by a shorter one.
-    """
-    return f"{places.node}__{places.op_name(stage.stage_id)}"
+
+def _op_name(planned: PlannedQuery, stage: Stage) -> str:
+    return f"{planned.query.name}__{StageOps.op_name(stage.stage_id)}"
 
 
 def _stage_op(
@@ -88,20 +101,37 @@ def _stage_op(
     places: StageOps,
     policy: ExecutionPolicy,
     tables: Mapping[str, dg.AssetKey],
+    audit: Audit | None,
 ) -> dg.OpDefinition:
-    step = StageStep(planned=planned, stage=stage, places=places, policy=policy)
     inputs = map(places.op_name, stage.inputs) if stage.inputs else tables
-
-    @dg.op(
-        name=_definition_name(places, stage),
+    is_audited = audit is not None and stage is planned.graph.head
+    checks = range(len(audit.checks)) if audit is not None and is_audited else ()
+    decorate = dg.op(
+        name=_op_name(planned, stage),
         description=f"{stage.title}\n\nRuns on **{stage.engine}**: {stage.engine_reason}",
         ins={name: dg.In(dg.Nothing) for name in inputs},
-        out={_RESULT: dg.Out(dg.Nothing)},
+        out={
+            _RESULT: dg.Out(dg.Nothing, is_required=not is_audited),
+            **{f"check_{i}": dg.Out(dg.Nothing, is_required=False) for i in checks},
+        },
         required_resource_keys={ENGINE_RESOURCE},
         tags={PRIORITY_TAG: str(-stage.estimated_bytes.bit_length())},
         pool=policy.pool,
     )
+    if audit is not None and is_audited:
+        head = AuditedStep(planned=planned, stage=stage, places=places, policy=policy, audit=audit)
+
+        def run_audited(
+            context: dg.AssetExecutionContext,
+        ) -> "Iterator[dg.Output[None] | dg.AssetCheckResult]":
+            yield from head.run_audited(context)
+
+        return decorate(run_audited)
+    step = StageStep(planned=planned, stage=stage, places=places, policy=policy)
+
     def run(context: dg.AssetExecutionContext) -> "dg.Output[None]":
+        if audit is not None and not is_selected(context, places.assets[stage.stage_id]):
+            return dg.Output(None)  # a run of checks alone, which read what is published
         return step.run(context)
 
-    return run
+    return decorate(run)

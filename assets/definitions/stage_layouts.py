@@ -22,6 +22,7 @@ from stagecoach.assets.definitions.specs import (
     build_stage_specs,
 )
 from stagecoach.assets.definitions.translator import StageTranslator
+from stagecoach.assets.execution.audit import Audit
 from stagecoach.assets.execution.policy import ExecutionPolicy
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.project.front_matter import StagesAs
@@ -49,6 +50,7 @@ class StageLayout(ABC):
         planned: PlannedQuery,
         specs: Sequence[tuple[Stage, dg.AssetSpec]],
         policy: ExecutionPolicy,
+        audit: Audit | None = None,
     ) -> Sequence[dg.AssetsDefinition]:
         """Return the assets of a query, leaves first.
 
@@ -56,6 +58,7 @@ class StageLayout(ABC):
             planned: The query.
             specs: What `specs` returned.
             policy: How its stages are run.
+            audit: What the result must pass to be published; None to publish it at once.
         """
 
 
@@ -70,8 +73,9 @@ class _AsAssets(StageLayout):
         planned: PlannedQuery,
         specs: Sequence[tuple[Stage, dg.AssetSpec]],
         policy: ExecutionPolicy,
+        audit: Audit | None = None,
     ) -> Sequence[dg.AssetsDefinition]:
-        return build_assets(planned, specs, policy)
+        return build_assets(planned, specs, policy, audit)
 
 
 class _AsOps(StageLayout):
@@ -85,9 +89,10 @@ class _AsOps(StageLayout):
         planned: PlannedQuery,
         specs: Sequence[tuple[Stage, dg.AssetSpec]],
         policy: ExecutionPolicy,
+        audit: Audit | None = None,
     ) -> Sequence[dg.AssetsDefinition]:
         ((_, spec),) = specs
-        return [build_query_asset(planned, spec, policy)]
+        return [build_query_asset(planned, spec, policy, audit)]
 
 
 LAYOUTS: Mapping[StagesAs, StageLayout] = MappingProxyType({"assets": _AsAssets(), "ops": _AsOps()})

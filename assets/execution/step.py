@@ -3,10 +3,11 @@
 A step runs its stage; that of the head also publishes the result and writes the run's page.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import dagster as dg
 
@@ -33,8 +34,13 @@ from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.project.partitions import run_window
 from stagecoach.assets.report.metadata import StageMetadata
 from stagecoach.infra.errors import with_doctor
+from stagecoach.infra.formats.publishing import PublishTarget
 from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.plan.stages import Stage
+
+# It imports pyspark, which loading a code location need not wait for.
+if TYPE_CHECKING:
+    from stagecoach.infra.publishing.publish import Published
 
 Metadata = Mapping[str, dg.MetadataValue[Any]]
 
@@ -67,23 +73,54 @@ class StageStep(Generic[Report]):
             dg.Failure: It failed, and a retry cannot help.
             dg.RetryRequested: It failed, and a retry may help.
         """
-        request = build_request(context, self.planned, self.stage, self.places)
+        request, runner = self.request(context)
+        with self.watched(context, runner, request):
+            metadata = runner.run_stage(request)
+            published = self._publish(context, runner, request) if self.is_head else {}
+        return self.report(context, runner, request, metadata, published)
+
+    def request(self, context: dg.AssetExecutionContext) -> tuple[StageRequest, StageRunner]:
+        """What the step asks for, and what runs it."""
         runner: StageRunner = getattr(context.resources, ENGINE_RESOURCE)
+        return build_request(context, self.planned, self.stage, self.places), runner
+
+    @contextmanager
+    def watched(
+        self, context: dg.AssetExecutionContext, runner: StageRunner, request: StageRequest
+    ) -> Iterator[None]:
+        """Cancel the stage with the run or after its time; turn errors into Dagster's."""
         cancel = partial(runner.cancel_stage, request)
         limit = TimeLimit(self.policy.timeout_seconds)
         try:
             with cancel_registry.on_cancel(context.run.run_id, cancel), limit.over(cancel):
-                metadata = runner.run_stage(request)
-                published = self._publish(context, runner, request) if self.is_head else {}
+                yield
         except StagecoachError as error:
             raise self._failure(
                 error, context, runner, request, timed_out=limit.exceeded
             ) from error
+
+    def report(
+        self,
+        context: dg.AssetExecutionContext,
+        runner: StageRunner,
+        request: StageRequest,
+        metadata: StageMetadata,
+        published: Metadata,
+    ) -> Report:
+        """Say how the stage went; what the step returns to Dagster.
+
+        Args:
+            context: Of the step.
+            runner: What ran the stage.
+            request: What it ran.
+            metadata: What the stage tells.
+            published: What publishing tells; empty for a stage that publishes nothing.
+        """
         if metadata.plan_warning is not None:
             context.log.warning(metadata.plan_warning)
         if metadata.recovered is not None:
             context.log.warning(metadata.recovered)
-        page = self._end(context, runner, request, metadata) if self.is_head else {}
+        page = self.end(context, runner, request, metadata) if self.is_head else {}
         window = run_window(context, self.planned.query.front_matter.partitions)
         shown = metadata
         if self.is_head and self.planned.publishes:
@@ -97,21 +134,30 @@ class StageStep(Generic[Report]):
             context, self.stage.stage_id, {**told, **published, **page}, version
         )
 
+    def target(self, context: dg.AssetExecutionContext) -> PublishTarget:
+        """Where the result of the run goes."""
+        window = run_window(context, self.planned.query.front_matter.partitions)
+        return publish_target(self.planned.query, window, self.planned.comments)
+
+    def told(
+        self, context: dg.AssetExecutionContext, runner: Publishes, published: "Published"
+    ) -> Metadata:
+        """What is told about a publication; that of each partition is told by itself."""
+        window = run_window(context, self.planned.query.front_matter.partitions)
+        for key in window.keys if window is not None else ():
+            if (rows := published.partition_rows.get(key)) is not None:
+                context.add_asset_metadata(partition_metadata(rows), partition_key=key)
+        return published_metadata(published, runner.table_uri(published.version.table))
+
     def _publish(
         self, context: dg.AssetExecutionContext, runner: StageRunner, request: StageRequest
     ) -> Metadata:
         """Publish the result as the query's table; what it came to."""
         if not self.planned.publishes or not isinstance(runner, Publishes):
             return {}
-        window = run_window(context, self.planned.query.front_matter.partitions)
-        target = publish_target(self.planned.query, window, self.planned.comments)
-        published = runner.publish(request, target)
-        for key in window.keys if window is not None else ():
-            if (rows := published.partition_rows.get(key)) is not None:
-                context.add_asset_metadata(partition_metadata(rows), partition_key=key)
-        return published_metadata(published, runner.table_uri(published.version.table))
+        return self.told(context, runner, runner.publish(request, self.target(context)))
 
-    def _end(
+    def end(
         self,
         context: dg.AssetExecutionContext,
         runner: StageRunner,
@@ -159,7 +205,7 @@ class StageStep(Generic[Report]):
         if not isinstance(failure, dg.Failure):
             return failure
         text = failure.description or str(error)
-        page = self._end(context, runner, request, None if cancelled else text)
+        page = self.end(context, runner, request, None if cancelled else text)
         return dg.Failure(text, {**failure.metadata, **page}, allow_retries=False)
 
 

@@ -11,9 +11,16 @@ from collections.abc import Mapping
 
 from stagecoach.infra.formats.partitions import canonical_value
 from stagecoach.infra.formats.snapshot import TableSnapshot
-from stagecoach.infra.pruning.predicates import bounds_test, may_hold, timed
+from stagecoach.infra.pruning.predicates import bounds_test, timed
 from stagecoach.infra.reading.data_file import Constants, DataFile
-from stagecoach.infra.reading.row_bounds import ALWAYS, Bounds, BoundsTest, all_of, column_bounds
+from stagecoach.infra.reading.row_bounds import (
+    ALWAYS,
+    NEVER,
+    Bounds,
+    BoundsTest,
+    all_of,
+    column_bounds,
+)
 from stagecoach.planner.optimizer.fold_constants import fold
 from stagecoach.planner.plan.expressions import Expression, Literal, Parameter, substitute
 from stagecoach.planner.plan.physical import PhysicalPlan, ScanExec
@@ -99,6 +106,7 @@ class _Pruner:
     def __init__(self, leaf: ScanExec, table: TableSnapshot, parts: tuple[Expression, ...]) -> None:
         self._table = table
         self._parts = parts
+        self._tests: dict[tuple[str | None, ...], BoundsTest] = {}
         read = frozenset[int]().union(*(part.column_ids for part in parts))
         count = len(table.columns) - len(table.partition_columns)
         places = {field.name.lower(): i for i, field in enumerate(table.columns)}
@@ -117,21 +125,29 @@ class _Pruner:
 
     def may_match(self, file: DataFile) -> bool:
         """Whether a row of the file may pass all conjuncts."""
-        values = dict(table_constants(self._table, file, "UTC"))
-        constants: dict[int, Expression] = {
-            column: _literal(values[name], dtype)
-            for column, name, dtype in self._constant
-            if dtype in _COMPARED
-        }
+        test = self._test(file)
+        if test in (ALWAYS, NEVER):
+            return test == ALWAYS
         bounds: dict[int, Bounds] = {
             column: column_bounds(dtype, file.num_rows, file.bounds[place])
             for column, place, dtype in self._stored
             if place < len(file.bounds)
         }
-        return all(
-            may_hold(transform_up(substitute(part, constants), fold), bounds)
-            for part in self._parts
-        )
+        return test.may_hold(bounds)
+
+    def _test(self, file: DataFile) -> BoundsTest:
+        """What the conjuncts ask of a file's bounds; files of one partition ask alike."""
+        found = self._tests.get(file.partition)
+        if found is None:
+            values = dict(table_constants(self._table, file, "UTC"))
+            constants: dict[int, Expression] = {
+                column: _literal(values[name], dtype)
+                for column, name, dtype in self._constant
+                if dtype in _COMPARED
+            }
+            parts = (transform_up(substitute(part, constants), fold) for part in self._parts)
+            found = self._tests[file.partition] = all_of(bounds_test(part) for part in parts)
+        return found
 
 
 def _literal(text: str | None, dtype: DataType) -> Literal:

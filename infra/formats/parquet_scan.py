@@ -7,6 +7,7 @@ and row groups that the filters of a query rule out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from stagecoach.infra.formats.file_pruning import row_group_test
 from stagecoach.infra.formats.file_scan import FileScan
@@ -19,6 +20,7 @@ from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.file_bounds import stored_bounds
 from stagecoach.infra.reading.footers import FileFooter
 from stagecoach.infra.reading.inputs import ScanInput
+from stagecoach.infra.reading.row_bounds import BoundsTest
 from stagecoach.planner.catalog import TableInfo
 
 
@@ -27,14 +29,19 @@ class ParquetScan(FileScan):
 
     def bind(self, share: ScanSlice) -> ScanInput:
         """Return the rows of files that a task reads."""
-        request, files = self.request, self.file_rows(share)
-        test = None
+        files = self.file_rows(share)
         # DuckDB looks at the row groups of local files by itself.
-        if any(file.local_path is None for file in files):
-            test = row_group_test(
-                request.fragment, request.leaf, self.table, request.parameters, request.time_zone
-            )
-        return ScanInput(columns=self.columns, files=files, test=test)
+        is_remote = any(file.local_path is None for file in files)
+        return ScanInput(
+            columns=self.columns, files=files, test=self._row_group_test if is_remote else None
+        )
+
+    @cached_property
+    def _row_group_test(self) -> BoundsTest | None:
+        request = self.request
+        return row_group_test(
+            request.fragment, request.leaf, self.table, request.parameters, request.time_zone
+        )
 
 
 def footer_cache(access: Access) -> FooterCache:

@@ -77,12 +77,12 @@ def staged_id(
 
 def staged_version(staged_id: str) -> TableVersion:
     """Return the version by which a query reads the table with what is staged."""
-    return TableVersion("version", f"{STAGED}:{staged_id}")
+    return TableVersion("version", f"{STAGED}-{staged_id}")
 
 
 def id_of(version: TableVersion) -> str | None:
     """Return what is asked for: the identity, empty for the newest; None for another version."""
     if version.kind != "version":
         return None
-    word, _, wanted = version.value.partition(":")
+    word, _, wanted = version.value.partition("-")
     return wanted.lower() if word.lower() == STAGED else None

@@ -31,6 +31,7 @@ from stagecoach.planner.distribution.reasons import (
 )
 from stagecoach.planner.distribution.repartition import asks_for_tasks, repartition
 from stagecoach.planner.distribution.share_exchanges import share_exchanges
+from stagecoach.planner.distribution.shuffle_levels import add_levels
 from stagecoach.planner.distribution.wide_tasks import WideTasks
 from stagecoach.planner.distribution.windows import (
     limited,
@@ -88,7 +89,8 @@ def distribute(
     if fits_one_task((plan,), context) if one_task is None else one_task:
         return read_whole(plan, sizes)
     distributed = _Distributor(plan, sizes, context).visit(plan)[0]
-    return share_exchanges(distributed, sizes.note_size)
+    shared = share_exchanges(distributed, sizes.note_size)
+    return add_levels(shared, Exchanges(sizes, context))
 
 
 def distribute_shared(

@@ -17,6 +17,11 @@ from stagecoach.planner.plan.physical import (
 )
 from stagecoach.planner.tree import transform_up, walk
 
+_FEW = 8
+_MANY = 512  # partitions up to which they have the size that is asked for
+_LARGER = 8  # how many times larger they may be beyond that, before there are more of them
+_MOST = 16_384
+
 
 class Exchanges:
     """Makes exchanges.
@@ -35,8 +40,14 @@ class Exchanges:
         if self.context.options.num_partitions:
             return self.context.options.num_partitions
         largest = max(self.sizes.size(p)[1] for p in plans)
-        wanted = math.ceil(largest / self.context.options.partition_bytes)
-        return min(max(wanted, 8), 512)
+        size = self.context.options.partition_bytes
+        wanted = math.ceil(largest / size)
+        if wanted <= _MANY:
+            return max(wanted, _FEW)
+        # Fewer and larger partitions, up to what a task still computes in memory. A power of two
+        # can be divided into levels.
+        large = math.ceil(largest / size / _LARGER)
+        return min(max(_MANY, 1 << (large - 1).bit_length()), _MOST)
 
     def shuffle(
         self, child: PhysicalPlan, keys: tuple[int, ...], count: int, reason: str = ""

@@ -35,7 +35,8 @@ def stage_title(fragment: PhysicalPlan, output: StageOutput) -> str:
             steps.append(step)
     names = [c.name for c in fragment.columns]
     keys = ", ".join(names[k] for k in output.keys)
-    return f"{', '.join(steps) or 'compute'} → {output.kind}{f'({keys})' if keys else ''}"
+    work = "divide" if isinstance(fragment, StageInputExec) else "compute"
+    return f"{', '.join(steps) or work} → {output.kind}{f'({keys})' if keys else ''}"
 
 
 def _step(node: PhysicalPlan) -> str:

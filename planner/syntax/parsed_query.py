@@ -12,7 +12,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from stagecoach.planner.syntax.spark_syntax import position
-from stagecoach.planner.versioned_names import TableVersion, versioned_name
+from stagecoach.planner.versioned_names import TableVersion, plain_name, versioned_name
 
 Place = tuple[int | None, int | None]
 _NUMBER = "cte"
@@ -130,7 +130,7 @@ def full_name(table: exp.Table) -> str:
     """The name of a table with what stands before it, such as a schema, and with its version."""
     name = ".".join(part.name for part in table.parts)
     version = table_version(table)
-    return name if version is None else versioned_name(name, version)
+    return plain_name(name) if version is None else versioned_name(name, version)
 
 
 def table_version(table: exp.Table) -> TableVersion | None:

@@ -27,7 +27,7 @@ def with_view_names(query: ParsedQuery) -> str:
     that is no constant, or with the name of a column behind a table's name of several parts.
     """
     tables = query.tree.find_all(exp.Table)
-    nodes = [n for n in tables if n.args.get("version") or len(n.parts) > 1]
+    nodes = [n for n in tables if full_name(n) != n.name or len(n.parts) > 1]
     if not nodes or any(len(column.parts) > 2 for column in query.tree.find_all(exp.Column)):
         return query.sql
     tokens = cut_text(query.sql).tokens

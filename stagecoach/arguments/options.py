@@ -218,6 +218,7 @@ def planner_options(command: _F) -> _F:
             "assignments",
             metavar="KEY=VALUE",
             multiple=True,
+            shell_complete=_keys,
             help="Set an option: planner.NAME, engine.NAME or a Spark setting spark.…; "
             "may be repeated.",
         ),
@@ -367,17 +368,27 @@ def read_settings(
     return settings
 
 
-def _near_key(key: str, value: str) -> str:
-    """The option that a key with a wrong prefix or without one stands for, or an example."""
+def _known_keys() -> dict[str, str]:
+    """The keys of options that `--set` takes, with their names alone; not those of Spark."""
     from stagecoach.infra.config.settings import EngineSettings
     from stagecoach.planner.options import PlannerOptions
 
     models: dict[str, type[Any]] = {"planner": PlannerOptions, "engine": EngineSettings}
-    known = {
+    return {
         f"{prefix}.{field.name}": field.name
         for prefix, model in models.items()
         for field in fields(model)
     }
+
+
+def _keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """What a shell completes an argument of `--set` to."""
+    return [f"{key}=" for key in _known_keys() if key.startswith(incomplete)]
+
+
+def _near_key(key: str, value: str) -> str:
+    """The option that a key with a wrong prefix or without one stands for, or an example."""
+    known = _known_keys()
     meant = [name for name, short in known.items() if short == key.rpartition(".")[2]]
     meant = meant or difflib.get_close_matches(key, known, n=1)
     if meant:

@@ -24,6 +24,7 @@ from stagecoach.arguments.options import (
     storage_option,
     text_or_json_option,
 )
+from stagecoach.commands.staged_tables import discard, publish, staged_json, staged_text
 from stagecoach.commands.written_tables import append, chunks, compact, create
 from stagecoach.planner.text.sizes import format_bytes
 from stagecoach.terminal.streams import configure_logging, discard_log, divert_noise
@@ -71,7 +72,7 @@ class _TablesGroup(click.Group):
 
 @click.group(cls=_TablesGroup)
 def tables() -> None:
-    """Show tables (`stagecoach tables [TABLE]…`), clear published ones, write deduplicated ones."""
+    """Show tables (`stagecoach tables [TABLE]…`), decide about staged results, write tables."""
 
 
 @tables.command()
@@ -81,6 +82,9 @@ def tables() -> None:
 @click.option(
     "--versions", is_flag=True, help="Show the kept versions of published tables, newest first."
 )
+@click.option(
+    "--staged", is_flag=True, help="Show results that wait after failed checks, oldest first."
+)
 @text_or_json_option
 @debug_option
 def show(
@@ -88,6 +92,7 @@ def show(
     catalog: str,
     storage: str | None,
     versions: bool,
+    staged: bool,
     output_format: str,
     debug: bool,
 ) -> None:
@@ -102,6 +107,9 @@ def show(
     source = session.catalog
     if versions:
         _show_versions(session, names or tuple(source.published_names()), output_format)
+        return
+    if staged:
+        _show_staged(session, names or tuple(source.published_names()), output_format)
         return
     base = {name.lower() for name in session.base_catalog.table_names()}
     wanted = [source.source(name).name for name in names] or [
@@ -356,6 +364,22 @@ def _show_versions(session: Session, names: Sequence[str], output_format: str) -
             )
 
 
+def _show_staged(session: Session, names: Sequence[str], output_format: str) -> None:
+    """What is staged, oldest first."""
+    found = {name: session.catalog.stored(name).staged() for name in _published(session, names)}
+    if output_format == "json":
+        described = {name: [staged_json(s) for s in waiting] for name, waiting in found.items()}
+        click.echo(json.dumps({"staged": described}, indent=2, ensure_ascii=False))
+        return
+    for name, waiting in found.items():
+        if waiting:
+            click.echo(name)
+        for item in waiting:
+            click.echo(f"  {staged_text(item)}")
+    if not any(found.values()):
+        click.echo("nothing is staged")
+
+
 def _published(session: Session, names: Sequence[str]) -> list[str]:
     """Names of published tables as they are in the storage."""
     from stagecoach.planner.errors import CatalogError
@@ -378,5 +402,5 @@ def _wrapped(items: Sequence[str]) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-for _command in (create, append, compact, chunks):
+for _command in (create, append, compact, chunks, publish, discard):
     tables.add_command(_command)

@@ -47,6 +47,8 @@ class Interrupts:
         """The first signal that arrived, or None."""
         self._is_raised = False
         self._is_alone = False
+        self.ends_at_interrupt = True
+        """Whether Ctrl-C ends the process; SIGTERM always does."""
         self._arrived, self._wakeup = os.pipe()
         os.set_blocking(self._wakeup, False)
 
@@ -113,6 +115,8 @@ class Interrupts:
             if not select.select([self._arrived], [], [], left)[0]:
                 return None
             for number in os.read(self._arrived, 1):
+                if number == signal.SIGINT and not self.ends_at_interrupt:
+                    continue
                 if number in SIGNALS:
                     return signal.Signals(number)
 
@@ -154,6 +158,21 @@ def leave_to_caller() -> None:
         # The thread waits for ever for a signal that it is not told of.
         signal.set_wakeup_fd(-1)
         _installed = None
+
+
+@contextlib.contextmanager
+def raised() -> Iterator[None]:
+    """Have Ctrl-C only raise KeyboardInterrupt in the main thread, as Python does by itself."""
+    signals, before = _installed, signal.getsignal(signal.SIGINT)
+    if signals is not None:
+        signals.ends_at_interrupt = False
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if signals is not None:
+            signals.ends_at_interrupt = True
 
 
 def was_interrupted() -> bool:

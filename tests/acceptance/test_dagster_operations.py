@@ -21,7 +21,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from stagecoach.infra.formats.protocol import Access
 from stagecoach.infra.formats.published.log import read_current
+from stagecoach.infra.formats.published.table_format import FORMAT
 from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.infra.upkeep.gc import collect_garbage
 from tests.acceptance.comparison import rows_of
@@ -130,7 +132,12 @@ def test_a_blocking_check_that_fails_blocks_what_is_downstream(place: Place) -> 
     assert run.status == "FAILURE"
     assert not run.checks["row_count"]["success"]
     assert run.checks["not_null_region"]["success"]
-    assert ("checked",) in run.made
+    assert ("checked",) not in run.made
+    table = FORMAT.stored(place.store, "checked", Access())
+    assert [staged.mode for staged in table.staged()] == ["replace"]
+    current = read_current(place.store, "checked")
+    assert current is not None
+    assert not current.has_data, "readers never see it"
     assert not any(key[0] == "below" for key in run.made)
     assert "below__stage_0" not in run.steps
     assert read_current(place.store, "below") is None

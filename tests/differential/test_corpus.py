@@ -31,6 +31,9 @@ OPTIONS = {
     "forced-1": PlannerOptions(force_distribution=True, num_partitions=1, broadcast_bytes=0),
     "forced-4": PlannerOptions(force_distribution=True, num_partitions=4, broadcast_bytes=0),
     "broadcast-4": PlannerOptions(force_distribution=True, num_partitions=4),
+    "levels-16": PlannerOptions(
+        force_distribution=True, num_partitions=16, broadcast_bytes=0, shuffle_ranges=1
+    ),
 }
 
 

@@ -52,6 +52,7 @@ from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.types import Field as ResultColumn
 
 OutputMode = Literal["replace", "append", "replace_partition", "merge"]
+_ANY_FORMAT = frozenset({"table", "mode", "audit"})
 _MERGE_KEYS = frozenset({"key", "delete_column"})
 StagesAs = Literal["assets", "ops"]
 
@@ -125,6 +126,9 @@ class Output(Part):
     """Columns of the result whose values tell files apart: folders, or partitions of the table."""
     keep_versions: Annotated[StrictInt, Field(ge=1, le=10_000)] = 5
     """How many versions of the table are kept."""
+    audit: StrictBool | None = None
+    """Whether the result becomes visible only after its blocking checks have passed; as the project
+    says by default, which is true."""
 
     @property
     def format_name(self) -> str:
@@ -156,9 +160,13 @@ class Output(Part):
     @model_validator(mode="after")
     def _check_keys(self) -> Self:
         has_parts = "." in (self.table or "")
-        if self.model_fields_set <= {"table", "mode"} and self.mode != "merge" and not has_parts:
+        if (
+            self.model_fields_set <= {"table", "mode", "audit"}
+            and self.mode != "merge"
+            and not has_parts
+        ):
             return self  # of any format; none need be imported
-        allowed = {"format", "table", "mode", *result_format(self.format_name).output_keys}
+        allowed = {"format", *_ANY_FORMAT, *result_format(self.format_name).output_keys}
         if result_format(self.format_name).takes_merges:
             allowed |= _MERGE_KEYS
         name = result_format(self.format_name).name
@@ -336,6 +344,25 @@ class FrontMatter(Part):
     def backfill_policy(self) -> Backfill:
         """How a backfill is cut into runs: the safe way, a run a partition, unless it is said."""
         return self.backfill or Backfill(max_partitions_per_run=1)
+
+    @property
+    def has_blocking_checks(self) -> bool:
+        """Whether there is a check about rows that blocks."""
+        return any(check.is_blocking and check.kind != "freshness" for check in self.checks)
+
+    def is_audited(self, by_default: bool) -> bool:
+        """Whether a result is published only after its blocking checks have passed.
+
+        Args:
+            by_default: Whether it is where the query does not say.
+        """
+        wanted = by_default if self.output.audit is None else self.output.audit
+        return (
+            wanted
+            and self.has_blocking_checks
+            and self.output_mode != "merge"
+            and result_format(self.output.format_name).can_stage
+        )
 
     def planned_with(self, options: PlannerOptions) -> PlannerOptions:
         """Planner options of the query, given those of the project."""

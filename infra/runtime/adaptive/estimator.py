@@ -12,6 +12,7 @@ input, because a global aggregate of nothing is a row.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -345,13 +346,13 @@ def _pack_whole_units(
     units: Sequence[ScanUnit], count: int
 ) -> list[tuple[tuple[ScanUnit, ...], int]]:
     """Largest unit first, each to the task with the least; units keep their order in a task."""
-    loads = [0] * count
+    loads = [(0, task) for task in range(count)]  # a heap, as it is
     chosen: list[list[int]] = [[] for _ in range(count)]
     for position in sorted(range(len(units)), key=lambda i: (-units[i].num_bytes, i)):
-        task = min(range(count), key=lambda t: (loads[t], t))
-        loads[task] += units[position].num_bytes
+        load, task = loads[0]
+        heapq.heapreplace(loads, (load + units[position].num_bytes, task))
         chosen[task].append(position)
-    packed = [(sorted(c), load) for c, load in zip(chosen, loads, strict=True) if c]
+    packed = [(sorted(chosen[task]), load) for load, task in loads if chosen[task]]
     # Tasks in the order of their first units, whatever the sizes.
     packed.sort()
     return [(tuple(units[i] for i in positions), load) for positions, load in packed]

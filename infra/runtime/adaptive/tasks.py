@@ -81,7 +81,8 @@ def divide_stage(
         splittable = splittable_leaves(stage, is_head=is_head)
     if settings.decides("skew"):
         rule = SkewRule(settings.skew_factor, settings.skew_bytes)
-        hot = _hot_partitions(stage, sizes, rule, splittable, file_bytes)
+        alone = SkewRule(0, 2 * settings.target_task_bytes)
+        hot = _hot_partitions(stage, sizes, rule, alone, splittable, file_bytes)
     tasks = assign_tasks(
         stage,
         sizes,
@@ -140,15 +141,23 @@ def _hot_partitions(
     stage: Stage,
     sizes: InputSizes,
     rule: SkewRule,
+    alone: SkewRule,
     splittable: Collection[int],
     file_bytes: FileBytes,
 ) -> list[HotPartition]:
+    """The partitions that several tasks may read.
+
+    Those of an input that a branch reads `alone` need not be larger than the others: whatever each
+    task reads of it, no task reads anything twice. So is the first level of a shuffle divided.
+    """
     return [
         HotPartition(leaf, partition, tuple(file_bytes(leaf, partition)))
         for branch in stage.branches
         if branch.kind == "partitions"
         for leaf, partition in hot_partitions(
-            {leaf: sizes.partitions[leaf] for leaf in branch.leaves}, splittable, rule
+            {leaf: sizes.partitions[leaf] for leaf in branch.leaves},
+            splittable,
+            alone if len(branch.leaves) == 1 else rule,
         )
     ]
 

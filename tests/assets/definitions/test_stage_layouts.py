@@ -140,8 +140,11 @@ def test_every_stage_is_a_step_and_the_head_is_the_asset(
     assert all(request.stages == () and request.outside == () for request in runner.requests)
 
 
-def test_checks_run_after_the_head(tmp_path: Path, instance: dg.DagsterInstance) -> None:
-    result = run(build(tmp_path, CheckingRunner(), "-- checks: [{not_null: [k]}]\n"), instance)
+def test_checks_run_after_the_head_unless_it_is_audited(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    front = "-- checks: [{not_null: [k]}]\n-- output: {audit: false}\n"
+    result = run(build(tmp_path, CheckingRunner(), front), instance)
     assert result.success
     assert ended(result, dg.DagsterEventType.STEP_SUCCESS)[-1] == "sales__checks"
     (check,) = result.get_asset_check_evaluations()

@@ -15,10 +15,18 @@ import stagecoach
 from stagecoach.commands.main import cli
 from stagecoach.infra.formats.published.log import read_current
 from stagecoach.infra.formats.publishing import PublishError, PublishTarget
-from stagecoach.infra.publishing.publish import publish
+from stagecoach.infra.formats.staged_version import StagedVersion
+from stagecoach.infra.publishing.accepted import is_accepted
+from stagecoach.infra.publishing.publish import Staged, publish
 from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.planner.errors import AnalysisError
-from tests.infra.formats.published.outputs import SETTINGS, fields_of, head_output, no_spark
+from tests.infra.formats.published.outputs import (
+    SETTINGS,
+    fields_of,
+    head_output,
+    no_spark,
+    stage_rows,
+)
 
 
 @pytest.fixture
@@ -149,3 +157,51 @@ def test_comments_of_a_published_table_are_shown(project: Path) -> None:
     assert lines[1:3] == ["    n bigint, m bigint", "    n: how many"]
     shown = json.loads(run("tables", "noted", "--format", "json").stdout)["tables"]
     assert shown[0]["columns"][0] == {"name": "n", "type": "bigint", "comment": "how many"}
+
+
+def stage(value: int, **target: object) -> StagedVersion:
+    """A result that waits in the storage of the project."""
+    staged = stage_rows(LocalStore("st"), pa.table({"n": [value]}), "Daily", run_id="r", **target)
+    assert isinstance(staged, Staged)
+    return staged.version
+
+
+def test_what_is_staged_is_shown_read_and_published(project: Path) -> None:
+    assert run("tables", "show", "--staged").output == "nothing is staged\n"
+    assert (
+        "error: nothing is staged; `stagecoach tables show"
+        in run("tables", "publish", "daily").output
+    )
+    staged = stage(7)
+    shown = run("tables", "daily", "--staged").output
+    assert shown.startswith(f"Daily\n  {staged.id}  {staged.staged_at}  replace ")
+    assert "1 rows" in shown
+    assert shown.endswith("run r\n")
+    found = json.loads(run("tables", "daily", "--staged", "--format", "json").output)
+    assert [item["id"] for item in found["staged"]["Daily"]] == [staged.id]
+    session = stagecoach.connect("catalog.yaml", "st")
+    for text in ("`daily@staged`", f"`daily@staged-{staged.id}`", "daily VERSION AS OF 'staged'"):
+        planned = session.plan(f"SELECT n FROM {text}", name="q").graph
+        assert planned.head.estimated_rows == 1, text
+    version = read_current(LocalStore("st"), "Daily")
+    assert version is not None
+    assert version.num_rows == 2
+    result = run("tables", "publish", "daily")
+    assert result.output.startswith(f"published {staged.id} of Daily: 1 rows, version 4;")
+    assert is_accepted(LocalStore("st"), "Daily", staged.fingerprint)
+    version = read_current(LocalStore("st"), "Daily")
+    assert version is not None
+    assert (version.num_rows, version.staged) == (1, ())
+    assert "  3  " not in run("tables", "daily", "--versions").output  # it only staged
+
+
+def test_one_of_several_is_discarded_by_its_id(project: Path) -> None:
+    one, other = stage(7, mode="append"), stage(8, mode="append")
+    result = run("tables", "discard", "daily")
+    assert result.exit_code != 0
+    assert "several results are staged; name one:" in result.output
+    assert one.id in result.output
+    assert run("tables", "discard", "daily", one.id).output.startswith(f"discarded {one.id}")
+    assert other.id in run("tables", "daily", "--staged").output
+    assert one.id not in run("tables", "daily", "--staged").output
+    assert f"'{one.id}' is not staged" in run("tables", "publish", "daily", one.id).output

@@ -159,6 +159,14 @@ def test_a_lake_on_s3(s3_server: S3Server, tmp_path: Path) -> None:
         assert len(lake.data_files()) == 3
         state = stored_catalog(lake).state(lake.table)
         assert {file.num_rows for file in state.snapshot.files} == {1}
+        late = numbered(2, 4).append_column("gone", pa.array([True, False]))
+        lake.publish(late, mode="merge", key=("k",), delete_column="gone", partition_by=("k",))
+        assert sorted(row["k"] for row in lake.rows()) == [1, 3, 4]
+        lake.publish(numbered(3, 4), mode="append", name="again")
+        names = numbered(4).set_column(1, "name", pa.array(["both"]))
+        lake.publish(names, mode="merge", key=("k",))
+        found = sorted((row["k"], row["name"]) for row in lake.rows())
+        assert found == [(1, "row 1"), (3, "row 3"), (3, "row 3"), (4, "both")]
 
 
 VALUES = {

@@ -470,5 +470,5 @@ def test_a_crash_between_files_and_commit_changes_nothing(
 
 
 def test_what_tasks_run_loads_no_spark() -> None:
-    code = "import sys, stagecoach.infra.publishing.write_task; assert not {'pyspark', 'dagster'} & {*sys.modules}"
+    code = "import sys, stagecoach.infra.publishing.merge_tasks, stagecoach.infra.publishing.write_task; assert not {'pyspark', 'dagster'} & {*sys.modules}"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[4])

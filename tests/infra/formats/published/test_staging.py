@@ -87,7 +87,7 @@ def test_queries_read_what_is_staged_by_name(store: LocalStore, table: Published
     assert rows_in(table.at(staged_version(second.version.id))) == 3
     assert rows_in(table.state()) == 1
     with pytest.raises(CatalogError, match=r"'ab12' is not staged; .stagecoach tables show"):
-        table.at(VersionName("version", f"{STAGED}:ab12"))
+        table.at(VersionName("version", f"{STAGED}-ab12"))
 
 
 def test_a_run_that_is_repeated_finds_what_it_has_staged(store: LocalStore) -> None:

@@ -1,0 +1,3 @@
+"""The interactive shell: statements and commands over one session."""
+
+from __future__ import annotations

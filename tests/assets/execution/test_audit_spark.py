@@ -1,0 +1,77 @@
+"""A project whose results are audited, with real stages: partitions, its own SQL, a reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from stagecoach.assets.execution.executor import execute_in_process
+from stagecoach.infra.formats.protocol import Access
+from stagecoach.infra.formats.published.table_format import FORMAT
+from stagecoach.infra.storage.stores import open_store
+from tests.assets.execution.test_iceberg_project import QUIET, definitions_of
+from tests.infra.formats.published.outputs import read_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from stagecoach.infra.config.settings import EngineSettings
+
+DAILY = """/*
+partitions: {by: daily, start: 2024-01-01, end: 2024-01-04, column: day}
+checks:
+  - unique: [day]
+  - no_rows: {name: none_is_negative, sql: SELECT n FROM daily WHERE n < 0}
+  - row_count: {min: 1}
+*/
+SELECT day, sum(n) AS n FROM raw
+WHERE day >= :partition_start AND day < :partition_end GROUP BY day
+"""
+KEYS = ("2024-01-01", "2024-01-02", "2024-01-03")
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_every_partition_is_audited_by_itself(
+    tmp_path: Path, spark: SparkSession, spark_settings: EngineSettings
+) -> None:
+    (tmp_path / "raw").mkdir()
+    days = pa.array(KEYS).cast(pa.date32())
+    pq.write_table(pa.table({"day": days, "n": [1, -2, 3]}), tmp_path / "raw" / "a.parquet")
+    (tmp_path / "catalog.yaml").write_text("tables: {raw: {location: raw}}\n")
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / "daily.sql").write_text(DAILY)
+    definitions = definitions_of(tmp_path, spark_settings)
+    with dg.DagsterInstance.ephemeral() as instance:
+        job = definitions.resolve_job_def("run_daily")
+        results = {
+            key: execute_in_process(
+                job, instance=instance, run_config=QUIET, tags={"dagster/partition": key}
+            )
+            for key in KEYS
+        }
+        made = instance.get_materialized_partitions(dg.AssetKey("daily"))
+    assert {key: result.success for key, result in results.items()} == {
+        KEYS[0]: True,
+        KEYS[1]: False,
+        KEYS[2]: True,
+    }
+    assert made == {KEYS[0], KEYS[2]}
+    checks = results[KEYS[1]].get_asset_check_evaluations()
+    assert {check.check_name: check.passed for check in checks} == {
+        "unique_day": True,
+        "none_is_negative": False,
+        "row_count": True,
+    }
+    store = open_store(str(tmp_path / "store"))
+    table = FORMAT.stored(store, "daily", Access())
+    version = table.current()
+    assert version is not None
+    assert sorted(row["n"] for row in read_rows(store, version)) == [1, 3]
+    (staged,) = table.staged()
+    assert (staged.partition_keys, staged.mode) == ((KEYS[1],), "replace_partition")
