@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import json
 import logging
+import random
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +54,7 @@ KEY_TASK_BYTES = 256 << 20
 MAX_RANGES = 1024
 """Ranges of keys of one task."""
 
+_WAIT_SECONDS = 0.05
 _TIME_ZONE = "UTC"  # values are compared and written as they are stored
 
 _Identity = tuple[str, str, str]
@@ -116,7 +119,9 @@ class Merge:
             InputLostError: A file of the table is gone.
             StorageError: The store failed, or others were first `MAX_MERGE_TRIES` times.
         """
-        for _ in range(MAX_MERGE_TRIES):
+        for attempt in range(MAX_MERGE_TRIES):
+            if attempt:
+                time.sleep(random.uniform(0, _WAIT_SECONDS) * min(attempt, 20))
             base = self.writer.merge_base()
             files = () if base is None else base.files
             try:

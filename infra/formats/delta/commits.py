@@ -84,10 +84,12 @@ def newest_first(
     """
     known = {number: file for number, file in commits(files).items() if number <= version}
     wanted = sorted(known, reverse=True)
+    size = 1  # the newest often suffices
     with ThreadPoolExecutor(_THREADS) as pool:
-        for start in range(0, len(wanted), _BATCH):
-            batch = wanted[start : start + _BATCH]
+        while wanted:
+            batch, wanted = wanted[:size], wanted[size:]
             yield from pool.map(lambda n: read_commit(n, known[n], options), batch)
+            size = _BATCH
 
 
 def past_commits(

@@ -272,6 +272,14 @@ def test_columns_that_fit_whatever_their_case() -> None:
     assert check_against(parse(yaml), RESULT) == []
 
 
+def test_partitions_that_are_merged_need_no_column() -> None:
+    found = parse(
+        "partitions: {by: daily, start: 2024-01-01}\n"
+        "output: {mode: merge, key: id, partition_by: [day]}"
+    )
+    assert (found.output_mode, found.output.key) == ("merge", ("id",))
+
+
 def test_the_delete_column_is_not_a_column_of_the_table() -> None:
     """So checks of the table do not find it, and it cannot be a part of the key."""
     result = columns(id="bigint", gone="boolean")

@@ -207,6 +207,10 @@ def test_a_result_is_published_in_the_first_format(
     assert [file.num_rows for file in published.files] == [3, 3]
     assert [task.plan for task in written] == [kept_format.BoxPlan("crate", 1)] * 2
     assert not store.folders("results")
+    with pytest.raises(
+        PublishError, match="results are not merged into tables of the format 'box'"
+    ):
+        publish_rows(store, [rows], "crate", mode="merge", key=("k",))
 
 
 def test_a_query_names_the_format_of_its_output(store: ObjectStore) -> None:

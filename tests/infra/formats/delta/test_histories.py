@@ -1,13 +1,16 @@
 """Random histories of Delta tables: after each step, random queries give the rows that plain Spark
 gives over rows kept by hand.
 
-One kind of history is written by deltalake. The other is made by hand, for what deltalake does not
-write: deletion vectors, column mapping, widened types and other checkpoints.
+One kind of history is written by deltalake. Another is published, with deltalake as the other writer
+of the table. The third is made by hand, for what deltalake does not write: deletion vectors, column
+mapping, widened types and other checkpoints.
 `make delta-histories` tries many more.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import itertools
 import os
 import random
 import shutil
@@ -22,8 +25,12 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from stagecoach.infra.formats.publishing import PartitionWindow, PublishError
+from stagecoach.infra.storage.stores import open_store
 from tests.infra.formats.delta.handmade import Action, HandmadeTable, catalog_of, field, struct
-from tests.infra.formats.delta.random_queries import State, check, value
+from tests.infra.formats.delta.lake import DeltaLake
+from tests.infra.formats.delta.random_queries import VALUES, State, check, value
+from tests.infra.publishing.merge_model import Model
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +63,7 @@ class WrittenHistory:
         self.folder = folder / "t"
         self.columns = {"k": "int", "s": "string", "x": "double", "at": "timestamp", "st": "struct<a: int, b: string>"}  # fmt: skip
         self.partitioned = chance.choice([[], ["s"], ["day"], ["k", "s"]])
-        if "day" in self.partitioned:
+        if "day" in self.partitioned or chance.random() < 0.5:
             self.columns["day"] = "date"
         self.rows: list[dict[str, Any]] = []
         self.names = iter(f"c{i}" for i in range(100))
@@ -127,6 +134,65 @@ class WrittenHistory:
 
     def state(self) -> State:
         return State(dict(self.columns), self.rows)
+
+
+class PublishedHistory(WrittenHistory):
+    """A table that results are published to, beside deltalake, and its rows."""
+
+    def __init__(self, chance: random.Random, folder: Path) -> None:
+        self.lake = DeltaLake(folder, open_store(folder / "root"), str(folder / "t"))
+        self.runs = itertools.count()
+        super().__init__(chance, folder)
+
+    def write(self, rows: list[dict[str, Any]], **how: Any) -> None:
+        mode = {"append": "append", "overwrite": "replace"}[how["mode"]]
+        if self.rows and ("schema_mode" in how or self.chance.random() < 0.3):
+            super().write(rows, **how)
+            names = [field.name for field in DeltaTable(self.folder).schema().fields]
+            self.columns = {name: self.columns[name] for name in names}
+            return
+        self.publish(rows, mode=mode, partition_by=tuple(self.partitioned))
+        self.rows = rows if mode == "replace" else self.rows + rows
+
+    def publish(self, rows: list[dict[str, Any]], **target: Any) -> None:
+        """Publish rows; a run that is repeated finds them."""
+        kinds = {**{n: ARROW[kind] for n, kind in self.columns.items()}, "gone": pa.bool_()}
+        names = [*self.columns, *(["gone"] if "delete_column" in target else [])]
+        cut = self.chance.randint(0, len(rows))
+        schema = pa.schema([(n, kinds[n]) for n in names])
+        parts = [pa.Table.from_pylist(some, schema) for some in (rows[:cut], rows[cut:])]
+        target |= {"name": str(next(self.runs)), "target_file_bytes": 1}
+        assert not self.lake.publish(parts, **target).reused
+        if self.chance.random() < 0.3:
+            assert self.lake.publish(parts, **target).reused
+
+    def replace_days(self) -> None:
+        if "day" not in self.columns:
+            return self.append()
+        days = self.chance.sample(list(VALUES["date"]), 2)
+        rows = [{**row, "day": self.chance.choice(days)} for row in self.made()]
+        windows = tuple(PartitionWindow(str(d), d, d + dt.timedelta(1)) for d in days)
+        keys = tuple(map(str, days))
+        target = {"partition_column": "day", "partition_keys": keys, "windows": windows}
+        try:
+            self.publish(rows, mode="replace_partition", **target)
+        except PublishError as error:
+            assert "has rows of the partitions of this run and others" in str(error)
+            assert "day" not in self.partitioned
+            return None
+        self.rows = [row for row in self.rows if row["day"] not in days] + rows
+        return None
+
+    def merge(self) -> None:
+        rows = list({row["k"]: row for row in self.made()}.values())
+        result = [{**row, "gone": self.chance.random() < 0.3} for row in rows]
+        self.publish(result, mode="merge", key=("k",), delete_column="gone")
+        model = Model(("k",), self.rows)
+        model.merge(result, "gone")
+        self.rows = model.rows
+
+    def steps(self) -> list[Any]:
+        return [*super().steps(), self.replace_days, self.replace_days, self.merge, self.merge]
 
 
 @dataclass
@@ -277,7 +343,7 @@ class HandmadeHistory:
         return State(columns, rows)
 
 
-@pytest.mark.parametrize("kind", [WrittenHistory, HandmadeHistory])
+@pytest.mark.parametrize("kind", [WrittenHistory, PublishedHistory, HandmadeHistory])
 def test_random_histories(kind: Any, spark: SparkSession, tmp_path: Path) -> None:
     plain = spark.newSession()
 
