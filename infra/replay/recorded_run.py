@@ -53,7 +53,7 @@ class RecordedRun:
         values: A value for every parameter, those of its clock among them.
         snapshot: The files of its tables.
         pointers: How its stages ended, by number; those that never ended are left out.
-        code_path: Folders in which the code of the project's functions was.
+        code_path: Folders in which the code of the project's functions is.
     """
 
     run_id: str
@@ -105,7 +105,7 @@ class RecordedRun:
         return StageReads(self.graph, stage, self.snapshot, manifests, self.values)
 
     def code_of(self, functions: tuple[ProjectFunction, ...]) -> FunctionSet:
-        """These functions of the project, with where their code was."""
+        """These functions of the project, with where their code is."""
         return FunctionSet(functions, self.code_path if functions else ())
 
     def task_settings(self, functions: tuple[ProjectFunction, ...]) -> TaskSettings:
@@ -162,7 +162,6 @@ def open_run(store: ObjectStore, settings: EngineSettings, name: str) -> Recorde
         values=_values(store, run_id, chosen),
         snapshot=snapshot,
         pointers=pointers[chosen.graph.plan_hash],
-        code_path=chosen.code_path,
     )
 
 
