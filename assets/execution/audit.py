@@ -19,10 +19,13 @@ from stagecoach.assets.execution.check_runs import (
 from stagecoach.assets.execution.engine import StageRunner
 from stagecoach.assets.plans.checks import PlannedCheck
 from stagecoach.assets.project.queries import Query
+from stagecoach.assets.report.metadata import NAMESPACE
 
 if TYPE_CHECKING:
     from stagecoach.infra.formats.staged_version import StagedVersion
 
+AUDIT_FAILED = f"{NAMESPACE}/audit_failed"
+"""Metadata of the failure of a step whose result has failed its checks."""
 NO_ID = ""
 
 
@@ -105,16 +108,20 @@ class Audit:
         """Return a result that blocks nothing."""
         return result._replace(severity=dg.AssetCheckSeverity.WARN)
 
-    def late(self, failures: Sequence[dg.AssetCheckResult]) -> str:
-        """Return why a step fails whose result had been published before it was checked."""
-        return "\n".join(
-            [
-                f"query '{self.query.name}': {_failed(failures)}; an earlier run has published the "
-                f"same result, so readers of '{self.query.table}' see it: correct the data or the "
-                "query and run it again, or go back to an older version by `VERSION AS OF`",
-                *_lines(failures),
-            ]
-        )
+    def late(self, failures: Sequence[dg.AssetCheckResult], *, is_published: bool) -> str:
+        """Return why a step fails whose result is not staged.
+
+        Args:
+            failures: What the checks found.
+            is_published: Whether an earlier run has published the result.
+        """
+        text = f"query '{self.query.name}': {_failed(failures)}"
+        if is_published:
+            text += (
+                f"; an earlier run has published the same result, so readers of "
+                f"'{self.query.table}' see it: correct the data or the query and run it again"
+            )
+        return "\n".join([text, *_lines(failures)])
 
 
 def _failed(failures: Sequence[dg.AssetCheckResult]) -> str:
