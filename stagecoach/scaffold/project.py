@@ -1,6 +1,7 @@
 """Which files `stagecoach init` writes: a project of its own, or a part of one that is there.
 
-    nothing there                pyproject.toml, workspace.yaml, pipelines/, data/, a CI workflow
+    nothing there                pyproject.toml, workspace.yaml, pipelines/, data/, a CI workflow,
+                                 .vscode/ (`editor.py`)
     a Dagster project of `dg`    a component in the folder of its definitions
     another project of Python    pipelines/ and data/
 
@@ -19,6 +20,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 
 from stagecoach.infra.errors import ConfigError
+from stagecoach.scaffold.editor import editor_files
 
 _TEMPLATES = "stagecoach.scaffold"
 # Of the templates of a project, what a project that is there takes over.
@@ -75,7 +77,10 @@ def scaffold(folder: Path) -> Scaffold:
 
 def _new_project(name: str) -> Scaffold:
     return Scaffold(
-        files=tuple(_files("project", name=name)),
+        files=(
+            *_files("project", name=name),
+            *(NewFile(path, text) for path, text in editor_files()),
+        ),
         steps=(
             "stagecoach check",
             "stagecoach test",
