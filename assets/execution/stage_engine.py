@@ -277,9 +277,8 @@ class StageEngine:
         is_hosted = _dagster_run(request.run_id) in hosted_runs
         mark_begun(self._store, root_run_id, request.run_id, is_hosted=is_hosted)
         self._begun.add((root_run_id, request.run_id))
-        context = run.context
-        record = RunPlan(context.graph, context.parameters, context.code_path)
-        write_run_plan(self._store, root_run_id, record)
+        plan = RunPlan(run.context.graph, run.context.parameters)
+        write_run_plan(self._store, root_run_id, plan)
         return run
 
 

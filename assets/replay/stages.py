@@ -18,11 +18,12 @@ import pyarrow as pa
 from stagecoach.assets.query_tests.run import RowsDiffer
 from stagecoach.assets.replay.comparison import compare_rows
 from stagecoach.assets.report.column_names import column_names
-from stagecoach.infra.errors import QueryError, QueryFailedError
+from stagecoach.infra.errors import ConfigError
 from stagecoach.infra.replay.merged_rows import depends_on_tasks, merged, merging_stage
-from stagecoach.infra.replay.recorded_run import NotReplayableError, RecordedRun
-from stagecoach.infra.replay.stage_rows import StageRows, TooManyRowsError
+from stagecoach.infra.replay.recorded_run import RecordedRun
+from stagecoach.infra.replay.stage_rows import StageRows
 from stagecoach.planner.engines.registry import SPARK, planner_engine
+from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.plan.physical import BloomBuildExec
 from stagecoach.planner.plan.stages import Stage
 from stagecoach.planner.types import Field
@@ -83,6 +84,12 @@ class StageReplay:
         )
 
     @property
+    def has_failed(self) -> bool:
+        """Whether nobody could compute the stage again, or Spark could not."""
+        has_rows = self.native.rows is not None or self.spark.rows is not None
+        return bool(self.spark.problem) or not (has_rows or self.stage.engine == SPARK)
+
+    @property
     def run_differs(self) -> bool:
         """Whether the run committed other rows than it would now."""
         return any(COMMITTED in (d.left, d.right) for d in self.differences)
@@ -141,7 +148,9 @@ class StageReplayer:
         started = time.perf_counter()
         try:
             rows, problem = compute(), ""
-        except (NotReplayableError, TooManyRowsError, QueryError, QueryFailedError) as error:
+        except ConfigError:  # every other stage would fail with it, too
+            raise
+        except StagecoachError as error:
             rows, problem = None, str(error)
         return Side(name=name, rows=rows, problem=problem, seconds=time.perf_counter() - started)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.flight as fl
 
 from benchmarks.flight.running import ServeProcess
@@ -92,8 +93,8 @@ def soak(
     click.echo(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
     shown = ", ".join(f"{value / _MB:.0f}" for value in memory)
     click.echo(f"memory of the server, MB: {shown}")
-    if counts["wrong"]:
-        raise click.ClickException(f"{counts['wrong']} answers were wrong")
+    if counts["wrong"] or not counts["right"]:
+        raise click.ClickException(f"{counts['wrong']} wrong and {counts['right']} right answers")
     return {"counts": dict(counts), "server_bytes": memory}
 
 
@@ -123,7 +124,7 @@ def _client(uri: str, path: str, told: Any) -> None:
 def _summary(table: pa.Table) -> list[Any]:
     """What tells a result from another one: rows, and sums of what adds up."""
     sums = [
-        str(pa.compute.sum(table.column(i)).as_py())
+        str(pc.sum(table.column(i)).as_py())
         for i, kind in enumerate(table.schema.types)
         if pa.types.is_integer(kind) or pa.types.is_decimal(kind)
     ]

@@ -8,7 +8,7 @@ make sense of is the snapshot's `detail`, which the format turns into JSON and b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, cast
@@ -255,13 +255,20 @@ def _codec(name: str) -> _DetailCodec:
     return cast("_DetailCodec", found)
 
 
+def _files_from_json(items: list[dict[str, Any]]) -> Iterator[DataFile]:
+    """Yield the files, and take each from the list, which would be as large again."""
+    items.reverse()
+    while items:
+        yield DataFile.from_json(items.pop())
+
+
 def _table_from_json(body: dict[str, Any], version: int) -> TableSnapshot:
     name = names.name_of_stored(body)
     detail = _codec(name).detail_from_json(body, is_current=version == SNAPSHOT_VERSION)
     return TableSnapshot(
         table=body["table"],
         columns=decode(body["columns"]),
-        files=tuple(map(DataFile.from_json, body["files"])),
+        files=tuple(_files_from_json(body["files"])),
         native_reason=body["native_reason"],
         version=body.get("version"),
         format=name,

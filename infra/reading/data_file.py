@@ -27,9 +27,11 @@ _REQUIRED = {
 _STORED = _REQUIRED | {"bounds", "checksums", "deletes", "stored_types"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DataFile:
     """A file of a table in the run's snapshot, or neighbouring rows of it.
+
+    It has slots, since there may be a million of them.
 
     Args:
         uri: Canonical absolute URI: a plain absolute path, or a URL.

@@ -53,7 +53,7 @@ class RecordedRun:
         values: A value for every parameter, those of its clock among them.
         snapshot: The files of its tables.
         pointers: How its stages ended, by number; those that never ended are left out.
-        code_path: Folders in which the code of the project's functions was.
+        code_path: Folders in which the code of the project's functions is.
     """
 
     run_id: str
@@ -105,7 +105,7 @@ class RecordedRun:
         return StageReads(self.graph, stage, self.snapshot, manifests, self.values)
 
     def code_of(self, functions: tuple[ProjectFunction, ...]) -> FunctionSet:
-        """These functions of the project, with where their code was."""
+        """These functions of the project, with where their code is."""
         return FunctionSet(functions, self.code_path if functions else ())
 
     def task_settings(self, functions: tuple[ProjectFunction, ...]) -> TaskSettings:
@@ -162,7 +162,6 @@ def open_run(store: ObjectStore, settings: EngineSettings, name: str) -> Recorde
         values=_values(store, run_id, chosen),
         snapshot=snapshot,
         pointers=pointers[chosen.graph.plan_hash],
-        code_path=chosen.code_path,
     )
 
 
@@ -228,7 +227,8 @@ def _find(store: ObjectStore, name: str) -> str:
 def _has_begun(store: ObjectStore, folder: str, name: str) -> bool:
     """Whether a re-execution of that name works in a folder."""
     marks = store.list(f"{layout.run_prefix(folder)}/{BEGUN}")
-    return any(mark.rsplit("/", 1)[1].partition(".")[0] == name for mark in marks)
+    runs = (mark.rsplit("/", 1)[1] for mark in marks)
+    return any(run == name or run.partition(".")[0] == name for run in runs)
 
 
 def _is_of_check(folder: str) -> bool:

@@ -24,7 +24,7 @@ from stagecoach.infra.replay.recorded_run import NotReplayableError, RecordedRun
 from stagecoach.infra.replay.stage_rows import bound_inputs, check_unchanged, whole_inputs
 from stagecoach.infra.worker.inputs import task_resources
 from stagecoach.infra.worker.task import output_schema
-from stagecoach.planner.errors import SqlError
+from stagecoach.planner.errors import SqlError, StagecoachError
 from stagecoach.planner.lineage.row_trace import CHOSEN, LeafTrace, leaf_plan, trace_rows
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.physical import PhysicalPlan, StageInputExec
@@ -205,9 +205,6 @@ def trace_run(
         run: The run.
         chosen: Rows of the head stage.
         max_rows: Most rows of an input that are traced further.
-
-    Raises:
-        StagecoachError: A table file has changed, or a committed output is damaged.
     """
     wanted: dict[int, list[pa.Table]] = {run.graph.head.stage_id: [chosen]}
     lost: dict[int, str] = {}
@@ -222,7 +219,7 @@ def trace_run(
         together = pa.concat_tables(rows)
         try:
             leaves = _traced_leaves(run, stage, together, max_rows)
-        except NotReplayableError as error:
+        except StagecoachError as error:
             lost |= dict.fromkeys(stage.inputs, f"stage {stage.stage_id} is not traced")
             found.append(TracedStage(stage=stage, chosen=together, problem=str(error)))
             continue

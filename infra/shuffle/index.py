@@ -67,6 +67,24 @@ class Index:
 
 def build_index(files: Sequence[PartitionRanges]) -> Index:
     """Return the index of map files, given in task order."""
+    content, bounds = _write_slices(files)
+    slices = tuple(
+        IndexSlice(
+            lo=lo,
+            hi=hi,
+            offset=offset,
+            length=length,
+            checksum=google_crc32c.value(content[offset : offset + length]),
+        )
+        for lo, hi, offset, length in bounds
+    )
+    return Index(content.to_pybytes(), slices)
+
+
+def _write_slices(
+    files: Sequence[PartitionRanges],
+) -> tuple[pa.Buffer, list[tuple[int, int, int, int]]]:
+    """Return the index, and first partition, last, offset and length of each of its slices."""
     num_partitions = files[0].num_partitions if files else 0
     ranges = np.frombuffer(b"".join(file.packed for file in files), dtype=RANGE)
     counts = [len(file.packed) // RANGE.itemsize for file in files]
@@ -75,7 +93,7 @@ def build_index(files: Sequence[PartitionRanges]) -> Index:
     order = np.argsort(ranges["partition"], kind="stable")
     ends = np.cumsum(np.bincount(ranges["partition"], minlength=num_partitions))
     sink = pa.BufferOutputStream()
-    slices = []
+    bounds = []
     with pa.ipc.new_file(sink, INDEX_SCHEMA) as writer:
         # Arrow writes the file header with the first batch: an empty one makes positions known.
         writer.write_batch(_no_rows())
@@ -83,21 +101,8 @@ def build_index(files: Sequence[PartitionRanges]) -> Index:
             rows = order[ends[lo - 1] if lo else 0 : ends[hi - 1]]
             start = sink.tell()
             writer.write_batch(_index_batch(ranges[rows], file_of[rows]))
-            slices.append((lo, hi, start, sink.tell() - start))
-    content = sink.getvalue()
-    return Index(
-        content.to_pybytes(),
-        tuple(
-            IndexSlice(
-                lo=lo,
-                hi=hi,
-                offset=offset,
-                length=length,
-                checksum=google_crc32c.value(content[offset : offset + length]),
-            )
-            for lo, hi, offset, length in slices
-        ),
-    )
+            bounds.append((lo, hi, start, sink.tell() - start))
+    return sink.getvalue(), bounds
 
 
 def read_index(

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stagecoach.arguments.options import debug_option, read_settings, remote_option, storage_option
+from stagecoach.arguments.options import (
+    catalog_option,
+    debug_option,
+    read_settings,
+    remote_option,
+    storage_option,
+)
 from stagecoach.arguments.project_files import project_option
 from stagecoach.terminal.errors import EXIT_FAILED
 from stagecoach.terminal.streams import configure_logging, discard_log, divert_noise
@@ -67,6 +73,7 @@ if TYPE_CHECKING:
     help="Most bytes of rows that are held in memory for a stage; a larger one is not compared.",
 )
 @project_option
+@catalog_option
 @storage_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.option("--master", metavar="MASTER", help="Spark master of this process.")
@@ -89,6 +96,7 @@ def replay(
     no_spark: bool,
     max_bytes: int,
     project: Path,
+    catalog: str,
     storage: str | None,
     as_json: bool,
     master: str | None,
@@ -101,7 +109,8 @@ def replay(
     RUN is the id of a run as Dagster and `runs/` in the storage show it, or its first characters.
     Each stage runs in this process and on Spark over the committed outputs and the files of the
     run's snapshot. Its rows are compared with those of the run, and the first stage in which
-    DuckDB and Spark differ is named. Nothing is written. The exit code is 1 if rows differ.
+    DuckDB and Spark differ is named. Nothing is written. The exit code is 1 if rows differ, or if
+    a stage cannot be replayed.
 
     With --where or --check, chosen rows of the result are traced back: for each stage, the rows of
     its inputs that contribute to them are shown.
@@ -117,9 +126,9 @@ def replay(
     if not no_spark and not debug:
         divert_noise()
     settings = read_settings(assignments, master=master, remote=remote)
-    run = open_recorded_run(run_id, storage, settings.engine)
+    run = open_recorded_run(run_id, storage, settings.engine, catalog)
     chosen = _stages(run, stages)
-    session = None if no_spark else spark_of(run.settings)
+    session = None if no_spark else spark_of(run)
     replayer = StageReplayer(rows=StageRows(run=run, max_bytes=max_bytes), session=session)
     choice = None  # before anything is computed: a mistake in it is told at once
     if where is not None or check is not None:
@@ -143,7 +152,7 @@ def replay(
         for line in _trace_lines(run, choice, traced, shown):
             click.echo(line)
     discard_log()
-    if any(replayed.differences for replayed in replays):
+    if any(replayed.differences or replayed.has_failed for replayed in replays):
         raise click.exceptions.Exit(EXIT_FAILED)
 
 

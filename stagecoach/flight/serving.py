@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from stagecoach.flight.auth import UserFactory
 from stagecoach.flight.connections import Connections
 from stagecoach.flight.errors import ServeError
@@ -166,7 +168,7 @@ class Serving:
         self._holds.close()
 
     def _look_after(self) -> None:
-        looks = 0
+        looks, was_busy = 0, False
         while not self._is_over.wait(_LOOK_SECONDS):
             self._holds.sweep()
             if stalled := self.streams.stalled():
@@ -175,6 +177,14 @@ class Serving:
             if looks % _LOOKS_PER_WATCH == 0:
                 self._connections.watch()
             looks += 1
+            was_busy = self._give_back(was_busy)
+
+    def _give_back(self, was_busy: bool) -> bool:
+        """Return memory that streams have freed to the system; return whether there are any."""
+        is_busy = self.streams.num_open > 0
+        if was_busy and not is_busy:
+            pa.default_memory_pool().release_unused()
+        return is_busy
 
 
 def _check_address(host: str, port: int) -> None:

@@ -8,6 +8,7 @@ its stream.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
@@ -122,7 +123,8 @@ class Streams:
     def __init__(self, limits: Limits, metrics: ServeMetrics) -> None:
         self._limits = limits
         self._metrics = metrics
-        self._decoders = ThreadPoolExecutor(limits.streams, "decode")
+        # Few, because each thread of Arrow's allocator keeps what it has freed.
+        self._decoders = ThreadPoolExecutor(_decoders(limits.streams), "decode")
         # Reentrant: garbage collection may close a stream at any moment.
         self._lock = threading.RLock()
         self._connections: Counter[str] = Counter()
@@ -229,6 +231,11 @@ class Streams:
             self._connections[connection] -= 1
             if self._connections[connection] <= 0:
                 del self._connections[connection]
+
+
+def _decoders(streams: int) -> int:
+    """How many batches are decoded at once: some wait for a store, and others for a core."""
+    return min(streams, max(4, 2 * (os.cpu_count() or 1)))
 
 
 def pieces(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:

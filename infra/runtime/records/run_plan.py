@@ -25,12 +25,10 @@ class RunPlan:
     Args:
         graph: The planned query.
         parameters: The values that were given, by name.
-        code_path: Folders in which the code of the project's functions was.
     """
 
     graph: StageGraph
     parameters: Mapping[str, Literal] = field(default_factory=dict)
-    code_path: tuple[str, ...] = ()
 
 
 def write_run_plan(store: ObjectStore, root_run_id: str, plan: RunPlan) -> None:
@@ -45,7 +43,6 @@ def write_run_plan(store: ObjectStore, root_run_id: str, plan: RunPlan) -> None:
     values = {
         "graph": dump_graph(plan.graph),
         "parameters": {name: encode(value) for name, value in plan.parameters.items()},
-        "code_path": list(plan.code_path),
     }
     store.put_if_absent(key, checked_json.dump(values))
 
@@ -69,4 +66,4 @@ def parse_run_plan(text: bytes) -> RunPlan:
     """
     values = checked_json.load(text)
     parameters = {name: decode(value) for name, value in values["parameters"].items()}
-    return RunPlan(load_graph(values["graph"]), parameters, tuple(values["code_path"]))
+    return RunPlan(load_graph(values["graph"]), parameters)

@@ -185,7 +185,7 @@ def test_the_plan_of_a_run_comes_back_and_is_verified(
 ) -> None:
     given = {"least": Literal(INT, 3), "day": Literal(DATE, "2024-01-31")}
     specs = (ParameterSpec("least", INT), ParameterSpec("day", DATE))
-    plan = RunPlan(replace(graph, parameters=specs), given, ("/code",))
+    plan = RunPlan(replace(graph, parameters=specs), given)
     write_run_plan(store, RUN, plan)
     (key,) = store.list(layout.run_plans(RUN))
     text = store.read_bytes(key)
