@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 from docs.tutorial_steps import CommandStep, FileStep, steps
 from stagecoach.infra.config.settings import EngineSettings
@@ -74,6 +75,7 @@ def test_the_tutorial(tmp_path: Path) -> None:
             else:
                 step.run(folder, variables)
         _check_tables(folder)
+        _check_lake(folder)
         assert dagster.run_ids(), "the UI shows no run of the other terminal"
 
 
@@ -88,6 +90,18 @@ def _check_tables(folder: Path) -> None:
     for row, wanted in zip(found, expected, strict=True):
         assert row[:2] == wanted[:2]
         assert row[2:] == pytest.approx(wanted[2:])
+
+
+def _check_lake(folder: Path) -> None:
+    lake = SqlCatalog("lake", uri=f"sqlite:///{folder}/lake.db", warehouse=f"{folder}/lake")
+    table = lake.load_table("shop.refunds")
+    found = table.scan().to_arrow().sort_by("reason").to_pylist()
+    assert [tuple(row.values()) for row in found] == duckdb.sql(
+        f"""SELECT coalesce(reason, 'unknown') AS reason, count(*), sum(CAST(refund AS DECIMAL(9, 2)))
+        FROM read_csv('{folder}/data/returns/*.csv', sep=';', quote='"', nullstr=['n/a', ''])
+        GROUP BY ALL ORDER BY 1"""
+    ).fetchall()
+    assert len(table.snapshots()) == 1
 
 
 @contextmanager

@@ -23,6 +23,7 @@ import dagster as dg
 from dagster import DagsterEvent, RepositoryDefinition, RunStatusSensorContext
 from dagster._core.definitions.freshness import FreshnessState
 
+from stagecoach.assets.execution.audit import AUDIT_FAILED
 from stagecoach.assets.report.metadata import NAMESPACE
 from stagecoach.infra.telemetry.logs import redacted
 
@@ -324,7 +325,9 @@ def _late_alerts(
 
 
 def _is_check_failure(event: DagsterEvent) -> bool:
-    error = event.step_failure_data.error
+    error, told = event.step_failure_data.error, event.step_failure_data.user_failure_data
+    if told is not None and AUDIT_FAILED in told.metadata:
+        return True
     return error is not None and error.cls_name == "DagsterAssetCheckFailedError"
 
 

@@ -8,7 +8,12 @@ from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
-from stagecoach.assets.execution.check_runs import cut, failing_rows, to_check_result
+from stagecoach.assets.execution.check_runs import (
+    cut,
+    failing_rows,
+    replayed_run,
+    to_check_result,
+)
 from stagecoach.assets.execution.engine import ENGINE_RESOURCE, StageRunner
 from stagecoach.assets.plans.checks import PlannedCheck
 from stagecoach.assets.project.front_matter.checks import (
@@ -51,7 +56,8 @@ def build_checks(
         selected = {k.name for k in context.selected_asset_check_keys}
         for name in (name for name in by_name if name in selected):
             rows = failing_rows(context, query, by_name[name], runner)
-            yield to_check_result(by_name[name].check, key, rows)
+            run_id = replayed_run(context, query)
+            yield to_check_result(by_name[name].check, key, rows, run_id)
 
     return run
 

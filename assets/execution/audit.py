@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from stagecoach.assets.execution.check_runs import failing_rows, to_check_result
+from stagecoach.assets.execution.check_runs import (
+    REPLAY,
+    failing_rows,
+    replayed_run,
+    to_check_result,
+)
 from stagecoach.assets.execution.engine import StageRunner
 from stagecoach.assets.plans.checks import PlannedCheck
 from stagecoach.assets.project.queries import Query
+from stagecoach.assets.report.metadata import NAMESPACE
 
 if TYPE_CHECKING:
     from stagecoach.infra.formats.staged_version import StagedVersion
 
+AUDIT_FAILED = f"{NAMESPACE}/audit_failed"
+"""Metadata of the failure of a step whose result has failed its checks."""
 NO_ID = ""
 
 
@@ -56,7 +64,10 @@ class Audit:
         staged: Mapping[str, str] = {self.query.table.lower(): staged_id} if staged_id else {}
         return [
             to_check_result(
-                planned.check, key, failing_rows(context, self.query, planned, runner, staged)
+                planned.check,
+                key,
+                failing_rows(context, self.query, planned, runner, staged),
+                replayed_run(context, self.query),
             )
             for planned in self.checks
             if only is None or planned.check.check_name in only
@@ -70,15 +81,17 @@ class Audit:
     def refused(self, staged: "StagedVersion", failures: Sequence[dg.AssetCheckResult]) -> str:
         """Return why a result is not published, and what can be done with it."""
         table, wanted = staged.table, staged.id
+        sql = f"SELECT * FROM `{table}@staged-{wanted}`"
         return "\n".join(
             [
                 f"query '{self.query.name}': {_failed(failures)}; the result is not published, and "
                 f"readers of '{table}' see what they saw before",
                 *_lines(failures),
                 f"the result waits as the staged version {wanted} ({staged.num_rows:,} rows):",
-                f'  look at it: stagecoach query "SELECT * FROM `{table}@staged`"',
+                f"  look at it: echo '{sql}' | stagecoach query -",
                 f"  publish it all the same: stagecoach tables publish {table} {wanted}",
                 f"  discard it: stagecoach tables discard {table} {wanted}",
+                *_replays(failures),
             ]
         )
 
@@ -96,20 +109,30 @@ class Audit:
         """Return a result that blocks nothing."""
         return result._replace(severity=dg.AssetCheckSeverity.WARN)
 
-    def late(self, failures: Sequence[dg.AssetCheckResult]) -> str:
-        """Return why a step fails whose result had been published before it was checked."""
-        return "\n".join(
-            [
-                f"query '{self.query.name}': {_failed(failures)}; an earlier run has published the "
-                f"same result, so readers of '{self.query.table}' see it: correct the data or the "
-                "query and run it again, or go back to an older version by `VERSION AS OF`",
-                *_lines(failures),
-            ]
-        )
+    def late(self, failures: Sequence[dg.AssetCheckResult], *, is_published: bool) -> str:
+        """Return why a step fails whose result is not staged.
+
+        Args:
+            failures: What the checks found.
+            is_published: Whether an earlier run has published the result.
+        """
+        text = f"query '{self.query.name}': {_failed(failures)}"
+        if is_published:
+            text += (
+                f"; an earlier run has published the same result, so readers of "
+                f"'{self.query.table}' see it: correct the data or the query and run it again"
+            )
+        return "\n".join([text, *_lines(failures)])
 
 
 def _failed(failures: Sequence[dg.AssetCheckResult]) -> str:
     return f"{len(failures)} blocking check{'s' if len(failures) > 1 else ''} failed"
+
+
+def _replays(failures: Sequence[dg.AssetCheckResult]) -> list[str]:
+    """How to see where the failing rows come from."""
+    commands = [str(r.metadata[REPLAY].value) for r in failures if REPLAY in r.metadata]
+    return [f"  see where failing rows come from: {command}" for command in commands]
 
 
 def _lines(failures: Sequence[dg.AssetCheckResult]) -> list[str]:

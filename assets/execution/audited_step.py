@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from stagecoach.assets.execution.audit import Audit
+from stagecoach.assets.execution.audit import AUDIT_FAILED, Audit
 from stagecoach.assets.execution.engine import Stages
 from stagecoach.assets.execution.stage_places import Report
 from stagecoach.assets.execution.step import Metadata, StageStep
@@ -69,14 +69,14 @@ class AuditedStep(StageStep[Report]):
             results = [self.audit.as_warning(result) for result in results]
         yield from (result for result in results if result.check_name in selected)
         if failures and not is_accepted:
-            text = (
-                self.audit.late(failures)
-                if staged is None
-                else self.audit.refused(staged.version, failures)
-            )
+            if staged is not None:
+                text = self.audit.refused(staged.version, failures)
+            else:
+                text = self.audit.late(failures, is_published=published is not None)
             context.log.error(text)
             page = self.end(context, runner, request, text)
-            raise dg.Failure(text, page, allow_retries=False)
+            marked = {AUDIT_FAILED: dg.MetadataValue.bool(True), **page}
+            raise dg.Failure(text, marked, allow_retries=False)
         told: Metadata = {}
         if isinstance(runner, Stages):
             with self.watched(context, runner, request):

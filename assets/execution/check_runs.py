@@ -22,6 +22,8 @@ from stagecoach.assets.project.queries import Query
 from stagecoach.assets.report.metadata import NAMESPACE
 
 SAMPLE_ROWS = 5
+REPLAY = f"{NAMESPACE}/replay"
+"""Metadata of a failed check: the command that shows where the failing rows come from."""
 MAX_CELL_CHARACTERS = 200
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -31,8 +33,18 @@ def cut(text: str) -> str:
     return text if len(text) <= MAX_CELL_CHARACTERS else f"{text[:MAX_CELL_CHARACTERS]}…"
 
 
-def to_check_result(check: Check, key: dg.AssetKey, rows: pa.Table) -> dg.AssetCheckResult:
-    """What a check reports: how many rows failed it, and some of them."""
+def to_check_result(
+    check: Check, key: dg.AssetKey, rows: pa.Table, run_id: str = ""
+) -> dg.AssetCheckResult:
+    """What a check reports: how many rows failed it, and some of them.
+
+    Args:
+        check: The check.
+        key: Asset of the query's result.
+        rows: The rows that fail it.
+        run_id: The run that made the result, by which `stagecoach replay` finds it; empty if it is
+            not known.
+    """
     found = rows.num_rows
     if check.kind == "row_count":
         (counted,) = rows.column(0).to_pylist() or (None,)
@@ -46,6 +58,9 @@ def to_check_result(check: Check, key: dg.AssetKey, rows: pa.Table) -> dg.AssetC
     if found:
         sample = markdown_rows(rows.slice(0, SAMPLE_ROWS))
         metadata[f"{NAMESPACE}/sample"] = dg.MetadataValue.md(sample)
+        if run_id and check.kind != "row_count":
+            command = f"stagecoach replay {run_id} --check {check.check_name}"
+            metadata[REPLAY] = dg.MetadataValue.text(command)
     return dg.AssetCheckResult(
         asset_key=key,
         check_name=check.check_name,
@@ -56,6 +71,14 @@ def to_check_result(check: Check, key: dg.AssetKey, rows: pa.Table) -> dg.AssetC
         description=text,
         metadata=metadata,
     )
+
+
+def replayed_run(
+    context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext, query: Query
+) -> str:
+    """The name of a run of a query in storage, as `stagecoach replay` takes it."""
+    run = context.run
+    return run.run_id if run.job_name == query.job_name else f"{run.run_id}.{query.name}"
 
 
 def markdown_rows(rows: pa.Table) -> str:

@@ -227,7 +227,8 @@ def _find(store: ObjectStore, name: str) -> str:
 def _has_begun(store: ObjectStore, folder: str, name: str) -> bool:
     """Whether a re-execution of that name works in a folder."""
     marks = store.list(f"{layout.run_prefix(folder)}/{BEGUN}")
-    return any(mark.rsplit("/", 1)[1].partition(".")[0] == name for mark in marks)
+    runs = (mark.rsplit("/", 1)[1] for mark in marks)
+    return any(run == name or run.partition(".")[0] == name for run in runs)
 
 
 def _is_of_check(folder: str) -> bool:

@@ -76,4 +76,6 @@ def mismatch(server: Announcement, mine: Mapping[str, str]) -> str | None:
         mine: The likeness of the process.
     """
     name = difference(digests(mine, server.token), server.digests)
-    return None if name is None else f"it has another {name}"
+    if name is None:
+        return None
+    return f"it has {'other' if name.endswith('s') else 'another'} {name}"

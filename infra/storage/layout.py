@@ -19,6 +19,7 @@ each is checked against a whitelist, so a hostile query or partition name is an 
     plans/<query>/<key>.json                             the plan that a query keeps
     analysis/<plan_hash>.json                            Spark's own result schema of a plan
     results/<table>/…                                    a published table
+    accepted/<table>/<fingerprint>.json                  a result that was published by hand
     iceberg/<table>/…, delta/<table>/…                   where a table published elsewhere is
 
 What is in the folder of a table, its format says (`infra.formats.published.paths`). A table with

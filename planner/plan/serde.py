@@ -255,8 +255,13 @@ def parse_file(text: str) -> GraphFile:
     try:
         body = _read_deep(lambda: json.loads(text))
     except ValueError as error:  # JSON that is none, or a number of too many digits
-        raise GraphFormatError(f"stage graph is not JSON: {error}") from error
-    version = body.get("format_version") if isinstance(body, dict) else None
+        raise GraphFormatError(
+            f"this is not a compiled plan, or a part of it is missing (it is not JSON: {error}); "
+            "write it with `stagecoach compile`"
+        ) from error
+    if not isinstance(body, dict) or "format_version" not in body:
+        raise GraphFormatError("this is not a compiled plan; write it with `stagecoach compile`")
+    version = body["format_version"]
     if type(version) is not int or version not in READABLE_VERSIONS:
         newer = type(version) is int and version > stages.FORMAT_VERSION
         readable = " and ".join(map(str, READABLE_VERSIONS))

@@ -21,7 +21,7 @@ from stagecoach.api.errors import SessionClosedError
 from stagecoach.api.planned_run import PlannedRun as PlannedRun
 from stagecoach.api.result import Result
 from stagecoach.api.storage_root import with_storage
-from stagecoach.planner.errors import StagecoachError
+from stagecoach.planner.errors import GraphFormatError, StagecoachError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -441,6 +441,8 @@ class Session:
         from stagecoach.assets.plans.files import read_plan
 
         self._check_open()
+        if Path(path).suffix == ".sql":
+            raise GraphFormatError(f"{path} is SQL, not a compiled plan; run it as a query")
         graph = read_plan(Path(path)).graph
         read = [table for table, _ in graph.tables]
         graph = replace(graph, query=self._free_name(graph.query, read))

@@ -19,6 +19,10 @@ def read_source(path: str) -> Source:
     Raises:
         click.UsageError: The file cannot be read, or is not UTF-8.
     """
+    if path.endswith(".json"):
+        raise click.UsageError(
+            f"{path} is not SQL; if it is a compiled plan, run it with `query --plan {path}`"
+        )
     if path == STDIN:
         return Source(name="standard input", sql=sys.stdin.read())
     try:

@@ -132,7 +132,7 @@ def replay(
     replayer = StageReplayer(rows=StageRows(run=run, max_bytes=max_bytes), session=session)
     choice = None  # before anything is computed: a mistake in it is told at once
     if where is not None or check is not None:
-        choice = _choose(replayer.rows, where, check, project)
+        choice = _choose(replayer.rows, where, check, project, catalog)
     if not as_json:
         for line in run_lines(run):
             click.echo(line)
@@ -193,7 +193,9 @@ class _Choice:
     why: str
 
 
-def _choose(rows: StageRows, where: str | None, check: str | None, project: Path) -> _Choice:
+def _choose(
+    rows: StageRows, where: str | None, check: str | None, project: Path, catalog: str
+) -> _Choice:
     """Choose rows of the result.
 
     Raises:
@@ -212,7 +214,7 @@ def _choose(rows: StageRows, where: str | None, check: str | None, project: Path
     fields = stage_fields(run, head)
     result = ResultRows(run=run, fields=fields, rows=found)
     if check is not None:
-        chosen = result.failing(_query(project, run.graph.query), check)
+        chosen = result.failing(_query(project, catalog, run.graph.query), check)
         why = f"of check '{check}'"
     else:
         assert where is not None
@@ -233,15 +235,17 @@ def _traced(run: RecordedRun, choice: _Choice, stages: Sequence[Stage]) -> Seque
     return [found for found in trace_run(run, choice.rows) if found.stage in stages]
 
 
-def _query(project: Path, name: str) -> Query:
-    """The query of that name in the project.
+def _query(project: Path, catalog: str, name: str) -> Query:
+    """The query of that name in the project; its checks may use the macros of the catalog.
 
     Raises:
         click.UsageError: There is none.
     """
     from stagecoach.assets.project.queries import read_queries
+    from stagecoach.infra.catalog.catalog import load_catalog
 
-    queries, _, _ = read_queries(sorted(project.rglob("*.sql")))
+    macros = load_catalog(catalog).macros if Path(catalog).is_file() else None
+    queries, _, _ = read_queries(sorted(project.rglob("*.sql")), macros)
     found = next((query for query in queries if query.name == name), None)
     if found is None:
         raise click.UsageError(

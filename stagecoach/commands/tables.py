@@ -27,7 +27,7 @@ from stagecoach.arguments.options import (
 from stagecoach.commands.staged_tables import discard, publish, staged_json, staged_text
 from stagecoach.commands.written_tables import append, chunks, compact, create
 from stagecoach.planner.text.sizes import format_bytes
-from stagecoach.terminal.streams import configure_logging
+from stagecoach.terminal.streams import configure_logging, discard_log, divert_noise
 
 if TYPE_CHECKING:
     from stagecoach.api.session import Session
@@ -200,8 +200,11 @@ def add(locations: tuple[str, ...], name: str | None, catalog: str, debug: bool)
         entries[chosen] = dict(new_entry(location, file))
     before = file.read_text(encoding="utf-8") if file.exists() else ""
     with_entries(before, entries, file=catalog)  # before Spark is started for the columns
+    inferred = {chosen for chosen, entry in entries.items() if entry.get("format") in _INFERRED}
+    if inferred and not debug:
+        divert_noise()
     for chosen, entry in entries.items():
-        if entry.get("format") in _INFERRED:
+        if chosen in inferred:
             entry["columns"] = _found_columns(chosen, entry, file)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(with_entries(before, entries, file=catalog), encoding="utf-8")
@@ -209,6 +212,7 @@ def add(locations: tuple[str, ...], name: str | None, catalog: str, debug: bool)
         click.echo(f"{catalog}: table {chosen} added ({entry.get('format', 'parquet')})")
     shown = "" if catalog == DEFAULT_CATALOG else f" --catalog {catalog}"
     click.echo(f"`stagecoach tables {' '.join(entries)}{shown}` shows what is there")
+    discard_log()
 
 
 def _found_columns(name: str, entry: dict[str, object], catalog: Path) -> dict[str, str]:

@@ -1,10 +1,11 @@
-"""Lets a bounded number of statements compute, and a bounded number wait for it."""
+"""Lets a bounded number of statements compute or be planned, and a bounded number wait for it."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from stagecoach.flight.errors import BusyError
 
@@ -68,6 +69,19 @@ class Gate:
                 else:
                     self._queue.remove(turn)
             raise
+
+    @contextmanager
+    def passed(self) -> Iterator[None]:
+        """Wait for a slot and hold it while the block runs.
+
+        Raises:
+            BusyError: Too many wait already.
+        """
+        self.enter(lambda: None)
+        try:
+            yield
+        finally:
+            self.leave()
 
     def leave(self) -> None:
         """Give the slot back."""

@@ -45,6 +45,13 @@ def parameter_schema(names: Sequence[str], declared: Mapping[str, str]) -> pa.Sc
     return pa.schema(fields)
 
 
+def stored_values(values: Mapping[str, Sequence[str | None]]) -> dict[str, ParameterValue]:
+    """Return values of which a ticket has the types and texts."""
+    return {
+        name: ParameterValue(parse_type(kind or ""), text) for name, (kind, text) in values.items()
+    }
+
+
 def bound_values(names: Sequence[str], rows: pa.RecordBatch) -> dict[str, ParameterValue]:
     """Return the values of a query's parameters.
 

@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from stagecoach.infra.runtime.records.pointers import read_pointer
 from stagecoach.planner.types import Field, arrow_schema
 
 if TYPE_CHECKING:
+    from stagecoach.api.parameters import ParameterValue
     from stagecoach.infra.storage.object_store import ObjectStore
 
 _KEPT = 256
@@ -120,9 +121,14 @@ class Results:
             json.dumps(told),
         )
 
-    def new_text(self, user: str, sql: str) -> TextTicket:
+    def new_text(self, user: str, sql: str, values: Mapping[str, ParameterValue]) -> TextTicket:
         """Return a ticket for the answer to an EXPLAIN statement."""
-        return TextTicket(user=user, sql=sql, expires=time.time() + self._limits.ticket_seconds)
+        return TextTicket(
+            user=user,
+            sql=sql,
+            expires=time.time() + self._limits.ticket_seconds,
+            values={name: [str(value.dtype), value.text] for name, value in values.items()},
+        )
 
     def endpoint(self, ticket: Ticket, number: int = 0) -> fl.FlightEndpoint:
         """Return where and with what a ticket can be used.
@@ -164,7 +170,12 @@ class Results:
         )
         columns = self._columns(ticket.run_id, ticket.stage_id)
         files = range(ticket.first, ticket.end)
-        return output.batches(columns, files=files, content=ticket.content)
+        return output.batches(
+            columns,
+            files=files,
+            content=ticket.content,
+            memory_bytes=self._limits.read_bytes,
+        )
 
     def cancel(self, ticket: ResultTicket) -> None:
         """Let nobody read the result any more, and release it."""

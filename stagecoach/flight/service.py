@@ -16,6 +16,7 @@ import pyarrow.flight as fl
 
 from stagecoach.flight.errors import NotFoundError
 from stagecoach.flight.execution import Execution
+from stagecoach.flight.gate import Gate
 from stagecoach.flight.limits import Limits
 from stagecoach.flight.messages.commands import (
     MetadataCommand,
@@ -24,7 +25,7 @@ from stagecoach.flight.messages.commands import (
     checked_sql,
 )
 from stagecoach.flight.metadata import metadata_schema, metadata_table
-from stagecoach.flight.parameters import bound_values, parameter_schema
+from stagecoach.flight.parameters import bound_values, parameter_schema, stored_values
 from stagecoach.flight.prepared import PreparedStatement, PreparedStatements
 from stagecoach.flight.results import Results
 from stagecoach.flight.sessions import Sessions
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 Query = StatementQuery | PreparedQuery
 
 _MAX_BOUND_BYTES = 1 << 20
+_PLANNING = 8
+"""Plannings for EXPLAIN, for columns and for prepared statements that go on at once."""
 
 
 class Service:
@@ -68,7 +71,7 @@ class Service:
         self._sessions = sessions
         self._holds = holds
         self._prepared = PreparedStatements(limits.prepared)
-        self._limits = limits
+        self._planning = Gate(_PLANNING, limits.waiting)
 
     # ------------------------------------------------------------------------ statements
 
@@ -88,7 +91,7 @@ class Service:
         """
         sql, values = self._text_of(user, query)
         if (text := self._explained(sql, values)) is not None:
-            ticket = self.results.new_text(user, sql)
+            ticket = self.results.new_text(user, sql, values)
             endpoint = self.results.endpoint(ticket)
             return fl.FlightInfo(text.schema, descriptor, [endpoint], text.num_rows, -1, True)
         statement = self.execution.execute(
@@ -149,7 +152,7 @@ class Service:
         """
         match ticket:
             case TextTicket():
-                text = self._explained(ticket.sql, {})
+                text = self._explained(ticket.sql, stored_values(ticket.values))
                 if text is None:
                     raise NotFoundError("the ticket is not for an EXPLAIN statement")
                 batches = text.to_batches()
@@ -197,11 +200,13 @@ class Service:
 
         if (text := self._explained(sql, values)) is not None:
             return text.schema
-        return arrow_schema(self._sessions.current().plan(sql, values).graph.result)
+        with self._planning.passed():
+            return arrow_schema(self._sessions.current().plan(sql, values).graph.result)
 
     def _explained(self, sql: str, values: Mapping[str, ParameterValue]) -> pa.Table | None:
         """The answer to an EXPLAIN statement; None for any other text."""
-        found = self._sessions.current().explained(sql, values)
+        with self._planning.passed():
+            found = self._sessions.current().explained(sql, values)
         return None if found is None else found.to_arrow()
 
 

@@ -13,7 +13,8 @@ import hashlib
 import hmac
 import json
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 
 from stagecoach.flight.errors import NotAllowedError, NotFoundError
 
@@ -64,11 +65,13 @@ class TextTicket:
         user: Whose it is.
         sql: The statement.
         expires: Seconds since 1970.
+        values: Types and texts of its parameters, by name.
     """
 
     user: str
     sql: str
     expires: float
+    values: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
 
 Ticket = ResultTicket | TextTicket

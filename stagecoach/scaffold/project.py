@@ -95,7 +95,7 @@ def _part_of_project(name: str) -> Scaffold:
     return Scaffold(
         files=tuple(files),
         steps=(
-            "add stagecoach[ui] to the dependencies in pyproject.toml",
+            "add stagecoach[ui] to the dependencies in pyproject.toml, .stagecoach/ to .gitignore",
             "merge the definitions into yours: Definitions.merge(defs, pipelines.definitions.defs)",
             "stagecoach check",
             "stagecoach test",
@@ -117,7 +117,7 @@ def _component(folder: Path, root: str) -> Scaffold:
     return Scaffold(
         files=tuple(files),
         steps=(
-            "add stagecoach to the dependencies in pyproject.toml",
+            "add stagecoach to the dependencies in pyproject.toml, .stagecoach/ to .gitignore",
             f"stagecoach tables add PATH --catalog {place}/catalog.yaml",
             f"stagecoach check {place}/queries --catalog {place}/catalog.yaml",
             "dg check defs",

@@ -66,8 +66,9 @@ def test_every_literal_survives_being_written(value: LiteralValue) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "stage graph is not JSON"),
-        ("[]", "format version None"),
+        ("{", "not a compiled plan, or a part of it is missing .*not JSON"),
+        ("[]", "not a compiled plan; write it with `stagecoach compile`"),
+        ('{"a": 1}', "not a compiled plan"),
         ('{"format_version": 999, "graph": {}}', "format version 999.*compile the query again"),
         ('{"format_version": 1, "graph": {"node": "os.system"}}', "unknown node 'os.system'"),
         ('{"format_version": 1, "graph": {"node": "Stage"}}', "damaged Stage"),

@@ -67,6 +67,7 @@ def create_table(
     """
     from deltalake import DeltaTable, Schema
     from deltalake.exceptions import DeltaError
+    from deltalake.transaction import CommitProperties
 
     try:
         DeltaTable.create(
@@ -74,6 +75,8 @@ def create_table(
             Schema.from_json(json.dumps(schema)),
             partition_by=list(partition_by),
             storage_options=storage_options(options) if is_remote(location) else None,
+            # A retry would put the same columns above those of the writer that was first.
+            commit_properties=CommitProperties(max_commit_retries=0),
         )
     except (DeltaError, OSError) as error:
         found = find_table(location, options)

@@ -147,7 +147,10 @@ class PublishedTable(StoredTable):
     def _readable(self) -> TableVersion:
         version = self.current()
         if version is None or not version.has_data:
-            raise CatalogError(f"table '{self.name}' has no data yet; materialize it first")
+            raise CatalogError(
+                f"table '{self.name}' is not in the catalog, and as a published table it has no "
+                "data yet; correct the catalog, or run the query that writes it"
+            )
         return version
 
 

@@ -17,7 +17,7 @@ from stagecoach.assets import EngineResource, StageProps, StageTranslator, build
 from stagecoach.assets.definitions.factory import ENGINE_RESOURCE, build_job
 from stagecoach.assets.definitions.stage_layouts import LAYOUTS
 from stagecoach.assets.definitions.translator import STAGE_KIND
-from stagecoach.assets.execution.executor import execute_in_process
+from stagecoach.assets.execution.executor import execute_in_process, stagecoach_threads
 from stagecoach.assets.execution.policy import ExecutionPolicy
 from stagecoach.assets.execution.stage_places import StageOps
 from stagecoach.assets.plans.planned import PlannedQuery
@@ -61,8 +61,11 @@ def build(
     runner: FakeRunner,
     front: str = "",
     translator: StageTranslator | None = None,
+    more: str = "",
 ) -> dg.Definitions:
     (root / "queries").mkdir()
+    if more:
+        (root / "queries" / "more.sql").write_text(more)
     (root / "queries" / "sales.sql").write_text(f"{front}SELECT k, v FROM t")
     (root / "catalog.yaml").write_text("tables: {t: {location: t}, u: {location: u}}")
     return build_definitions(
@@ -94,6 +97,19 @@ def test_the_catalog_has_tables_alone(tmp_path: Path) -> None:
     assert STAGE_KIND not in sales.kinds
     assert sales.metadata["stagecoach/stages"] == 4
     assert (sales.description or "").startswith("4 stage(s)")
+
+
+def test_several_queries_run_in_one_job(tmp_path: Path, instance: dg.DagsterInstance) -> None:
+    definitions = build(tmp_path, FakeRunner(), more="SELECT k FROM sales")
+    dg.Definitions.validate_loadable(definitions)
+    job = dg.define_asset_job(
+        "both", dg.AssetSelection.assets("sales", "more"), executor_def=stagecoach_threads
+    )
+    both = dg.Definitions.merge(definitions, dg.Definitions(jobs=[job])).resolve_job_def("both")
+    result = execute_in_process(both, instance=instance, run_config=QUIET)
+    assert result.success
+    steps = {*STEPS, *(step.replace("sales", "more") for step in STEPS)}
+    assert set(ended(result, dg.DagsterEventType.STEP_SUCCESS)) == steps
 
 
 def test_front_matter_decides_for_one_query(tmp_path: Path) -> None:

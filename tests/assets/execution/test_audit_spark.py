@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,10 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from stagecoach.assets.execution.executor import execute_in_process
+from stagecoach.commands.main import cli
 from stagecoach.infra.formats.protocol import Access
 from stagecoach.infra.formats.published.table_format import FORMAT
 from stagecoach.infra.storage.stores import open_store
@@ -75,3 +78,13 @@ def test_every_partition_is_audited_by_itself(
     assert sorted(row["n"] for row in read_rows(store, version)) == [1, 3]
     (staged,) = table.staged()
     assert (staged.partition_keys, staged.mode) == ((KEYS[1],), "replace_partition")
+    # The command that the failed check names shows where its row comes from.
+    failed = next(check for check in checks if not check.passed)
+    command = str(failed.metadata["stagecoach/replay"].value).split()[1:]
+    options = ["--no-spark", "--json", "--storage", str(tmp_path / "store")]
+    ran = CliRunner().invoke(cli, [*command, *options, "--project", str(tmp_path / "queries")])
+    assert ran.exit_code == 0, ran.output
+    told = json.loads(ran.stdout)
+    assert told["chosen"]["rows"] == [{"day": KEYS[1], "n": -2}]
+    (read,) = told["traced"][-1]["inputs"]
+    assert (read["input"], read["rows"]) == ("table raw", [{"day": KEYS[1], "n": -2}])

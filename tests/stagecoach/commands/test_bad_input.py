@@ -286,3 +286,53 @@ def test_disk_full_while_a_stage_writes(project: Path, tmp_path: Path) -> None:
     assert str(storage) in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_plans_and_queries_are_told_apart(inside: None) -> None:
+    def said(*arguments: str) -> str:
+        result = CliRunner().invoke(cli, ["query", *arguments, "--catalog", "catalog.yaml"])
+        assert result.exit_code == 2
+        return result.output
+
+    Path("q.sql").write_text("SELECT 1")
+    Path("cut.json").write_text('{"format_version": 2, "gra')
+    Path("other.json").write_text('{"a": 1}')
+    assert "run it with `query --plan cut.json`" in said("cut.json")
+    assert "error: q.sql is SQL, not a compiled plan; run it as a query" in said("--plan", "q.sql")
+    cut = said("--plan", "cut.json")
+    assert "error: cut.json: this is not a compiled plan, or a part of it is missing" in cut
+    assert "write it with `stagecoach compile`" in cut
+    assert "error: other.json: this is not a compiled plan; write" in said("--plan", "other.json")
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "code"),
+    [
+        ("polars", "polars", "session.query('EXPLAIN SELECT 1').to_polars()"),
+        ("deltalake", "delta", "session.catalog.table('lake')"),
+        ("pyiceberg", "iceberg", "session.catalog.table('ice')"),
+    ],
+)
+def test_a_missing_extra_is_named(tmp_path: Path, module: str, extra: str, code: str) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "catalog.yaml").write_text(
+        "tables:\n  lake: {location: lake, format: delta}\n"
+        "  ice: {format: iceberg, table: a.b, catalog: {name: c, type: sql, uri: 'sqlite:///x.db'}}\n"
+    )
+    program = f"""
+import importlib.util, sys
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == {module!r} else real(name, *rest)
+sys.modules[{module!r}] = None
+import stagecoach
+from stagecoach.errors import StagecoachError
+try:
+    session = stagecoach.connect({str(tmp_path / "catalog.yaml")!r}, {str(tmp_path / "st")!r})
+    {code}
+except StagecoachError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert f"pip install 'stagecoach[{extra}]'" in done.stdout, done.stdout + done.stderr

@@ -103,6 +103,16 @@ def test_rows_that_fail_a_check_are_traced(run: str) -> None:
     assert inputs["table shops"]["rows"] == [{"shop": 3, "name": None}]
 
 
+def test_a_check_may_use_macros(run: str) -> None:
+    Path("pipelines/macros").mkdir()
+    declared = "CREATE FUNCTION is_big(x BIGINT) RETURN x > 10"
+    Path("pipelines/macros/big.sql").write_text(declared)
+    check = "no_rows: {name: big, sql: SELECT * FROM totals WHERE is_big(total)}"
+    Path("pipelines/queries/totals.sql").write_text(SQL.replace("not_null: name", check))
+    told = json.loads(replay(run, "--no-spark", "--check", "big", "--json").stdout)
+    assert told["chosen"]["rows"] == [{"name": "a", "total": 11}]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -119,6 +119,8 @@ def test_explain_is_a_statement(connection: flight_sql.Connection) -> None:
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN SELECT id FROM pets")
         assert "Stage 0" in cursor.fetchone()[0]
+        cursor.execute("EXPLAIN SELECT id FROM pets WHERE id < ?", (2,))
+        assert "Stage 0" in cursor.fetchone()[0]
 
 
 @pytest.mark.parametrize(

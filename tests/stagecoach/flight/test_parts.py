@@ -10,6 +10,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
+from stagecoach.api.session import Session
+from stagecoach.flight.connections import parse_peer
 from stagecoach.flight.errors import BusyError, NotFoundError
 from stagecoach.flight.gate import Gate
 from stagecoach.flight.limits import Limits
@@ -18,6 +20,7 @@ from stagecoach.flight.metrics import ServeMetrics
 from stagecoach.flight.parameters import bound_values, parameter_schema
 from stagecoach.flight.prepared import PreparedStatement, PreparedStatements
 from stagecoach.flight.results import file_ranges
+from stagecoach.flight.sessions import Sessions
 from stagecoach.flight.sql_info import info_table
 from stagecoach.flight.streams import Streams, pieces
 from stagecoach.flight.type_info import type_table
@@ -98,6 +101,32 @@ def test_batches_are_cut() -> None:
     assert pa.Table.from_batches(found)["a"].to_pylist() == list(range(1000))
     wide = pa.record_batch({"a": ["x" * 5000, "y", "z"]})
     assert [b.num_rows for b in pieces(iter([wide]), 1000)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "peer"),
+    [
+        ("ipv4:127.0.0.1:50123", ("127.0.0.1", 50123)),
+        ("ipv6:%5B::1%5D:50123", ("::1", 50123)),
+        ("ipv6:[::ffff:10.0.0.1]:9", ("10.0.0.1", 9)),
+        ("unix:/tmp/socket", None),
+        ("", None),
+    ],
+)
+def test_names_of_connections(name: str, peer: tuple[str, int] | None) -> None:
+    assert parse_peer(name) == peer
+
+
+def test_a_session_is_made_anew_when_it_is_old() -> None:
+    made: list[object] = []
+
+    def make() -> Session:
+        made.append(object())
+        return made[-1]  # type: ignore[return-value]
+
+    sessions = Sessions(make, seconds=60.0)
+    assert sessions.current() is sessions.current() is made[0]
+    assert sessions.current(0.0) is made[1] is sessions.current()
 
 
 def _streams(**limits: int) -> Streams:

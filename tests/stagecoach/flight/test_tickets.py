@@ -24,7 +24,10 @@ TICKET = ResultTicket(
 )
 
 
-@pytest.mark.parametrize("ticket", [TICKET, TextTicket(user="alice", sql="Ñ", expires=1000.0)])
+@pytest.mark.parametrize(
+    "ticket",
+    [TICKET, TextTicket(user="alice", sql="Ñ", expires=1000.0, values={"1": ["int", "2"]})],
+)
 def test_round_trip(ticket: ResultTicket | TextTicket) -> None:
     assert SIGNER.read(SIGNER.sign(ticket), "alice", now=999.0) == ticket
 

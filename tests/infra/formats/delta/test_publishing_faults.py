@@ -16,14 +16,19 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.delta import writer
+from stagecoach.infra.formats.delta.opening import storage_options
 from stagecoach.infra.formats.lake_tables import leftovers
 from stagecoach.infra.formats.publishing import PublishError
 from stagecoach.infra.publishing import jobs
 from stagecoach.infra.publishing.merge_tasks import RewriteTask
 from stagecoach.infra.publishing.publish import Published
 from stagecoach.infra.publishing.tasks import PublishReport, PublishTask
+from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.infra.storage.stores import open_store
 from stagecoach.infra.upkeep.gc import collect_garbage
 from tests.infra.formats.delta.lake import DeltaLake, local_lake
+from tests.moto_server import BUCKET
+from tests.moto_server import moto_options as moto_options
 
 MODES = ("append", "replace", "replace_partition", "merge")
 
@@ -230,8 +235,34 @@ def test_a_commit_that_is_called_lost_and_was_made_keeps_its_files(
 def test_two_publishers_at_once(
     lake: DeltaLake, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both have looked at the table before either commits."""
     publish(lake, mode, 1)
+    publish_together(lake, mode, monkeypatch)
+    match mode:
+        case "append":
+            assert lake.keys() == [1, 1, 3, 4, 5]
+        case "replace":
+            assert lake.keys() in ([1, 3], [4, 5])
+        case _:
+            assert lake.keys() == [1, 3, 4, 5]
+    assert (lake.opened.version(), lake.pending()) == (3, [])
+
+
+@pytest.mark.s3
+def test_two_publishers_at_once_on_s3(
+    moto_options: StorageOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a server that refuses to overwrite an object."""
+    root = f"s3://{BUCKET}/{tmp_path.name}"
+    store = open_store(f"{root}/root", moto_options)
+    lake = DeltaLake(tmp_path, store, f"{root}/lake", storage_options(moto_options))
+    publish(lake, "append", 1)
+    publish_together(lake, "append", monkeypatch)
+    assert lake.keys() == [1, 1, 3, 4, 5]
+    assert (lake.opened.version(), lake.pending()) == (3, [])
+
+
+def publish_together(lake: DeltaLake, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Publish twice; both have looked at the table before either commits."""
     both = threading.Barrier(2)
     made = writer.commit
     met = threading.local()
@@ -246,15 +277,6 @@ def test_two_publishers_at_once(
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(publish, lake, mode, *k) for k in ((1, 3), (4, 5))]:
             assert not done.result(120).reused
-    match mode:
-        case "append":
-            assert lake.keys() == [1, 1, 3, 4, 5]
-        case "replace":
-            assert lake.keys() in ([1, 3], [4, 5])
-        case _:
-            assert lake.keys() == [1, 3, 4, 5]
-    assert lake.opened.version() == 3
-    assert lake.pending() == []
 
 
 def test_two_publishers_create_the_table_at_once(
