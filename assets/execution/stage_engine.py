@@ -224,12 +224,11 @@ class StageEngine:
         planned: dict[str, PlannedTable] = {}
         for name, columns in graph.tables:
             own, version = split_name(name)
-            if own.lower() in base:
+            key = own.lower()
+            if key in base or (version is not None and key in planned):
                 continue
-            if version is None:
-                planned[own.lower()] = PlannedTable(name=own, columns=columns)
-            else:  # its columns are those of that version
-                planned.setdefault(own.lower(), PlannedTable(name=own))
+            # At a version a table may have other columns, which are read with it.
+            planned[key] = PlannedTable(name=own, columns=columns if version is None else None)
         if not planned:
             return self._catalog
         tables = list(planned.values())
