@@ -23,7 +23,8 @@ def infer_columns(
     Args:
         name: Name of the table in the catalog.
         catalog: The catalog file.
-        settings: Of the Spark session, which is started if there is none.
+        settings: Of the Spark session, which this process starts: a Spark Connect server of
+            Stagecoach lets no client look at files for their columns.
 
     Raises:
         CatalogError: There is no such table, its columns are known otherwise, or Spark cannot read
@@ -45,6 +46,7 @@ def infer_columns(
     from stagecoach.infra.runtime.stages.fetched_files import local_copies
     from stagecoach.infra.spark.session import get_session, isolated_session
 
+    settings = replace(settings, remote=None, warm="never")
     with local_copies(files.files, settings, settings.storage_options) as paths:
         reached = tuple(replace(file, uri=paths.get(file.uri, file.uri)) for file in files.files)
         with isolated_session(get_session(settings), "UTC") as spark:
