@@ -64,14 +64,22 @@ def build_job(
     planned: PlannedQuery,
     assets: Sequence[dg.AssetsDefinition],
     checks: Sequence[dg.AssetChecksDefinition] = (),
+    executor: dg.ExecutorDefinition = stagecoach_threads,
 ) -> AssetJob:
-    """The job `run_<query>`: all stages of the query as threads of one process, then its checks."""
+    """The job `run_<query>`: all stages of the query, then its checks.
+
+    Args:
+        planned: The query.
+        assets: Its stages.
+        checks: Its checks.
+        executor: What runs them; by default threads of one process.
+    """
     return query_job(
         planned.query.job_name,
         assets=[asset.key for asset in assets],
         checks=[key for check in checks for key in check.check_keys],
         description=planned.query.front_matter.description or f"Run the query {planned.query.name}",
-        executor=stagecoach_threads,
+        executor=executor,
     )
 
 

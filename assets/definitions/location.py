@@ -93,6 +93,7 @@ def build_definitions(
     audit: bool = True,
     gc: GarbageCollection | None = None,
     verify: StorageVerification | None = None,
+    executor: dg.ExecutorDefinition | None = None,
 ) -> dg.Definitions:
     """Everything that Dagster needs to know of a project.
 
@@ -115,6 +116,8 @@ def build_definitions(
             the front matter of a query does not say.
         gc: When garbage is collected in the storage root, by a job with a schedule; None: never.
         verify: When all that is stored is verified, by a job with a schedule; None: never.
+        executor: What runs the steps of a run; by default threads of its process, over one Spark
+            session. One that starts processes or pods needs a `remote` Spark.
 
     Raises:
         ProjectError: Names clash, queries depend on each other in a circle, or SQL or front matter
@@ -160,7 +163,12 @@ def build_definitions(
     build = _Builder(
         planned, catalog_now, tables, translator, engine, missing_data_hint, stages, audit
     )
-    definitions = build.definitions(schedules_run=schedules_run, gc=gc, verify=verify)
+    definitions = build.definitions(
+        schedules_run=schedules_run,
+        gc=gc,
+        verify=verify,
+        executor=executor or stagecoach_threads,
+    )
     leave_out(sum(len(item.graph.stages) for item in planned.queries))
     return definitions
 
@@ -195,6 +203,7 @@ class _Builder:
         schedules_run: bool,
         gc: GarbageCollection | None,
         verify: StorageVerification | None,
+        executor: dg.ExecutorDefinition,
     ) -> dg.Definitions:
         """All of them."""
         specs = [
@@ -230,7 +239,7 @@ class _Builder:
             made = self._layout(item).assets(item, found, policy, audit)
             after = () if audit is not None else self._planned.checks.get(item.query.name, ())
             own = build_checks(item.query, found[-1][1].key, after)
-            job = build_job(item, made, [own] if own else [])
+            job = build_job(item, made, [own] if own else [], executor)
             assets += made
             checks += [own] if own else []
             jobs.append(job)
@@ -251,7 +260,7 @@ class _Builder:
             sensors=self._sensors(specs, running=schedules_run),
             resources={ENGINE_RESOURCE: self._engine},
             # Also for runs that "Materialize" starts in the UI, which belong to no job of ours.
-            executor=stagecoach_threads,
+            executor=executor,
         )
 
     def _layout(self, item: PlannedQuery) -> StageLayout:

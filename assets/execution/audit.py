@@ -81,13 +81,14 @@ class Audit:
     def refused(self, staged: "StagedVersion", failures: Sequence[dg.AssetCheckResult]) -> str:
         """Return why a result is not published, and what can be done with it."""
         table, wanted = staged.table, staged.id
+        sql = f"SELECT * FROM `{table}@staged-{wanted}`"
         return "\n".join(
             [
                 f"query '{self.query.name}': {_failed(failures)}; the result is not published, and "
                 f"readers of '{table}' see what they saw before",
                 *_lines(failures),
                 f"the result waits as the staged version {wanted} ({staged.num_rows:,} rows):",
-                f'  look at it: stagecoach query "SELECT * FROM `{table}@staged`"',
+                f"  look at it: echo '{sql}' | stagecoach query -",
                 f"  publish it all the same: stagecoach tables publish {table} {wanted}",
                 f"  discard it: stagecoach tables discard {table} {wanted}",
                 *_replays(failures),

@@ -28,6 +28,7 @@ from stagecoach.infra.formats.registry import find_stored
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.plan.stages import StageGraph
+from stagecoach.planner.versioned_names import split_name
 
 # The runtime imports pyspark, which loading a code location need not wait for.
 if TYPE_CHECKING:
@@ -220,15 +221,19 @@ class StageEngine:
     def _catalog_of(self, graph: StageGraph, staged: Mapping[str, str]) -> TableCatalog:
         """The base tables and, as published tables, all others that the query reads."""
         base = {name.lower() for name in self._catalog.table_names()}
-        planned = [
-            PlannedTable(name=name, columns=columns)
-            for name, columns in graph.tables
-            if name.lower() not in base
-        ]
+        planned: dict[str, PlannedTable] = {}
+        for name, columns in graph.tables:
+            own, version = split_name(name)
+            key = own.lower()
+            if key in base or (version is not None and key in planned):
+                continue
+            # At a version a table may have other columns, which are read with it.
+            planned[key] = PlannedTable(name=own, columns=columns if version is None else None)
         if not planned:
             return self._catalog
+        tables = list(planned.values())
         return PublishedCatalog(
-            self._catalog, self._store, planned, access=self._access, staged=staged
+            self._catalog, self._store, tables, access=self._access, staged=staged
         )
 
     def _run_of(self, request: StageRequest) -> "_Run":

@@ -20,6 +20,7 @@ class Limits:
         prepared: Prepared statements that are kept; the longest unused ones are forgotten.
         endpoints: Endpoints of a result.
         endpoint_bytes: A result has one endpoint for so many stored bytes.
+        read_bytes: Stored bytes that a stream reads ahead.
         batch_bytes: Size of a record batch that is sent, unless a single row is larger.
     """
 
@@ -33,4 +34,5 @@ class Limits:
     prepared: int = 1000
     endpoints: int = 16
     endpoint_bytes: int = 32 << 20
+    read_bytes: int = 32 << 20
     batch_bytes: int = 8 << 20

@@ -170,7 +170,12 @@ class Results:
         )
         columns = self._columns(ticket.run_id, ticket.stage_id)
         files = range(ticket.first, ticket.end)
-        return output.batches(columns, files=files, content=ticket.content)
+        return output.batches(
+            columns,
+            files=files,
+            content=ticket.content,
+            memory_bytes=self._limits.read_bytes,
+        )
 
     def cancel(self, ticket: ResultTicket) -> None:
         """Let nobody read the result any more, and release it."""

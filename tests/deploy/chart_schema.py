@@ -62,6 +62,7 @@ VALUES = strict(
             postgresqlUsername=TEXT,
             postgresqlDatabase=TEXT,
             postgresqlParams=OBJECT,
+            postgresqlScheme=TEXT,
             service=strict(("port",), port=COUNT),
         ),
         "computeLogManager": strict(

@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import dagster as dg
 import kubernetes.client
+import kubernetes.config
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
@@ -70,16 +71,23 @@ def test_a_misspelled_value_is_refused(values: dict[str, Any]) -> None:
     assert list(Draft202012Validator(VALUES).iter_errors(wrong))
 
 
-def launched(config: dict[str, Any], code_image: str) -> dict[str, Any]:
-    """The job that Dagster's launcher makes of a run."""
+@pytest.fixture(scope="module")
+def launcher(launcher_config: dict[str, Any]) -> Any:
+    """Dagster's launcher with what the chart makes of the values."""
+    from dagster_k8s import launcher
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launcher, "load_kubernetes_config", lambda **_: None)  # there is no cluster
+        return launcher.K8sRunLauncher(
+            **launcher_config, k8s_client_batch_api=Mock(), k8s_client_core_api=Mock()
+        )
+
+
+def launched(launcher: Any, code_image: str) -> dict[str, Any]:
+    """The job that the launcher makes of a run."""
     from dagster_k8s.container_context import K8sContainerContext
     from dagster_k8s.job import construct_dagster_k8s_job
-    from dagster_k8s.launcher import K8sRunLauncher
 
-    given = {**config, "load_incluster_config": False}
-    launcher = K8sRunLauncher(
-        **given, k8s_client_batch_api=Mock(), k8s_client_core_api=Mock(), kubeconfig_file="none"
-    )
     run = dg.DagsterRun(job_name="run_sales", run_id="9f1c")
     context = K8sContainerContext.create_for_run(run, launcher, include_run_tags=True)
     job = construct_dagster_k8s_job(
@@ -91,17 +99,17 @@ def launched(config: dict[str, Any], code_image: str) -> dict[str, Any]:
         user_defined_k8s_config=context.run_k8s_config,
         env_vars=[],
     )
+    return as_data(job)
+
+
+def as_data(job: Any) -> dict[str, Any]:
     found: dict[str, Any] = kubernetes.client.ApiClient().sanitize_for_serialization(job)
     return found
 
 
 @pytest.fixture(scope="module")
-def job(launcher_config: dict[str, Any]) -> dict[str, Any]:
-    from dagster_k8s import launcher
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launcher, "load_kubernetes_config", lambda **_: None)  # there is no cluster
-        return launched(launcher_config, "REGISTRY/stagecoach-code:TAG")
+def job(launcher: Any) -> dict[str, Any]:
+    return launched(launcher, "REGISTRY/stagecoach-code:TAG")
 
 
 def test_the_pod_of_a_run_is_one_that_kubernetes_takes(job: dict[str, Any]) -> None:
@@ -161,3 +169,51 @@ def test_the_logs_go_to_s3_as_dagster_takes_it(values: dict[str, Any], tmp_path:
     named = {"bucket": "bucket", "prefix": "prefix", "showUrlOnly": "show_url_only"}
     named["uploadInterval"] = "upload_interval"
     assert {named[name] for name in config} <= set(fields)
+
+
+def test_with_the_executor_of_the_guide_each_stage_is_a_pod(
+    launcher: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its Python is that of the README; its handler makes the job of a step."""
+    from dagster_k8s.container_context import K8sContainerContext
+    from dagster_k8s.executor import K8sStepHandler
+    from dagster_k8s.job import UserDefinedDagsterK8sConfig
+
+    readme = (FILE.parents[1] / "README.md").read_text()
+    code = readme.partition("```python\n")[2].partition("```")[0]
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(stagecoach, "build_definitions", lambda **more: told.update(more))
+    exec(code, {})
+    config = told["executor"].config_schema.resolve_config({"config": {}}).value["config"]
+    assert told["executor"].name == "k8s"
+    assert config["max_concurrent"] == 8
+    steps = UserDefinedDagsterK8sConfig.from_dict(config["step_k8s_config"])
+    monkeypatch.setattr(kubernetes.config, "load_incluster_config", lambda: None)
+    api = Mock()
+    handler = K8sStepHandler(
+        image=None,
+        container_context=K8sContainerContext(run_k8s_config=steps),
+        load_incluster_config=True,
+        kubeconfig_file=None,
+        k8s_client_batch_api=api,
+        k8s_client_core_api=Mock(),
+    )
+    context = Mock(
+        dagster_run=dg.DagsterRun(job_name="run_sales", run_id="9f1c"),
+        step_tags={"sales__stage_1": {}},
+    )
+    context.instance.run_launcher = launcher
+    arguments = context.execute_step_args
+    arguments.run_id, arguments.step_keys_to_execute = "9f1c", ["sales__stage_1"]
+    arguments.known_state = None
+    arguments.get_command_args.return_value = ["dagster", "api", "execute_step"]
+    arguments.get_command_env.return_value = []
+    arguments.job_origin.repository_origin.container_image = "REGISTRY/stagecoach-code:TAG"
+    monkeypatch.setattr(dg.DagsterEvent, "step_worker_starting", lambda *_, **__: None)
+    list(handler.launch_step(context))
+    step = as_data(api.create_namespaced_job.call_args.kwargs["body"])
+    kubernetes_validate.validate(step, KUBERNETES, strict=True)
+    template = step["spec"]["template"]
+    assert template["metadata"]["labels"]["stagecoach/role"] == "run"
+    assert template["spec"]["containers"][0]["image"] == "REGISTRY/stagecoach-run:TAG"
+    assert template["spec"]["containers"][0]["args"] == ["dagster", "api", "execute_step"]

@@ -75,6 +75,17 @@ def test_every_job_uses_the_thread_executor(project: Path) -> None:
         assert job.executor_def.name == "stagecoach_threads"
 
 
+def test_a_project_may_have_another_executor(project: Path) -> None:
+    definitions = build_definitions(
+        queries=project / "queries",
+        catalog=project / "catalog.yaml",
+        engine=ENGINE,
+        plan=fake_plan,
+        executor=dg.multiprocess_executor,
+    )
+    assert definitions.resolve_job_def("run_sales").executor_def.name == "multiprocess"
+
+
 def test_dependencies_are_the_edges_of_the_graph(project: Path) -> None:
     definitions = build(project)
 

@@ -211,7 +211,7 @@ def test_a_result_that_fails_stays_staged(
     assert "row_count" not in text
     assert f"stagecoach tables publish sales {staged.id}" in text
     assert f"stagecoach tables discard sales {staged.id}" in text
-    assert "`sales@staged`" in text
+    assert f"echo 'SELECT * FROM `sales@staged-{staged.id}`' | stagecoach query -" in text
     assert f"stagecoach replay {result.run_id} --check not_null_v" in text
     # The next run has better data.
     runner.result = rows(3)

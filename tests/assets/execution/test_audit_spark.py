@@ -12,13 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+import stagecoach
 from stagecoach.assets.execution.executor import execute_in_process
 from stagecoach.commands.main import cli
 from stagecoach.infra.formats.protocol import Access
 from stagecoach.infra.formats.published.table_format import FORMAT
+from stagecoach.infra.publishing.publish import Staged
 from stagecoach.infra.storage.stores import open_store
-from tests.assets.execution.test_iceberg_project import QUIET, definitions_of
-from tests.infra.formats.published.outputs import read_rows
+from tests.assets.execution.test_iceberg_project import NAMES, QUIET, definitions_of
+from tests.infra.formats.published.outputs import publish_rows, read_rows, stage_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,3 +90,31 @@ def test_every_partition_is_audited_by_itself(
     assert told["chosen"]["rows"] == [{"day": KEYS[1], "n": -2}]
     (read,) = told["traced"][-1]["inputs"]
     assert (read["input"], read["rows"]) == ("table raw", [{"day": KEYS[1], "n": -2}])
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_query_reads_what_is_staged_and_older_versions(
+    tmp_path: Path, spark: SparkSession, spark_settings: EngineSettings
+) -> None:
+    store = open_store(str(tmp_path / "store"))
+    for value in (1, 2):
+        publish_rows(store, pa.table({"n": [value]}), "daily")
+    staged = stage_rows(store, pa.table({"n": [3]}), "daily", mode="append")
+    assert isinstance(staged, Staged)
+    (tmp_path / "catalog.yaml").write_text("tables: {}\n")
+    settings = {name: str(getattr(spark_settings, name)) for name in NAMES}
+    with stagecoach.connect(
+        tmp_path / "catalog.yaml", storage=tmp_path / "store", settings=settings
+    ) as session:
+
+        def read(table: str) -> list[int]:
+            rows = session.query(f"SELECT n FROM {table} ORDER BY n").to_arrow()
+            return list(rows.column(0).to_pylist())
+
+        assert read("daily") == [2]
+        assert read("`daily@staged`") == [2, 3]
+        assert read(f"`daily@staged-{staged.version.id}`") == [2, 3]
+        assert read("daily VERSION AS OF 1") == [1]
+        both = "SELECT a.n, b.n FROM `daily@staged` a LEFT JOIN daily b ON a.n = b.n ORDER BY a.n"
+        assert session.query(both).to_arrow().column(1).to_pylist() == [2, None]
