@@ -17,6 +17,7 @@ from stagecoach.infra.errors import FunctionError as FunctionError
 from stagecoach.infra.errors import InputLostError as InputLostError
 from stagecoach.infra.errors import QueryFailedError as QueryFailedError
 from stagecoach.infra.errors import ShuffleReadError as ShuffleReadError
+from stagecoach.infra.errors import SparkUnavailableError as SparkUnavailableError
 from stagecoach.infra.errors import StorageError as StorageError
 from stagecoach.infra.errors import StorageRefusedError as StorageRefusedError
 from stagecoach.infra.errors import TaskFailedError as TaskFailedError

@@ -52,10 +52,12 @@ class ChunkRows(DataFile):
         stored = tuple((name, kind) for name, kind in own["stored"])
         may_hold_nan = tuple(own["may_hold_nan"])
         own = {**own, "stored": stored, "may_hold_nan": may_hold_nan}
-        return cls(**vars(DataFile.from_list(file)), **own)
+        plain = DataFile.from_list(file)  # which has slots, so `vars` does not take it
+        return cls(**{name: getattr(plain, name) for name in _OF_FILES}, **own)
 
 
-_OF_CHUNKS = [f.name for f in fields(ChunkRows) if f.name not in DataFile.__dataclass_fields__]
+_OF_FILES = [f.name for f in fields(DataFile)]
+_OF_CHUNKS = [f.name for f in fields(ChunkRows) if f.name not in _OF_FILES]
 
 
 @dataclass(frozen=True, kw_only=True)
