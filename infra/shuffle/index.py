@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -134,15 +135,23 @@ def read_index(
         message = pa.ipc.read_message(pa.BufferReader(body))
         batches.append(pa.ipc.read_record_batch(message, INDEX_SCHEMA))
     batch = pa.concat_batches(batches)
-    partitions = batch.column("partition").to_numpy()
+    partitions = values_of(batch, "partition")
     first, last = np.searchsorted(partitions, [lo, hi])
     return batch.slice(first, last - first)
+
+
+def values_of(index: pa.RecordBatch, name: str) -> npt.NDArray[Any]:
+    """Return a column of an index, without a copy and without pandas, which `to_numpy` imports."""
+    column = index.column(name)
+    dtype = np.dtype(column.type.to_pandas_dtype())
+    values = np.frombuffer(column.buffers()[1], dtype=dtype)
+    return values[column.offset : column.offset + len(column)]
 
 
 def rows_by_partition(index: pa.RecordBatch, lo: int, hi: int) -> tuple[int, ...]:
     """Return the rows of each partition `lo .. hi-1` that an index lists."""
     totals = np.zeros(hi - lo, dtype=np.int64)
-    np.add.at(totals, index.column("partition").to_numpy() - lo, index.column("rows").to_numpy())
+    np.add.at(totals, values_of(index, "partition") - lo, values_of(index, "rows"))
     return tuple(totals.tolist())
 
 
@@ -155,8 +164,8 @@ def ranges_by_file(index: pa.RecordBatch, num_partitions: int) -> Callable[[int]
     """
     ranges = np.empty(index.num_rows, dtype=RANGE)
     for name in ("partition", *_OF_FILE):
-        ranges[name] = index.column(name).to_numpy()
-    files = index.column("file").to_numpy()
+        ranges[name] = values_of(index, name)
+    files = values_of(index, "file")
     listed = np.flatnonzero(ranges["length"])
     # Stable: the ranges of a file stay in the order of their partitions.
     order = listed[np.argsort(files[listed], kind="stable")]

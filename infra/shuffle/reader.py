@@ -29,6 +29,7 @@ from stagecoach.infra.shuffle.fetch import (
     fetch_ranges,
     request_bytes,
 )
+from stagecoach.infra.shuffle.index import values_of
 from stagecoach.infra.shuffle.ipc_sink import MessageFormatError
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.shuffle.messages import RangeDecoder
@@ -195,13 +196,13 @@ def _plan_requests(
         return []
     index = load_index(store, manifest, lo, hi)
     position, partition, lengths = (
-        index.column(name).to_numpy() for name in ("file", "partition", "length")
+        values_of(index, name) for name in ("file", "partition", "length")
     )
     wanted = np.flatnonzero((lengths > 0) & (position >= files.start) & (position < files.stop))
     # The index goes by partition, a read by file.
     order = wanted[np.lexsort((partition[wanted], position[wanted]))]
     names = ("file", "partition", "offset", "length", "checksum", "rows")
-    ranges = zip(*(index.column(name).to_numpy()[order].tolist() for name in names), strict=True)
+    ranges = zip(*(values_of(index, name)[order].tolist() for name in names), strict=True)
     return [
         RangeRequest(
             key=manifest.file_key(manifest.files[file]),
