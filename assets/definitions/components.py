@@ -186,6 +186,10 @@ class StagecoachProject(dg.Component, dg.Resolvable):
         """How queries are planned; None, as it is here, is as `build_definitions` has it."""
         return None
 
+    def get_executor(self) -> dg.ExecutorDefinition | None:
+        """What runs the steps of a run; None, as it is here, is as `build_definitions` has it."""
+        return None
+
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """The definitions; Dagster calls this."""
         plans = Path(self.plans or Path(self.queries).parent / PLANS_FOLDER)
@@ -204,6 +208,7 @@ class StagecoachProject(dg.Component, dg.Resolvable):
             options=engine.configuration().planner.updated(self.options, "component"),
             engine=engine,
             plan=self.get_plan(),
+            executor=self.get_executor(),
             schedules_run=self.schedules_run,
             missing_data_hint=self.missing_data_hint,
             stages=self.stages,

@@ -220,7 +220,12 @@ def test_mistakes_in_gc_are_told(project: Path, gc: str, message: str) -> None:
 def test_it_takes_all_that_build_definitions_takes() -> None:
     taken = {field.name for field in dataclasses.fields(StagecoachProject)}
     # What is Python and no YAML: methods and attributes of a subclass.
-    elsewhere = {"translator": "get_translator", "plan": "get_plan", "engine": "settings"}
+    elsewhere = {
+        "translator": "get_translator",
+        "plan": "get_plan",
+        "executor": "get_executor",
+        "engine": "settings",
+    }
     for name in inspect.signature(build_definitions).parameters:
         attribute = elsewhere.get(name, name)
         assert attribute in taken or hasattr(StagecoachProject, attribute), name
