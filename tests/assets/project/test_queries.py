@@ -116,7 +116,7 @@ def test_ordinary_comments_are_no_front_matter(sql: str) -> None:
         ("description: 3", "description must be a text"),
         ("owners: [me]", "owner 'me'"),
         ("owners: {a: b}", "owner"),
-        ("tags: [a]", "tags must be a mapping"),
+        ("tags: 3", "tags must be a mapping"),
         ("tags: {a b: c}", "tag 'a b: c'"),
         ("tags: {dagster/x: c}", "Dagster's own"),
         ("tags: {a: [1]}", "must be a single value"),

@@ -27,7 +27,6 @@ from stagecoach.infra.publishing.publish import (
 )
 from stagecoach.infra.runtime.stages.run_stage import read_result, run_stage
 from stagecoach.infra.shuffle.manifest import Manifest
-from stagecoach.infra.spark.jobs import JobProgress
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.planner.options import PlannerOptions
@@ -70,7 +69,6 @@ def on_spark(
     monkeypatch.setattr(jobs, "DRIVER_BYTES", -1)
 
     def run(manifest: Manifest, columns: tuple[Field, ...], **target: Any) -> Published:
-        progress = target.pop("progress", None)
         return publish(
             manifest,
             columns,
@@ -79,7 +77,6 @@ def on_spark(
             settings=spark_settings,
             spark=lambda: spark,
             run_id="run1",
-            progress=progress,
         )
 
     return run
@@ -101,9 +98,8 @@ def test_tasks_write_files_in_the_order_of_the_rows(
     rows = many_rows(60_000)
     parts = [rows.slice(start, 10_000) for start in range(0, 60_000, 10_000)]
     manifest = head_output(store, parts)
-    seen: list[JobProgress] = []
     target_bytes = manifest.num_bytes // 3 + 1
-    published = on_spark(manifest, COLUMNS, target_file_bytes=target_bytes, progress=seen.append)
+    published = on_spark(manifest, COLUMNS, target_file_bytes=target_bytes)
     assert len(published.files) == 3
     found = [row["n"] for row in read_rows(store, published.version)]
     assert found == rows["n"].to_pylist()
