@@ -152,6 +152,7 @@ def publish(
     settings: EngineSettings,
     spark: Callable[[], SparkSession],
     run_id: str = "",
+    keeps_files: bool = False,
 ) -> Published:
     """Write a head stage's output as Parquet and commit it as a version of a table.
 
@@ -163,6 +164,7 @@ def publish(
         settings: The knobs of a run.
         spark: Gives the Spark session if one is needed.
         run_id: The run.
+        keeps_files: Whether each map file becomes a file of the table, whatever its size.
 
     Returns:
         The version; one that is there already if this result has been published before.
@@ -181,6 +183,7 @@ def publish(
         settings=settings,
         spark=spark,
         run_id=run_id,
+        keeps_files=keeps_files,
     ).publish()
 
 
