@@ -220,7 +220,10 @@ def read_query(sql: str) -> ParsedQuery | UnparsedQuery:
         return parse_query(sql)
     except _UnknownSyntaxError as error:
         if certain_error(cut_text(sql)):
-            raise at_misspelled_word(error, sql) from error  # the parser has told it better
+            moved = at_misspelled_word(error, sql)
+            if moved is error:  # the parser has told it better
+                raise
+            raise moved from error
         query = UnparsedQuery(sql, error)
         query.refuse_outside_access()
         return query
