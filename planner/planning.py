@@ -295,7 +295,8 @@ def _raise_if_final(
     """Raise the planner's refusal of a query unless Spark may answer it."""
     if isinstance(query, UnparsedQuery):
         if arbiter is None or not request.options.may_fall_back:
-            raise at_misspelled_word(query.error, query.sql) from error
+            told = at_misspelled_word(query.error, query.sql)
+            raise told from error.__cause__ if told is error else error
         return
     if isinstance(error, SqlError) and (missing := unknown_function(query, request.catalog)):
         raise missing from error
