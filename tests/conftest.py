@@ -114,5 +114,8 @@ def spark(spark_settings: EngineSettings) -> Iterator[SparkSession]:
         # Whatever pyspark itself deprecates is not what our tests are about.
         warnings.simplefilter("ignore")
         session = get_session(spark_settings)
-    yield session
+    with pytest.MonkeyPatch.context() as patch:
+        # A `Session` that a test closes would stop it for all tests after that one.
+        patch.setattr(spark_session, "stop_sessions", lambda: None)
+        yield session
     stop_sessions()
