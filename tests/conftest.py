@@ -14,7 +14,8 @@ import pytest
 
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.spark import session as spark_session
-from stagecoach.infra.spark.session import get_session, stop_sessions
+from stagecoach.infra.spark.leases import SparkLease
+from stagecoach.infra.spark.session import get_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,8 +115,6 @@ def spark(spark_settings: EngineSettings) -> Iterator[SparkSession]:
         # Whatever pyspark itself deprecates is not what our tests are about.
         warnings.simplefilter("ignore")
         session = get_session(spark_settings)
-    with pytest.MonkeyPatch.context() as patch:
-        # A `Session` that a test closes would stop it for all tests after that one.
-        patch.setattr(spark_session, "stop_sessions", lambda: None)
-        yield session
-    stop_sessions()
+    lease = SparkLease()  # a `Session` that a test closes must not stop it for the next tests
+    yield session
+    lease.release()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from stagecoach.infra.catalog.stored import StoredCatalog
     from stagecoach.infra.config.settings import EngineSettings
     from stagecoach.infra.spark.early_start import EarlyStart
+    from stagecoach.infra.spark.leases import SparkLease
     from stagecoach.infra.storage.object_store import ObjectStore
     from stagecoach.planner.arbiter import Arbiter
     from stagecoach.planner.options import PlannerOptions, PlanPhase
@@ -114,7 +115,7 @@ class Session:
         self.offline = offline
         self.on_spark: Callable[[], None] = lambda: None
         self._storage_checked = False
-        self._has_run = False
+        self._lease: SparkLease | None = None
         self._early: EarlyStart | None = None
         self._is_closed = False
 
@@ -384,12 +385,13 @@ class Session:
 
     def spark(self) -> SparkSession:
         """Return the Spark that the session's queries run on; it starts when it is first asked."""
+        from stagecoach.infra.spark.leases import SparkLease
         from stagecoach.infra.spark.session import get_session
 
         self._check_open()
-        if not self._has_run:
+        if self._lease is None:
             self.on_spark()
-        self._has_run = True
+            self._lease = SparkLease()
         return get_session(self.settings)
 
     def expect_spark(self, *, fresh: bool) -> None:
@@ -404,7 +406,7 @@ class Session:
         from stagecoach.infra.spark.early_start import EarlyStart
         from stagecoach.infra.storage import layout
 
-        if self._has_run or self._early is not None or self.settings.remote:
+        if self._lease is not None or self._early is not None or self.settings.remote:
             return
         store = self.store
         if fresh or (store.is_local and not Path(store.uri(layout.SHUFFLE_ROOT)).exists()):
@@ -413,11 +415,12 @@ class Session:
     def _start_spark(self) -> None:
         """Let Spark start in a thread, unless it is there: a run will ask for it in a moment."""
         from stagecoach.infra.spark.early_start import EarlyStart
+        from stagecoach.infra.spark.leases import SparkLease
 
         self._check_open()
-        if self._has_run:
+        if self._lease is not None:
             return
-        self._has_run = True
+        self._lease = SparkLease()
         if self._early is None:
             # Before the thread, so that it need not share the interpreter until its JVM starts.
             import stagecoach.infra.spark.session  # noqa: F401
@@ -527,17 +530,15 @@ class Session:
             )
 
     def close(self) -> None:
-        """Stop Spark, if this session has run a query; a closed session runs nothing any more.
+        """End the session, and stop the Spark that it has used unless another session uses it too.
 
-        Results that it has given can still be read.
+        A closed session runs nothing any more. Results that it has given can still be read.
         """
         if self._is_closed:
             return
         self._is_closed = True
-        if self._has_run:
-            from stagecoach.infra.spark.session import stop_sessions
-
-            stop_sessions()
+        if self._lease is not None:
+            self._lease.release()
         elif self._early is not None:
             self._early.abandon()
             self._early = None

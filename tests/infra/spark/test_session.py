@@ -12,8 +12,10 @@ import pytest
 
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ConfigError
+from stagecoach.infra.spark import leases
 from stagecoach.infra.spark import session as sessions
 from stagecoach.infra.spark.early_start import EarlyStart
+from stagecoach.infra.spark.leases import SparkLease
 
 SETTINGS = EngineSettings(master="local[7]")
 
@@ -34,6 +36,7 @@ def _nothing_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No sessions of other tests, nor of these for others."""
     monkeypatch.setattr(sessions, "_sessions", {})
     monkeypatch.setattr(sessions, "_failures", {})
+    monkeypatch.setattr(leases, "_held", set())
     yield
     sessions.stop_sessions()
 
@@ -134,3 +137,14 @@ def test_only_a_session_that_was_started_early_ends_when_it_is_abandoned(
     again._thread.join(10)
     again.abandon()
     assert sessions.get_session(SETTINGS) is kept
+
+
+def test_the_last_of_its_users_stops_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    starting(monkeypatch, Spark)
+    first, second = SparkLease(), SparkLease()
+    spark = sessions.get_session(SETTINGS)
+    first.release()
+    first.release()
+    assert sessions.is_alive(spark)
+    second.release()
+    assert not sessions.is_alive(spark)
