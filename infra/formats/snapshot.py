@@ -87,7 +87,7 @@ class TableSnapshot:
     @cached_property
     def json_text(self) -> str:
         """JSON of the table, as `Snapshot.to_json` has it."""
-        return _dump(_table_to_json(self))
+        return _table_to_json(self)
 
 
 @dataclass(frozen=True)
@@ -226,18 +226,20 @@ def _dump(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _table_to_json(table: TableSnapshot) -> dict[str, Any]:
+def _table_to_json(table: TableSnapshot) -> str:
+    """JSON text of the table; its files, of which there may be a million, one by one."""
     body: dict[str, Any] = {
         "columns": encode(table.columns),
-        "files": [file.to_json() for file in table.files],
         "native_reason": table.native_reason,
         "table": table.table,
         "version": table.version,
     }
     if table.field_ids:
         body["field_ids"] = table.field_ids
-    codec = _codec(table.format)
-    return body | names.stored_name(table.format) | codec.detail_to_json(table.detail)
+    body |= names.stored_name(table.format)
+    body |= _codec(table.format).detail_to_json(table.detail)
+    files = ", ".join(_dump(file.to_json()) for file in table.files)
+    return f'{_dump(body)[:-1]}, "files": [{files}]}}'
 
 
 class _DetailCodec(Protocol):
