@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pyarrow as pa
 
 from benchmarks.measured import peak_bytes, run_measured
@@ -36,7 +36,7 @@ from stagecoach.infra.runtime.planning.plan_tasks import StageReads, build_specs
 from stagecoach.infra.shuffle.commit import commit_manifest, load_index, load_manifest
 from stagecoach.infra.shuffle.encoding import plain_schema, schema_hash
 from stagecoach.infra.shuffle.map_file import MapFile, OutputPartitioning
-from stagecoach.infra.shuffle.partition_ranges import PartitionRanges
+from stagecoach.infra.shuffle.partition_ranges import RANGE, PartitionRanges
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
@@ -198,23 +198,25 @@ def _commit(tasks: int, ranges: int, partitions: int) -> dict[str, Any]:
 
 def _reports(tasks: int, ranges: int, partitions: int, hashed: str) -> Iterator[str]:
     """What tasks report, as text; each has rows of neighbouring partitions."""
-    rng = random.Random(1)
+    random = np.random.default_rng(1)
     for task in range(tasks):
         first = task * ranges % partitions
-        lengths, rows = [0] * partitions, [0] * partitions
-        for partition in range(first, min(first + ranges, partitions)):
-            lengths[partition], rows[partition] = rng.randint(1, 1 << 20), rng.randint(1, 1 << 14)
-        offsets = [0] * partitions
+        there = np.zeros(min(ranges, partitions - first), dtype=RANGE)
+        there["partition"] = np.arange(first, first + len(there))
+        there["length"] = random.integers(1, 1 << 20, len(there))
+        there["offset"] = np.cumsum(there["length"]) - there["length"]
+        there["rows"] = random.integers(1, 1 << 14, len(there))
+        there["checksum"] = there["length"]
         file = MapFile(
             name=f"{task:06d}-{os.urandom(8).hex()}.arrow",
             task_index=task,
             attempt=f"{task:016x}",
-            num_bytes=sum(lengths),
-            num_rows=sum(rows),
+            num_bytes=int(there["length"].sum()),
+            num_rows=int(there["rows"].sum()),
             checksum=task,
             content_checksum=task,
             schema_hash=hashed,
-            ranges=PartitionRanges.of(offsets, lengths, rows, lengths),
+            ranges=PartitionRanges(partitions, there.tobytes()),
         )
         yield json.dumps(file.to_dict())
 
