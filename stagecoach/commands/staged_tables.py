@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stagecoach.infra.formats.stored import StoredTable
 
 
-@click.command()
+@click.command(short_help="Publish a staged result although its checks failed")
 @click.argument("name", metavar="TABLE")
 @click.argument("staged_id", metavar="[ID]", required=False)
 @catalog_option
@@ -51,7 +51,7 @@ def publish(
     )
 
 
-@click.command()
+@click.command(short_help="Discard a staged result")
 @click.argument("name", metavar="TABLE")
 @click.argument("staged_id", metavar="[ID]", required=False)
 @catalog_option

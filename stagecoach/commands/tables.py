@@ -70,12 +70,16 @@ class _TablesGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=_TablesGroup)
+@click.group(cls=_TablesGroup, subcommand_metavar="[TABLE]… | COMMAND …")
 def tables() -> None:
-    """Show tables (`stagecoach tables [TABLE]…`), decide about staged results, write tables."""
+    """Show tables, add them to the catalog, decide about staged results, write tables.
+
+    `stagecoach tables [TABLE]…` is short for `stagecoach tables show`, and takes its options, such
+    as --versions and --staged.
+    """
 
 
-@tables.command()
+@tables.command(short_help="Show rows, bytes, files, columns and versions")
 @click.argument("names", metavar="[TABLE]…", nargs=-1)
 @catalog_option
 @storage_option
@@ -129,7 +133,7 @@ def show(
         raise click.exceptions.Exit(2)
 
 
-@tables.command()
+@tables.command(short_help="Empty a published table")
 @click.argument("name", metavar="TABLE")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @catalog_option
@@ -152,7 +156,7 @@ def clear(name: str, yes: bool, catalog: str, storage: str | None, debug: bool) 
     click.echo(f"cleared {name}, version {version.number}; publish all of it again")
 
 
-@tables.command()
+@tables.command(short_help="Print the columns that Spark finds in files of CSV or JSON")
 @click.argument("name", metavar="TABLE")
 @catalog_option
 @storage_option
@@ -173,7 +177,7 @@ def infer(name: str, catalog: str, storage: str | None, debug: bool) -> None:
         click.echo(f"      {_yaml_text(column)}: {_yaml_text(shown)}")
 
 
-@tables.command()
+@tables.command(short_help="Add files, folders or URLs to the catalog file")
 @click.argument("locations", metavar="LOCATION…", nargs=-1, required=True)
 @click.option("--name", metavar="TABLE", help="Name of the table; by default, of file or folder.")
 @catalog_option
