@@ -79,6 +79,16 @@ class _Cli(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in (known := self.list_commands(ctx)) and not name.startswith("-"):
+            from stagecoach.planner.option_values import there_are
+
+            ctx.fail(f"there is no command '{name}'; {there_are(name, known)}")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             result = super().invoke(ctx)

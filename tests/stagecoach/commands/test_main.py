@@ -111,7 +111,8 @@ def test_version() -> None:
         (["query", "a.sql", "--time-zone", "Mars/Base"], "'Mars/Base' is not a valid time zone"),
         (["gc", "--older-than", "soon"], "'soon' is not a valid age"),
         (["gc", "--older-than", "99999999999w"], "is too long"),
-        (["nothing"], "No such command 'nothing'"),
+        (["nothing"], "there is no command 'nothing'; there are init, new, "),
+        (["chek"], "there is no command 'chek'; did you mean check?"),
     ],
 )
 def test_bad_usage(project: Path, args: list[str], message: str) -> None:
