@@ -36,13 +36,27 @@ def _server(
 @json_option
 @storage_option
 def throughput(scale_factor: float, repeat: int, json_path: Path | None, storage: Path) -> None:
-    """Read a result by Flight, from storage and with pyarrow, and time the first batch."""
-    from benchmarks.flight.throughput import first_batches, measure
+    """Read a result by Flight, from storage and with pyarrow."""
+    from benchmarks.flight.throughput import measure
 
     with _server(storage, scale_factor) as (folder, server):
         readers = measure(folder, server, repeat)
-        first = first_batches(folder, server, 10)
-    found = document("flight", scale_factor=scale_factor, readers=readers, first_batch=first)
+    found = document("flight", scale_factor=scale_factor, readers=readers)
+    click.echo(f"\nWritten to {write_document(found, json_path)}")
+
+
+@main.command()
+@click.option("--scale-factor", default=0.1, help="Of the tables.")
+@click.option("--repeat", type=click.IntRange(min=1), default=20, help="Statements.")
+@json_option
+@storage_option
+def first_batch(scale_factor: float, repeat: int, json_path: Path | None, storage: Path) -> None:
+    """Time from the commit of the head stage to the first batch at the client."""
+    from benchmarks.flight.first_batch import measure
+
+    with _server(storage, scale_factor) as (folder, server):
+        found = measure(folder, server, repeat)
+    found = document("flight_first_batch", scale_factor=scale_factor, **found)
     click.echo(f"\nWritten to {write_document(found, json_path)}")
 
 

@@ -97,7 +97,7 @@ class Serving:
         self._signer = TicketSigner(options.ticket_key)
         self._holds = Holds(session.store)
         self.streams = Streams(limits, self.metrics)
-        self.execution = Execution(sessions, limits, self.metrics)
+        self.execution = Execution(sessions, self._holds, limits, self.metrics)
         service = Service(
             sessions=sessions,
             execution=self.execution,
