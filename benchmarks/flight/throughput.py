@@ -2,10 +2,15 @@
 
 Each reader is a process of its own and reads the whole result; the files are in the page cache.
 
-    pyarrow    opens the committed map files and decompresses all batches: no checks, no network
-    storage    our own reader, which checks all checksums
-    flight 1   one stream over all files
-    flight 2   two streams over half of them each, by one client
+    pyarrow     opens the committed map files and decompresses all batches: no checks, no network
+    pyarrow 1   the same with one thread
+    storage     our own reader, which checks all checksums and has one thread
+    flight 1    one stream over all files, of which the client decompresses the batches
+    flight 2    two streams over half of them each, by one client
+    flight n    one stream to a client that asks for batches without compression
+
+Server and client share the cores with each other; a client of its own machine would have more. The
+processor seconds of both are told beside the time.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ import pyarrow.flight as fl
 
 from benchmarks.flight.running import ServeProcess, peak_memory
 from benchmarks.measured import run_measured
+from stagecoach.flight.clients import COMPRESSION_HEADER
 from stagecoach.flight.messages.wire import message, pack, unpack
 from stagecoach.flight.tickets import ResultTicket, TicketSigner
 from stagecoach.infra.shuffle.commit import load_manifest
@@ -44,6 +50,7 @@ class Job:
 
     Args:
         kind: `pyarrow`, `storage` or `flight`.
+        option: Threads of `pyarrow`; what compression a client of `flight` asks for.
         root: The storage root.
         fingerprint: The result.
         uri: The server.
@@ -53,7 +60,8 @@ class Job:
     kind: str
     root: str
     fingerprint: str
-    uri: str
+    uri: str = ""
+    option: str = ""
     tickets: tuple[str, ...] = ()
 
 
@@ -74,20 +82,25 @@ def measure(folder: Path, server: ServeProcess, repeat: int) -> list[dict[str, A
         f"{info.total_records:,} rows, {manifest.num_bytes / _MB:,.0f} MB stored in {size} files, "
         f"{len(info.endpoints)} endpoints, computed in {computed:.1f} s"
     )
+    result = str(root), ticket.fingerprint
     jobs = {
-        "pyarrow": Job("pyarrow", str(root), ticket.fingerprint, ""),
-        "storage": Job("storage", str(root), ticket.fingerprint, ""),
-        "flight 1": Job("flight", str(root), ticket.fingerprint, server.uri, (whole,)),
-        "flight 2": Job("flight", str(root), ticket.fingerprint, server.uri, halves),
+        "pyarrow": Job("pyarrow", *result, option="all"),
+        "pyarrow 1": Job("pyarrow", *result, option="one"),
+        "storage": Job("storage", *result),
+        "flight 1": Job("flight", *result, server.uri, "stored", (whole,)),
+        "flight 2": Job("flight", *result, server.uri, "stored", halves),
+        "flight n": Job("flight", *result, server.uri, "none", (whole,)),
     }
     base = server.memory()[0]
     found = []
     for name, job in jobs.items():
         with peak_memory(server) as peak:
+            used = server.cpu_seconds()
             runs = [
                 run_measured("benchmarks.flight.throughput", asdict(job), name)
                 for _ in range(repeat)
             ]
+            used = (server.cpu_seconds() - used) / repeat
         if any(run["rows"] != info.total_records for run in runs):
             raise click.ClickException(f"{name} has other rows: {runs}")
         best = min(runs, key=lambda run: float(run["seconds"]))
@@ -96,6 +109,8 @@ def measure(folder: Path, server: ServeProcess, repeat: int) -> list[dict[str, A
             "seconds": [round(run["seconds"], 3) for run in runs],
             "bytes": best["bytes"],
             "mb_per_second": round(best["bytes"] / _MB / best["seconds"]),
+            "client_cpu_seconds": round(best["cpu_seconds"], 2),
+            "server_cpu_seconds": round(used, 2),
             "client_peak_bytes": best["peak_bytes"],
             "server_extra_bytes": peak[0] - base,
         }
@@ -103,7 +118,8 @@ def measure(folder: Path, server: ServeProcess, repeat: int) -> list[dict[str, A
         ratio = min(found[0]["seconds"]) / min(measured["seconds"])
         click.echo(
             f"{name:9} {best['seconds']:7.2f} s {measured['mb_per_second']:6,} MB/s "
-            f"{ratio:5.2f} × pyarrow; server + {(peak[0] - base) / _MB:.0f} MB"
+            f"{ratio:5.2f} × pyarrow; processor seconds {best['cpu_seconds']:.1f} client, "
+            f"{used:.1f} server; server + {(peak[0] - base) / _MB:.0f} MB"
         )
     return found
 
@@ -166,10 +182,11 @@ def _run(job: Job) -> dict[str, Any]:
     store = LocalStore(job.root)
     manifest = load_manifest(store, job.fingerprint, stage="the result")
     assert manifest is not None
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     match job.kind:
         case "pyarrow":
-            counts = [_count_file(store.uri(manifest.file_key(f))) for f in manifest.files]
+            options = pa.ipc.IpcReadOptions(use_threads=job.option == "all")
+            counts = [_count_file(store.uri(manifest.file_key(f)), options) for f in manifest.files]
         case "storage":
             _, batches = read_partitions(store, manifest, 0, manifest.num_partitions)
             counts = [_count(batches)]
@@ -177,11 +194,17 @@ def _run(job: Job) -> dict[str, Any]:
             counts = _streams(job)
     seconds = time.perf_counter() - began
     rows, size = (sum(values) for values in zip(*counts, strict=True))
-    return {"rows": rows, "bytes": size, "seconds": seconds, "peak_bytes": peak_bytes()}
+    return {
+        "rows": rows,
+        "bytes": size,
+        "seconds": seconds,
+        "cpu_seconds": time.process_time() - used,
+        "peak_bytes": peak_bytes(),
+    }
 
 
-def _count_file(path: str) -> tuple[int, int]:
-    with pa.memory_map(path) as source, pa.ipc.open_file(source) as reader:
+def _count_file(path: str, options: pa.ipc.IpcReadOptions) -> tuple[int, int]:
+    with pa.memory_map(path) as source, pa.ipc.open_file(source, options=options) as reader:
         return _count(reader.get_batch(i) for i in range(reader.num_record_batches))
 
 
@@ -196,9 +219,13 @@ def _count(batches: Any) -> tuple[int, int]:
 def _streams(job: Job) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
 
+    header = (COMPRESSION_HEADER.encode(), job.option.encode())
+    options = fl.FlightCallOptions(headers=[header])
+
     def read(ticket: str) -> None:
         with fl.FlightClient(job.uri) as client:
-            found.append(_count(c.data for c in client.do_get(fl.Ticket(bytes.fromhex(ticket)))))
+            wanted = fl.Ticket(bytes.fromhex(ticket))
+            found.append(_count(c.data for c in client.do_get(wanted, options)))
 
     threads = [threading.Thread(target=read, args=(ticket,)) for ticket in job.tickets]
     for thread in threads:

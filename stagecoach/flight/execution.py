@@ -47,7 +47,6 @@ Params = Mapping[str, "ParameterInput"]
 _POLL_SECONDS = 0.05
 _CANCEL_AGAIN_SECONDS = 0.25
 _KEPT = 256
-_PLANNING = 16
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -169,7 +168,7 @@ class Execution:
         with self._lock:
             if self._is_closed:
                 raise BusyError("the server is shutting down")
-            most = self._limits.running + self._limits.waiting + _PLANNING
+            most = self._limits.statements
             if sum(not s.ended.is_set() for s in self._statements.values()) >= most:
                 raise BusyError(f"the server is busy with {most} statements; try again later")
             if statement.statement_id in self._statements:

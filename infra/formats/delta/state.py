@@ -101,6 +101,7 @@ def table_state(name: str, table: DeltaTable, location: str, options: StorageOpt
         }
         if files
         else {},
+        is_estimate=any(file.deletes for file in files),
     )
     info = TableInfo(
         name,
