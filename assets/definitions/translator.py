@@ -155,11 +155,18 @@ class StageTranslator:
         return {props.stage.engine, *formats, *(() if props.is_head else (STAGE_KIND,))}
 
     def get_description(self, props: StageProps) -> str:
-        """Markdown whose first line says what the stage does."""
+        """Markdown whose first line says what the stage does; of a result, what people say of it.
+
+        The first line is all that the UI shows in graphs and lists.
+        """
         stage, graph = props.stage, props.graph
-        parts = [f"{len(graph.stages)} stage(s)" if props.is_query else stage.title]
+        count = len(graph.stages)
+        stages = "1 stage" if count == 1 else f"{count} stages"
+        parts = [stages if props.is_query else stage.title]
+        if props.is_head and not props.is_query and count > 1:
+            parts = [f"The last of {stages}: {stage.title}"]
         if props.is_head and (text := props.query.front_matter.description):
-            parts.append(text)
+            parts.insert(0, text)
         if not props.is_query:
             parts.append(f"Runs on **{stage.engine}**: {stage.engine_reason}")
         if graph.fallback_reason:
