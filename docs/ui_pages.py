@@ -138,6 +138,11 @@ def open_graph(page: Page, shop: Shop, *, among_others: bool = False) -> None:
     _open(page, address, "50% filled", width=2500, height=620)
 
 
+def open_catalog(page: Page, shop: Shop) -> None:
+    """All assets, with what people say of them."""
+    _open(page, f"{shop.url}/assets", "Orders with the region", height=640)
+
+
 def open_run(page: Page, shop: Shop) -> None:
     """The timeline of a run."""
     _open(page, f"{shop.url}/runs/{shop.run.run_id}", "sales__stage_0", height=1150)
