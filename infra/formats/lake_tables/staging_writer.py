@@ -105,7 +105,11 @@ class StagingLakeWriter(LakeWriter[T, C]):
             table = self._find_table()
             if found.base != (None if table is None else self._newest(table)):
                 return None
-        self._restore(found, self._record(self._store, self._target.table, found))
+        try:
+            values = self._record(self._store, self._target.table, found)
+        except StagedGoneError:
+            return None  # it was published at this moment, which `stage_commit` finds
+        self._restore(found, values)
         return found.shown(self._target.table)
 
     def stage_commit(self) -> StagedVersion | None:
