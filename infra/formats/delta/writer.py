@@ -88,7 +88,8 @@ class DeltaWriter(StagingLakeWriter["DeltaTable", "DeltaCommit"]):
         check_partitions(target.table, table.metadata().partition_columns, target.partition_by)
 
     def _check_removable(self, table: DeltaTable) -> None:
-        if self._target.mode in ("replace", "replace_partition"):
+        is_known = self._target.mode in ("replace", "replace_partition")
+        if is_known or (self._rewritten and self._newest(table) == self._base):
             self._removed(table)
 
     def _new_plan(self, table: DeltaTable, token: str) -> DeltaPlan:

@@ -142,7 +142,8 @@ def plan(query: Query, catalog: Catalog) -> StageGraph:
 def build(root: Path, runner: Runner, stages: str, front: str = "", **options: Any) -> Any:
     (root / "queries").mkdir(exist_ok=True)
     (root / "queries" / "sales.sql").write_text(FRONT % front)
-    (root / "queries" / "below.sql").write_text("SELECT k FROM sales")
+    if runner.name == "sales":
+        (root / "queries" / "below.sql").write_text("SELECT k FROM sales")
     (root / "catalog.yaml").write_text("tables: {t: {location: t}, u: {location: u}}")
     return build_definitions(
         queries=root / "queries",
