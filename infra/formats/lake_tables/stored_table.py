@@ -141,6 +141,8 @@ class LakeTable(StoredTable):
 
     def _waiting(self) -> list[StagedCommit]:
         """The commits that are staged, but those that were made by a process that died then."""
+        if self.source is None:
+            return []  # nobody has asked for such a table
         return [
             commit
             for commit in self.staged_log.commits()

@@ -11,12 +11,15 @@ import pytest
 
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.lake_tables import staged_log, staging_writer
+from stagecoach.infra.formats.protocol import Access
+from stagecoach.infra.formats.published.table_format import FORMAT
 from stagecoach.infra.formats.publishing import (
     PartitionWindow,
     PublishError,
     PublishTarget,
     StagedGoneError,
 )
+from stagecoach.infra.formats.registry import find_stored
 from stagecoach.infra.formats.staged_version import STAGED, staged_version
 from stagecoach.infra.formats.stored import NotStagedError
 from stagecoach.infra.formats.table_places import write_place
@@ -24,6 +27,7 @@ from stagecoach.infra.publishing.publish import Published
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.versioned_names import TableVersion
 from tests.infra.formats.lake_tables.lakes import FORMATS, AnyLake, keys_in, make_lake, rows
+from tests.infra.formats.published.outputs import publish_rows
 
 MODES = ("append", "replace", "replace_partition")
 
@@ -260,3 +264,12 @@ def test_the_log_survives_the_way_through_json(lake: AnyLake) -> None:
     assert type(version).from_json(version.to_json(), "x") == version
     assert len(version.commits[0].claims) == 1
     assert replace(version.commits[0], claims=()) == commit
+
+
+def test_a_table_whose_first_result_is_staged_is_found(lake: AnyLake) -> None:
+    """Neither a plan nor a check tells its format."""
+    publish_rows(lake.store, rows(1), lake.stored.name)
+    FORMAT.stored(lake.store, lake.stored.name, Access()).clear()
+    staged = lake.stage_keys("append", 1)
+    found = find_stored(lake.store, lake.stored.name, Access())
+    assert found.staged() == [staged.version]
