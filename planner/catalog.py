@@ -44,12 +44,22 @@ class ColumnStats:
 
 @dataclass(frozen=True)
 class TableStats:
-    """Size of a table as its footers tell it."""
+    """Size of a table as its footers tell it.
+
+    Args:
+        num_rows: Its rows.
+        num_bytes: Stored bytes.
+        num_files: Its files.
+        columns: What is known of the values of columns, by name.
+        is_estimate: Whether a reader may see another number of rows: they were estimated from
+            bytes, or some of them are deleted or replaced.
+    """
 
     num_rows: int
     num_bytes: int
     num_files: int = 1
     columns: Mapping[str, ColumnStats] = field(default_factory=dict)
+    is_estimate: bool = False
 
 
 @dataclass(frozen=True)

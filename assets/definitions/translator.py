@@ -19,6 +19,7 @@ from stagecoach.infra.formats.registry import result_format, shown_kinds
 from stagecoach.planner.catalog import TableInfo
 from stagecoach.planner.plan.given_parameters import RUN_BOUND_PREFIX
 from stagecoach.planner.plan.stages import Stage, StageGraph
+from stagecoach.planner.text.sizes import format_rows
 
 MAX_SQL_CHARACTERS = 20_000
 STAGE_KIND = "stage"
@@ -235,7 +236,8 @@ class StageTranslator:
 
     def get_table_description(self, table: TableInfo) -> str:
         """One line: what the table is, and its rows."""
-        rows = f", {table.stats.num_rows:,} rows" if table.stats else ""
+        stats = table.stats
+        rows = f", {format_rows(stats.num_rows, is_estimate=stats.is_estimate)}" if stats else ""
         return f"Base table `{table.name}`: {len(table.columns)} columns{rows}"
 
 

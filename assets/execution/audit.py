@@ -20,6 +20,7 @@ from stagecoach.assets.execution.engine import StageRunner
 from stagecoach.assets.plans.checks import PlannedCheck
 from stagecoach.assets.project.queries import Query
 from stagecoach.assets.report.metadata import NAMESPACE
+from stagecoach.planner.text.sizes import format_rows
 
 if TYPE_CHECKING:
     from stagecoach.infra.formats.staged_version import StagedVersion
@@ -81,13 +82,14 @@ class Audit:
     def refused(self, staged: "StagedVersion", failures: Sequence[dg.AssetCheckResult]) -> str:
         """Return why a result is not published, and what can be done with it."""
         table, wanted = staged.table, staged.id
+        rows = format_rows(staged.num_rows)
         sql = f"SELECT * FROM `{table}@staged-{wanted}`"
         return "\n".join(
             [
                 f"query '{self.query.name}': {_failed(failures)}; the result is not published, and "
                 f"readers of '{table}' see what they saw before",
                 *_lines(failures),
-                f"the result waits as the staged version {wanted} ({staged.num_rows:,} rows):",
+                f"the result waits as the staged version {wanted} ({rows}):",
                 f"  look at it: echo '{sql}' | stagecoach query -",
                 f"  publish it all the same: stagecoach tables publish {table} {wanted}",
                 f"  discard it: stagecoach tables discard {table} {wanted}",

@@ -33,7 +33,8 @@ class ProjectCatalog:
             self._unknown[table.name.lower()] = table.name
             return
         rows = table.estimated_rows
-        stats = None if rows is None else TableStats(rows, rows * len(columns) * _VALUE_BYTES)
+        num_bytes = (rows or 0) * len(columns) * _VALUE_BYTES
+        stats = None if rows is None else TableStats(rows, num_bytes, is_estimate=True)
         self._made[table.name.lower()] = TableInfo(name=table.name, columns=columns, stats=stats)
 
     def made(self, name: str) -> TableInfo | None:

@@ -28,8 +28,9 @@ from stagecoach.assets.project.front_matter import Problem
 from stagecoach.assets.project.queries import Query, name_clashes
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.publishing.check import check_publishable
-from stagecoach.planner.catalog import Catalog
+from stagecoach.planner.catalog import Catalog, TableStats
 from stagecoach.planner.errors import CatalogError, GraphFormatError, StagecoachError
+from stagecoach.planner.text.sizes import format_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,22 +90,23 @@ def plan_notes(
             continue  # none, or none that can be read: `stagecoach compile --check` tells that
         rows = {n: r for stage in graph.stages for n, r in planned_rows(stage).items()}
         for name in sorted(rows) if graph.sql == query.sql else ():
-            now = _num_rows(catalog, name)
-            if now is not None and is_far_off(rows[name], now):
+            now = _stats(catalog, name)
+            if now is not None and is_far_off(rows[name], now.num_rows):
+                size = format_rows(now.num_rows, is_estimate=now.is_estimate)
                 yield (
                     path,
-                    f"table '{name}' has {now:,} rows; the plan was made for {rows[name]:,} and "
+                    f"table '{name}' has {size}; the plan was made for {rows[name]:,} and "
                     "may be slow: run `stagecoach compile`",
                 )
 
 
-def _num_rows(catalog: Catalog, name: str) -> int | None:
-    """The rows of a base table; None where that is not known, or a query makes it."""
+def _stats(catalog: Catalog, name: str) -> TableStats | None:
+    """The size of a base table; None where that is not known, or a query makes it."""
     try:
         table = catalog.table(name)
     except (CatalogError, StorageError):
         return None  # a problem of the queries that read it
-    return None if table is None or table.stats is None else table.stats.num_rows
+    return None if table is None else table.stats
 
 
 class _ProjectCheck:

@@ -269,7 +269,10 @@ def _read_yaml(path: Path) -> object:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise CatalogError(f"catalog {path} does not exist; create it or name another") from None
+        raise CatalogError(
+            f"catalog {path} does not exist; `stagecoach init` starts a project here, --catalog "
+            "names another file"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise CatalogError(f"catalog {path} cannot be read: {error}") from error
     try:

@@ -266,7 +266,9 @@ class PublishedCatalog:
                 "materialize it first"
             )
         rows = planned.estimated_rows
-        stats = None if rows is None else TableStats(rows, rows * _GUESSED_ROW_BYTES)
+        stats = (
+            None if rows is None else TableStats(rows, rows * _GUESSED_ROW_BYTES, is_estimate=True)
+        )
         name = planned.format or result_format().name  # what it will be; nothing is read
         return TableInfo(name=planned.name, columns=columns, stats=stats, format=name)
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from stagecoach.planner.types import DataType
 
 HINT = "; give it with --param {name}=…"
+_WINDOW_HINT = (
+    "; the query has partitions, and Dagster gives a run those of its partition. Here, give both "
+    "bounds: --param partition_start=… --param partition_end=… (exclusive)"
+)
 """How to give a value."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*")
 
@@ -103,7 +107,8 @@ def resolve_parameters(
         try:
             value = given[name] if name in given else defaults.get(name)
             if name not in given and value is None:
-                raise without_value(name, HINT)
+                is_bound = name in ("partition_start", "partition_end") and name in types
+                raise without_value(name, _WINDOW_HINT if is_bound else HINT)
             values[name] = parse_value(name, value, types.get(name), time_zone)
         except ParameterError as error:
             raise at_its_use(error, name, sql, query) from error

@@ -163,7 +163,7 @@ def storage_option(command: _F) -> _F:
     return click.option(
         "--storage",
         metavar="URL",
-        help="Folder or s3:// URL of shuffles and runs "
+        help="Folder or URL (s3://…) of the storage root: shuffles, runs, published tables.  "
         f"[default: $STAGECOACH_STORAGE_ROOT, or {DEFAULT_STORAGE}]",
     )(command)
 

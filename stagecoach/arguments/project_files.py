@@ -149,7 +149,10 @@ def choose_files(paths: Sequence[Path], project: Path, verb: str) -> ChosenFiles
             found.append(path)
             folder = folder or (project if _is_inside(path, project) else None)
         else:
-            raise click.UsageError(f"there is no file or folder {path}; name SQL files to {verb}")
+            start = ", or start a project with `stagecoach init`" if path == project else ""
+            raise click.UsageError(
+                f"there is no file or folder {path}; name SQL files to {verb}{start}"
+            )
     if not found:
         raise click.UsageError(f"there are no .sql files in {', '.join(map(str, paths))}")
     # One file may be named in two ways; it is one query.

@@ -19,27 +19,41 @@ from stagecoach.terminal import interrupts
 from stagecoach.terminal.errors import describe_error, exit_code, traceback_text
 from stagecoach.terminal.streams import discard_log, log_path, use_log_format
 
-_MODULES: Mapping[str, tuple[str, str]] = {
-    "demo": ("stagecoach.commands.demo", "demo"),
-    "init": ("stagecoach.commands.init", "init"),
-    "doctor": ("stagecoach.commands.doctor", "doctor"),
-    "new": ("stagecoach.commands.new", "new"),
-    "check": ("stagecoach.commands.check", "check"),
-    "test": ("stagecoach.commands.test", "test"),
-    "query": ("stagecoach.commands.query", "query"),
-    "shell": ("stagecoach.commands.shell", "shell"),
-    "explain": ("stagecoach.commands.explain", "explain"),
-    "replay": ("stagecoach.commands.replay", "replay"),
-    "completion": ("stagecoach.commands.completion", "completion"),
-    "compile": ("stagecoach.commands.compile", "compile_"),
-    "tables": ("stagecoach.commands.tables", "tables"),
-    "warm": ("stagecoach.commands.warm", "warm"),
-    "ui": ("stagecoach.commands.ui", "ui"),
-    "serve": ("stagecoach.commands.serve", "serve"),
-    "gc": ("stagecoach.commands.gc", "gc"),
-    "storage": ("stagecoach.commands.storage", "storage"),
-    "config": ("stagecoach.commands.config", "config"),
+_SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Projects": {
+        "init": "Start a project, or add to one",
+        "new": "Write a query file that explains all keys of front matter",
+        "check": "Find mistakes in queries without running them",
+        "test": "Run the tests of queries: given rows, expected rows",
+        "compile": "Write the plans of queries as files, or check those files",
+    },
+    "Queries": {
+        "query": "Run queries and show or write their rows",
+        "shell": "Run queries at a prompt",
+        "explain": "Show the stages of a query, and why it has them",
+        "replay": "Run the stages of an earlier run again; trace rows",
+    },
+    "Tables and storage": {
+        "tables": "Show, add, publish and write tables",
+        "storage": "Show and verify what is stored",
+        "gc": "Remove what no run needs any more",
+    },
+    "Services": {
+        "ui": "Open Dagster's web UI over the project",
+        "serve": "Answer SQL over Arrow Flight SQL",
+        "warm": "Start a Spark that later commands use",
+    },
+    "This machine": {
+        "demo": "Run a query over generated data and show all of it",
+        "doctor": "Look for what would keep runs from working",
+        "config": "Show settings and options, and where they come from",
+        "completion": "Print the script that completes commands in a shell",
+    },
 }
+"""The commands, in the order in which one needs them, and what `stagecoach --help` says of each."""
+_FUNCTIONS = {"compile": "compile_"}
+"""Names of commands that are none of a Python function."""
+_NAME_WIDTH = max(len(name) for section in _SECTIONS.values() for name in section)
 
 
 class _Cli(click.Group):
@@ -49,15 +63,31 @@ class _Cli(click.Group):
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_MODULES)
+        return [name for section in _SECTIONS.values() for name in section]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # Summaries of our own: nothing is imported for them, and none is cut.
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(_NAME_WIDTH), c) for name, c in commands.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if (place := _MODULES.get(cmd_name)) is None:
+        if cmd_name not in self.list_commands(ctx):
             return None
-        module, attribute = place
-        command = getattr(importlib.import_module(module), attribute)
+        module = importlib.import_module(f"stagecoach.commands.{cmd_name}")
+        command = getattr(module, _FUNCTIONS.get(cmd_name, cmd_name))
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in (known := self.list_commands(ctx)) and not name.startswith("-"):
+            from stagecoach.planner.option_values import there_are
+
+            ctx.fail(f"there is no command '{name}'; {there_are(name, known)}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -98,8 +128,11 @@ class _Cli(click.Group):
 def cli(log_format: str) -> None:
     """Run Spark SQL as a graph of stages: one Dagster asset, one Spark job, one shuffle each.
 
-    A query is a .sql file with one SELECT; tables are Parquet files that a catalog names. A failed
-    run resumes at the failed stage, and an unchanged stage is not run again.
+    A query is a .sql file with one SELECT. A catalog file names the tables: Parquet, CSV, JSON and
+    ORC files, Iceberg and Delta tables. A failed run resumes at the failed stage, and an unchanged
+    stage is not run again.
+
+    `stagecoach init` starts a project; `stagecoach COMMAND --help` explains a command.
     """
     use_log_format(log_format)
 

@@ -107,6 +107,7 @@ def _parse_output(
 )
 @click.option(
     "--limit",
+    metavar="N",
     type=click.IntRange(min=0),
     help="Print at most this many rows.  [default: 100 of table and vertical, else all]",
 )

@@ -107,6 +107,8 @@ def replay(
     """Run the stages of an earlier run again, each over exactly what it read then.
 
     RUN is the id of a run as Dagster and `runs/` in the storage show it, or its first characters.
+    A published TABLE is the run that made its newest version, TABLE@staged the one whose result
+    waits after failed checks.
     Each stage runs in this process and on Spark over the committed outputs and the files of the
     run's snapshot. Its rows are compared with those of the run, and the first stage in which
     DuckDB and Spark differ is named. Nothing is written. The exit code is 1 if rows differ, or if

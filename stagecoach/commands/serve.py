@@ -39,9 +39,20 @@ _LINES = "stagecoach.flight"
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=31337, show_default=True, help="Port."
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on.",
+)
+@click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(0, 65535),
+    default=31337,
+    show_default=True,
+    help="Port to listen on.",
 )
 @click.option(
     "--tokens",
@@ -94,6 +105,7 @@ _LINES = "stagecoach.flight"
 )
 @click.option(
     "--running",
+    metavar="N",
     type=click.IntRange(1),
     default=4,
     show_default=True,
@@ -101,6 +113,7 @@ _LINES = "stagecoach.flight"
 )
 @click.option(
     "--waiting",
+    metavar="N",
     type=click.IntRange(0),
     default=64,
     show_default=True,
@@ -114,6 +127,7 @@ _LINES = "stagecoach.flight"
 )
 @click.option(
     "--streams",
+    metavar="N",
     type=click.IntRange(1),
     default=64,
     show_default=True,
@@ -129,6 +143,7 @@ _LINES = "stagecoach.flight"
 )
 @click.option(
     "--health-port",
+    metavar="N",
     type=click.IntRange(0, 65535),
     help="Serve /healthz, /readyz and /metrics by HTTP on this port.  [default: none]",
 )
@@ -180,7 +195,8 @@ def serve(
     Ends with Ctrl-C or SIGTERM: statements and streams may go on for a while then; a second signal
     ends it at once.
     """
-    require_extra("serve", "google.protobuf", "stagecoach serve")
+    for package in ("grpc", "google.protobuf"):
+        require_extra("serve", package, "stagecoach serve")
     from stagecoach.flight.limits import Limits
     from stagecoach.flight.serving import ServeOptions
     from stagecoach.flight.tokens import TokenFile, add_token

@@ -13,6 +13,7 @@ from stagecoach.arguments.options import (
     read_settings,
     storage_option,
 )
+from stagecoach.planner.text.sizes import format_bytes, format_rows
 from stagecoach.terminal.streams import configure_logging
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from stagecoach.infra.formats.stored import StoredTable
 
 
-@click.command()
+@click.command(short_help="Publish a staged result although its checks failed")
 @click.argument("name", metavar="TABLE")
 @click.argument("staged_id", metavar="[ID]", required=False)
 @catalog_option
@@ -45,12 +46,12 @@ def publish(
     accept(session.settings.open_store(), staged.table, staged.fingerprint, utc_now())
     version = table.publish_staged(staged.id)
     click.echo(
-        f"published {staged.id} of {staged.table}: {staged.num_rows:,} rows, version "
+        f"published {staged.id} of {staged.table}: {format_rows(staged.num_rows)}, version "
         f"{version.number}; run its query again to start what reads the table"
     )
 
 
-@click.command()
+@click.command(short_help="Discard a staged result")
 @click.argument("name", metavar="TABLE")
 @click.argument("staged_id", metavar="[ID]", required=False)
 @catalog_option
@@ -68,17 +69,16 @@ def discard(
     table = session.catalog.stored(name)
     staged = _chosen(table, staged_id)
     table.discard_staged(staged.id)
-    click.echo(f"discarded {staged.id} of {staged.table}: {staged.num_rows:,} rows")
+    click.echo(f"discarded {staged.id} of {staged.table}: {format_rows(staged.num_rows)}")
 
 
 def staged_text(staged: StagedVersion) -> str:
     """Return a line about a staged result."""
-    from stagecoach.planner.text.sizes import format_bytes
-
     keys = ", ".join(staged.partition_keys)
     run = f"  run {staged.run_id}" if staged.run_id else ""
+    rows = format_rows(staged.num_rows, width=13)
     return (
-        f"{staged.id}  {staged.staged_at}  {staged.mode:<17}  {staged.num_rows:>13,} rows"
+        f"{staged.id}  {staged.staged_at}  {staged.mode:<17}  {rows}"
         f"  {format_bytes(staged.num_bytes):>8}{f'  {keys}' if keys else ''}{run}"
     )
 

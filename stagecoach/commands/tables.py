@@ -26,7 +26,7 @@ from stagecoach.arguments.options import (
 )
 from stagecoach.commands.staged_tables import discard, publish, staged_json, staged_text
 from stagecoach.commands.written_tables import append, chunks, compact, create
-from stagecoach.planner.text.sizes import format_bytes
+from stagecoach.planner.text.sizes import format_bytes, format_rows
 from stagecoach.terminal.streams import configure_logging, discard_log, divert_noise
 
 if TYPE_CHECKING:
@@ -70,12 +70,16 @@ class _TablesGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=_TablesGroup)
+@click.group(cls=_TablesGroup, subcommand_metavar="[TABLE]… | COMMAND …")
 def tables() -> None:
-    """Show tables (`stagecoach tables [TABLE]…`), decide about staged results, write tables."""
+    """Show tables, add them to the catalog, decide about staged results, write tables.
+
+    `stagecoach tables [TABLE]…` is short for `stagecoach tables show`, and takes its options, such
+    as --versions and --staged.
+    """
 
 
-@tables.command()
+@tables.command(short_help="Show rows, bytes, files, columns and versions")
 @click.argument("names", metavar="[TABLE]…", nargs=-1)
 @catalog_option
 @storage_option
@@ -129,7 +133,7 @@ def show(
         raise click.exceptions.Exit(2)
 
 
-@tables.command()
+@tables.command(short_help="Empty a published table")
 @click.argument("name", metavar="TABLE")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @catalog_option
@@ -146,13 +150,13 @@ def clear(name: str, yes: bool, catalog: str, storage: str | None, debug: bool) 
     table = session.catalog.stored(name)
     current = table.current()
     if not yes:
-        rows = current.num_rows if current else 0
-        click.confirm(f"clear table '{name}' of {rows:,} rows?", abort=True)
+        rows = format_rows(current.num_rows if current else 0)
+        click.confirm(f"clear table '{name}' of {rows}?", abort=True)
     version = table.clear()
     click.echo(f"cleared {name}, version {version.number}; publish all of it again")
 
 
-@tables.command()
+@tables.command(short_help="Print the columns that Spark finds in files of CSV or JSON")
 @click.argument("name", metavar="TABLE")
 @catalog_option
 @storage_option
@@ -173,7 +177,7 @@ def infer(name: str, catalog: str, storage: str | None, debug: bool) -> None:
         click.echo(f"      {_yaml_text(column)}: {_yaml_text(shown)}")
 
 
-@tables.command()
+@tables.command(short_help="Add files, folders or URLs to the catalog file")
 @click.argument("locations", metavar="LOCATION…", nargs=-1, required=True)
 @click.option("--name", metavar="TABLE", help="Name of the table; by default, of file or folder.")
 @catalog_option
@@ -262,6 +266,7 @@ def _as_json(item: _Shown) -> dict[str, object]:
     stats = item.info.stats
     shown |= {
         "rows": stats.num_rows if stats else None,
+        "rows_estimated": stats.is_estimate if stats else False,
         "bytes": stats.num_bytes if stats else None,
         "files": stats.num_files if stats else None,
         "columns": [_column_json(c, item.info) for c in item.info.columns],
@@ -313,9 +318,8 @@ def _print_text(found: Sequence[_Shown]) -> None:
             )
         else:
             size = format_bytes(stats.num_bytes)
-            click.echo(
-                f"{name:<{width}}  {stats.num_rows:>13,} rows  {size:>8}  {_files(stats.num_files)}"
-            )
+            rows = format_rows(stats.num_rows, is_estimate=stats.is_estimate, width=13)
+            click.echo(f"{name:<{width}}  {rows}  {size:>8}  {_files(stats.num_files)}")
         for line in _wrapped([_column_text(c, info) for c in info.columns]):
             click.echo(f"    {line}")
         for column in info.columns:
@@ -356,10 +360,10 @@ def _show_versions(session: Session, names: Sequence[str], output_format: str) -
     for name, kept in found.items():
         click.echo(name)
         for version in kept:
-            size = format_bytes(version.num_bytes)
+            rows, size = format_rows(version.num_rows, width=13), format_bytes(version.num_bytes)
             click.echo(
                 f"  {version.number:>6}  {version.committed_at}  {version.mode:<17}"
-                f"  {version.num_rows:>13,} rows  {size:>8}  {_files(version.num_files)}"
+                f"  {rows}  {size:>8}  {_files(version.num_files)}"
                 f"{f'  run {version.run_id}' if version.run_id else ''}"
             )
 

@@ -102,6 +102,7 @@ def recording_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option(
             "--rows",
+            metavar="N",
             type=click.IntRange(min=0),
             help=f"With --record: most rows of each table.  [default: {_ROWS}]",
         ),

@@ -57,9 +57,20 @@ run_launcher:
 
 @click.command()
 @storage_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(1, 65535), default=3000, show_default=True, help="Port."
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on.",
+)
+@click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(1, 65535),
+    default=3000,
+    show_default=True,
+    help="Port to listen on.",
 )
 @click.option(
     "--module",
@@ -81,12 +92,14 @@ run_launcher:
 )
 @click.option(
     "--metrics-port",
+    metavar="N",
     type=click.IntRange(1, 65535),
     default=None,
     help="Serve Prometheus metrics of all runs on this port, at /metrics.  [default: none]",
 )
 @click.option(
     "--pages-port",
+    metavar="N",
     type=click.IntRange(1, 65535),
     default=None,
     help="Port of the pages of runs, which the UI links.  [default: the one after --port]",

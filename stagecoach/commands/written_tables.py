@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stagecoach.infra.formats.capabilities import TableShape
 
 
-@click.command()
+@click.command(short_help="Create a deduplicated table without rows")
 @click.argument("table")
 @click.option("--columns", metavar="'NAME TYPE, …'", help="Names and Spark types of the columns.")
 @click.option("--like", metavar="FILE", help="Take the columns of a Parquet or Arrow file.")
@@ -37,7 +37,7 @@ def create(table: str, columns: str | None, like: str | None, catalog: str, debu
     click.echo(f"created {found.name} with {found.create(fields)} columns")
 
 
-@click.command()
+@click.command(short_help="Append files to a deduplicated table")
 @click.argument("table")
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @click.option("--sort", is_flag=True, help="Write Parquet, sorted by the key, each key once.")
@@ -87,10 +87,11 @@ def append(
         click.echo(f"new columns: {added}")
 
 
-@click.command()
+@click.command(short_help="Merge overlapping chunks of deduplicated tables")
 @click.argument("names", metavar="[TABLE]…", nargs=-1)
 @click.option(
     "--target-rows",
+    metavar="N",
     type=click.IntRange(min=1),
     default=1 << 20,
     show_default=True,
@@ -127,7 +128,7 @@ def compact(names: tuple[str, ...], target_rows: int, catalog: str, debug: bool)
             click.echo(f"{report.skipped} groups were merged by another compaction")
 
 
-@click.command()
+@click.command(short_help="Show the chunks of a deduplicated table")
 @click.argument("table")
 @text_or_json_option
 @catalog_option

@@ -59,11 +59,17 @@ def chunk_table_info(store: ObjectStore, version: ChunkTableVersion) -> TableInf
             num_bytes=version.num_bytes,
             num_files=len(version.chunks),
             columns=columns,
+            is_estimate=_may_hide_rows(version.chunks),
         ),
         unique_key=version.declaration.primary_key,
         format=KIND,
         detail=DedupState(dedup_table(version), table_chunks(store, version)),
     )
+
+
+def _may_hide_rows(chunks: Sequence[StoredChunk]) -> bool:
+    """Whether a row of a chunk may replace, or delete, another one."""
+    return len(chunks) > 1 or any(c.may_contain_duplicates or c.has_deletes for c in chunks)
 
 
 def _summary(chunks: Sequence[StoredChunk], column: str) -> ColumnSummary:

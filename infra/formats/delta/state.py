@@ -111,6 +111,7 @@ def table_state(
         }
         if files
         else {},
+        is_estimate=any(file.deletes for file in files),
     )
     info = TableInfo(
         name,

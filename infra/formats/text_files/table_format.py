@@ -134,6 +134,7 @@ class TextTable(Table):
             num_rows=sum(file.num_rows for file in files),
             num_bytes=sum(file.num_bytes for file in files),
             num_files=len(files),
+            is_estimate=True,
         )
         snapshot = TableSnapshot(
             table=self.source.name,

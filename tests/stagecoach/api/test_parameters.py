@@ -156,6 +156,11 @@ def test_missing_value_and_default() -> None:
         resolve_parameters(["b"], {}, defaults={"b": None})
 
 
+def test_a_window_is_given_by_both_of_its_bounds() -> None:
+    with pytest.raises(ParameterError, match="give both bounds: --param partition_start=… --param"):
+        resolve_parameters(["partition_start"], {}, types={"partition_start": "date"})
+
+
 def test_unknown_parameter_names_the_nearest() -> None:
     with pytest.raises(ParameterError, match=r"unknown parameter 'dat'; did you mean 'date'\?"):
         check_known({"dat": "1"}, {"date", "size"})

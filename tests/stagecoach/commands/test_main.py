@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -39,11 +40,18 @@ def query(sql: str, *args: str) -> Result:
     return run("query", "-", "--catalog", "catalog.yaml", *args, stdin=sql)
 
 
-def test_help_lists_every_command() -> None:
+def test_help_lists_every_command_and_cuts_no_summary() -> None:
     result = run("--help")
     assert result.exit_code == 0
     for command in COMMANDS:
         assert f"  {command} " in result.stdout
+    for name in cli.list_commands(click.Context(cli)):
+        assert cli.get_command(click.Context(cli), name) is not None
+        assert f"\n  {name} " in result.stdout
+    for text in (result.stdout, run("tables", "--help").stdout):
+        assert not [
+            line for line in text.splitlines() if line.endswith("...") and "ARGS" not in line
+        ]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -103,7 +111,8 @@ def test_version() -> None:
         (["query", "a.sql", "--time-zone", "Mars/Base"], "'Mars/Base' is not a valid time zone"),
         (["gc", "--older-than", "soon"], "'soon' is not a valid age"),
         (["gc", "--older-than", "99999999999w"], "is too long"),
-        (["nothing"], "No such command 'nothing'"),
+        (["nothing"], "there is no command 'nothing'; there are init, new, "),
+        (["chek"], "there is no command 'chek'; did you mean check?"),
     ],
 )
 def test_bad_usage(project: Path, args: list[str], message: str) -> None:

@@ -16,9 +16,11 @@ from stagecoach.api.session import connect
 from stagecoach.commands.main import cli
 from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.config.settings import load_settings
+from stagecoach.infra.publishing.publish import Staged
 from stagecoach.infra.storage import layout
 from stagecoach.planner import plan_query
 from stagecoach.planner.options import PlannerOptions
+from tests.infra.formats.published.outputs import publish_rows, stage_rows
 from tests.infra.replay.recorded import record_run
 
 if TYPE_CHECKING:
@@ -103,6 +105,17 @@ def test_rows_that_fail_a_check_are_traced(run: str) -> None:
     assert inputs["table shops"]["rows"] == [{"shop": 3, "name": None}]
 
 
+@pytest.mark.parametrize("name", ["Totals", "totals@staged"])
+def test_a_run_may_be_named_by_the_table_that_it_made(run: str, name: str) -> None:
+    store, rows = load_settings().open_store(), pa.table({"n": [1]})
+    made = stage_rows(store, rows, "totals", run_id=run if "@" in name else "other")
+    assert isinstance(made, Staged)
+    if "@" not in name:
+        publish_rows(store, rows, "totals", run_id=run)
+    ran = replay(name, "--no-spark", "--check", "not_null_name")
+    assert ran.stdout.startswith(f"run {run}: query 'totals'"), ran.output
+
+
 def test_a_check_may_use_macros(run: str) -> None:
     Path("pipelines/macros").mkdir()
     declared = "CREATE FUNCTION is_big(x BIGINT) RETURN x > 10"
@@ -117,6 +130,7 @@ def test_a_check_may_use_macros(run: str) -> None:
     ("arguments", "code", "message"),
     [
         (["nope", "--no-spark"], 2, "error: there is no run 'nope' in "),
+        (["totals@staged", "--no-spark"], 2, "error: there is no run 'totals@staged' in "),
         ([RUN, "--stage", "9"], 2, "has no stage 9; its stages are 0 to 4"),
         ([RUN, "--where", "x", "--check", "y"], 2, "--where and --check choose the same rows"),
         ([RUN, "--no-spark", "--where", "nam = 'a'"], 2, "column 'nam' not found"),

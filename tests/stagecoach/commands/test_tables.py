@@ -126,6 +126,17 @@ def test_versions_of_a_table(project: Path) -> None:
     assert "no project has published a table 'nothing' (published: Daily)" in missing.stderr
 
 
+def test_an_estimated_number_of_rows_is_marked(project: Path) -> None:
+    (project / "told.csv").write_text("\n".join(str(n) for n in range(1_000)))
+    told = "  told: {location: told.csv, format: csv, columns: {n: INT}}\n"
+    (project / "catalog.yaml").write_text(f"tables:\n  pets: {{location: pets}}\n{told}")
+    pets, _, guessed, _ = run("tables", "pets", "told").stdout.splitlines()
+    assert pets.split()[:3] == ["pets", "2", "rows"]
+    assert guessed.split()[:2] == ["told", "≈"]
+    shown = json.loads(run("tables", "pets", "told", "--format", "json").stdout)["tables"]
+    assert [table["rows_estimated"] for table in shown] == [False, True]
+
+
 def test_declared_columns_are_shown_with_and_without_data(project: Path) -> None:
     declared = "{id: bigint not null, name: {type: string, comment: of the \\e pet}}"
     (project / "catalog.yaml").write_text(
@@ -176,7 +187,7 @@ def test_what_is_staged_is_shown_read_and_published(project: Path) -> None:
     staged = stage(7)
     shown = run("tables", "daily", "--staged").output
     assert shown.startswith(f"Daily\n  {staged.id}  {staged.staged_at}  replace ")
-    assert "1 rows" in shown
+    assert " 1 row " in shown
     assert shown.endswith("run r\n")
     found = json.loads(run("tables", "daily", "--staged", "--format", "json").output)
     assert [item["id"] for item in found["staged"]["Daily"]] == [staged.id]
@@ -188,7 +199,7 @@ def test_what_is_staged_is_shown_read_and_published(project: Path) -> None:
     assert version is not None
     assert version.num_rows == 2
     result = run("tables", "publish", "daily")
-    assert result.output.startswith(f"published {staged.id} of Daily: 1 rows, version 4;")
+    assert result.output.startswith(f"published {staged.id} of Daily: 1 row, version 4;")
     assert is_accepted(LocalStore("st"), "Daily", staged.fingerprint)
     version = read_current(LocalStore("st"), "Daily")
     assert version is not None

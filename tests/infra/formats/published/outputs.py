@@ -92,6 +92,7 @@ def publish_rows(
     *,
     columns: Sequence[Field] | None = None,
     name: str = "",
+    run_id: str = "",
     **target: Any,
 ) -> Published:
     """Publish rows as the output of a head stage; small, so this process writes them."""
@@ -103,6 +104,7 @@ def publish_rows(
         store=store,
         settings=SETTINGS,
         spark=no_spark,
+        run_id=run_id,
     )
 
 
