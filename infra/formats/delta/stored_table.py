@@ -19,7 +19,6 @@ from stagecoach.planner.errors import CatalogError
 
 if TYPE_CHECKING:
     from stagecoach.infra.formats.delta.versions import DeltaVersions
-    from stagecoach.infra.formats.delta.writer import DeltaWriter
 
 FOLDER = "delta"
 DATA_FOLDER = "data"
@@ -32,13 +31,6 @@ class StoredDeltaTable(LakeTable):
 
     format_name = "delta"
     folder = FOLDER
-
-    @property
-    def writer_type(self) -> type[DeltaWriter]:
-        """Makes the commits that are staged."""
-        from stagecoach.infra.formats.delta.writer import DeltaWriter  # numpy with it
-
-        return DeltaWriter
 
     def source_of(self, place: Mapping[str, Any]) -> TableSource:
         """Return the table as a catalog file would have it."""

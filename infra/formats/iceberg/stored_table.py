@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
     from pyiceberg.table import Table as OpenedTable
 
-    from stagecoach.infra.formats.iceberg.writer import IcebergWriter
-
 FOLDER = "iceberg"
 
 
@@ -33,13 +31,6 @@ class StoredIcebergTable(LakeTable):
 
     format_name = "iceberg"
     folder = FOLDER
-
-    @property
-    def writer_type(self) -> type[IcebergWriter]:
-        """Makes the commits that are staged."""
-        from stagecoach.infra.formats.iceberg.writer import IcebergWriter  # numpy with it
-
-        return IcebergWriter
 
     def source_of(self, place: Mapping[str, Any]) -> TableSource:
         """Return the table as a catalog file would have it."""

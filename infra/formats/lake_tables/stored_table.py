@@ -60,18 +60,15 @@ class LakeTable(StoredTable):
         name: Name of the table.
         access: Keeps catalogs open.
         reader: Makes the table that reads, given where it is.
+        writer_type: Gives the class that makes the commits which are staged.
     """
 
     store: ObjectStore
     name: str
     access: Access
     reader: Callable[[TableSource, Access], Table]
+    writer_type: Callable[[], type[StagingLakeWriter[Any, Any]]]
     folder = ""
-
-    @property
-    @abstractmethod
-    def writer_type(self) -> type[StagingLakeWriter[Any, Any]]:
-        """Makes the commits that are staged."""
 
     @abstractmethod
     def source_of(self, place: Mapping[str, Any]) -> TableSource:
@@ -158,7 +155,7 @@ class LakeTable(StoredTable):
         commit = next(found, None)
         if commit is None:
             raise self.not_staged(staged_id)
-        return self.writer_type.of_staged(self.store, self.name, commit)
+        return self.writer_type().of_staged(self.store, self.name, commit)
 
     def entries(self) -> tuple[FileEntry, ...]:
         """Return one entry, which changes when the table's rows change."""

@@ -161,10 +161,6 @@ class MemoryLake(LakeTable):
 
     format_name = folder = FOLDER
 
-    @property
-    def writer_type(self) -> type[MemoryWriter]:
-        return MemoryWriter
-
     def source_of(self, place: Mapping[str, Any]) -> TableSource:
         raise AssertionError("no rows are part of the search")
 
@@ -193,7 +189,7 @@ def opened(store: Any) -> MemoryLake:
     def never(source: TableSource, access: Access) -> Any:
         raise AssertionError("no rows are part of the search")
 
-    return MemoryLake(store, TABLE, Access(), never)
+    return MemoryLake(store, TABLE, Access(), never, lambda: MemoryWriter)
 
 
 def target_of(mode: Any) -> PublishTarget:
