@@ -13,6 +13,8 @@ FAULT_ARGS ?=
 FUZZ_ARGS  ?=
 FILES_ARGS ?=
 HISTORY_ARGS ?=
+SOAK_ARGS  ?=
+ABUSE_ARGS ?=
 PYTEST_ARGS ?=
 
 # Slow tests start many a JVM and wait for it: three at a time keep two cores busy. `tests/conftest.py`
@@ -28,7 +30,7 @@ SLOWEST := --durations=20 --durations-min=5
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui cluster cluster-down test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries iceberg-histories delta-histories incremental-histories csv-files sql-support settings query-schema screenshots dist lock clean distclean
+.PHONY: help install demo ui cluster cluster-down test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries iceberg-histories delta-histories incremental-histories flight-soak flight-abuse csv-files sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -125,6 +127,12 @@ delta-histories: install ## Read 350 random histories of Delta tables, after eac
 
 incremental-histories: install ## Run 2,000 random histories of growing tables (HISTORY_ARGS="--histories N --seed S --log FILE")
 	$(BIN)/python -m benchmarks.incremental_histories $(HISTORY_ARGS)
+
+flight-soak: install ## Let 20 clients use a Flight SQL server for 30 minutes, with kills (SOAK_ARGS="--seconds 600 --seed S --log FILE")
+	$(BIN)/python -m benchmarks.flight soak $(SOAK_ARGS)
+
+flight-abuse: install ## Abandon 10,000 streams of a Flight SQL server, forge tickets, … (ABUSE_ARGS="--streams N --seed S")
+	$(BIN)/python -m benchmarks.flight abuse $(ABUSE_ARGS)
 
 bench-overhead: install ## What Dagster, Spark and storage cost for a stage that does nothing
 	$(BIN)/python -m benchmarks.overhead $(BENCH_ARGS)

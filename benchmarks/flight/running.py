@@ -87,6 +87,11 @@ class ServeProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         return code
 
+    def cpu_seconds(self) -> float:
+        """Return the processor seconds that it has used, without its JVM."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def memory(self) -> tuple[int, int]:
         """Return its resident bytes: of its own, and of files that it has mapped."""
         text = Path(f"/proc/{self.pid}/status").read_text()

@@ -44,7 +44,9 @@ Codec = Literal["lz4", "zstd", "none"]
 LogFormat = Literal["text", "json"]
 Credentials = Literal["executor", "forward"]
 WarmUsers = Literal["commands", "always", "never"]
-AdaptiveKind = Literal["coalesce", "skew", "broadcast", "prune", "passing", "empty", "ranges"]
+AdaptiveKind = Literal[
+    "coalesce", "skew", "broadcast", "prune", "passing", "empty", "ranges", "complete"
+]
 """What a stage decides when it starts; `stagecoach.infra.runtime.adaptive` says how."""
 
 ENVIRONMENT_PREFIX = "STAGECOACH_"
@@ -127,6 +129,8 @@ class EngineSettings:
         adaptive_passing: Whether a task may pass rows on where a partial aggregate would not
             reduce them.
         adaptive_empty: Whether what an empty input makes useless is left out.
+        adaptive_complete: Whether a task drops groups that no other task has rows of and that a
+            filter above the aggregate refuses.
         adaptive_ranges: Whether a large sorted result is merged by several tasks, each a range of
             the first sort key.
         skew_factor: How many times larger than the median of the others a partition must be to
@@ -181,6 +185,7 @@ class EngineSettings:
     adaptive_passing: bool = True
     adaptive_empty: bool = True
     adaptive_ranges: bool = True
+    adaptive_complete: bool = True
     skew_factor: float = 4.0
     skew_bytes: int = 16 * _MB
     late_broadcast_bytes: int = 16 * _MB

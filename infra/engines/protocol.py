@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from stagecoach.infra.functions.function_set import NO_FUNCTIONS, FunctionSet
@@ -41,16 +41,25 @@ class Fragment:
         sql: One SELECT over the relations, with one output column for each field of `schema`.
         relations: What the SQL reads, by name: `in_0`, `in_1`, … in the order of the leaves.
         schema: Pinned names and types of the result, by position.
+        variables: Whole numbers that the SQL reads, by name; it also runs without them.
     """
 
     sql: str
     relations: Mapping[str, Relation]
     schema: pa.Schema
+    variables: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, sql: str, relations: Sequence[Relation], schema: pa.Schema) -> Fragment:
+    def of(
+        cls,
+        sql: str,
+        relations: Sequence[Relation],
+        schema: pa.Schema,
+        variables: Mapping[str, int] | None = None,
+    ) -> Fragment:
         """The fragment that reads these relations as `in_0`, `in_1`, …."""
-        return cls(sql, {f"in_{i}": one for i, one in enumerate(relations)}, schema)
+        named = {f"in_{i}": one for i, one in enumerate(relations)}
+        return cls(sql, named, schema, variables or {})
 
 
 @dataclass(frozen=True, kw_only=True)

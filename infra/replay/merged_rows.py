@@ -19,8 +19,10 @@ from stagecoach.infra.reading.inputs import ArrowInput, LeafColumn
 from stagecoach.infra.replay.recorded_run import RecordedRun
 from stagecoach.infra.worker.inputs import task_resources
 from stagecoach.infra.worker.task import output_schema
+from stagecoach.planner.distribution.complete_groups import early_filter
 from stagecoach.planner.plan.physical import (
     AggregateExec,
+    FilterExec,
     LimitExec,
     PhysicalPlan,
     SortExec,
@@ -52,11 +54,15 @@ def _depends(node: PhysicalPlan) -> bool:
 
 def merging_stage(graph: StageGraph, stage: Stage) -> Stage | None:
     """What a reader of a stage does to its rows first, as a stage of its own; None if unknown."""
+    drops_groups = early_filter(stage.fragment) is not None
     for consumer in graph.consumers(stage.stage_id):
         for node in walk(graph.stages[consumer].fragment):
-            if not isinstance(node, AggregateExec | SortPreservingMergeExec | LimitExec):
+            merging = node
+            if drops_groups and isinstance(node, FilterExec):
+                merging = node.child  # the filter refuses what tasks may have dropped
+            if not isinstance(merging, AggregateExec | SortPreservingMergeExec | LimitExec):
                 continue
-            leaf = node.child
+            leaf = merging.child
             if isinstance(leaf, StageInputExec) and leaf.stage_id == stage.stage_id:
                 schema = tuple(Field(c.name, c.dtype) for c in node.columns)
                 reader = graph.stages[consumer]

@@ -19,6 +19,7 @@ from stagecoach.infra.shuffle.ipc_sink import (
     message_seed,
     read_seal,
 )
+from stagecoach.infra.shuffle.stored_batch import StoredBatch
 
 _MAX_METADATA_BYTES = 1 << 20
 _CORRUPT = "corrupt: checksum mismatch"
@@ -53,12 +54,7 @@ class RangeDecoder:
         Raises:
             MessageFormatError: The bytes are not those that were written.
         """
-        body = content.read(request.length)
-        if body.size != request.length:
-            raise MessageFormatError(f"short: {body.size} bytes, expected {request.length}")
-        if google_crc32c.value(body) != request.checksum:
-            raise MessageFormatError(_CORRUPT)
-        yield from self._decode(body)
+        yield from self._decode(_checked_range(content, request))
 
     def decode_stream(self, content: RangeBytes, request: RangeRequest) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a large range message by message; memory: one message.
@@ -67,26 +63,11 @@ class RangeDecoder:
             MessageFormatError: The bytes are not those that were written. Rows of messages that
                 were right may have been yielded before.
         """
-        reader = _MessageReader(content, request.length)
-        seed = message_seed(request.key.rsplit("/", 1)[-1])
-        checksum = 0
-        while reader.remaining:
-            try:
-                message = pa.ipc.read_message(pa.PythonFile(reader, mode="r"))
-            except EOFError as error:
-                raise MessageFormatError("short: ends inside a message") from error
-            except OSError as error:  # what Arrow raises for bytes that are not a message
-                raise MessageFormatError(f"corrupt: {error}") from error
-            pieces = reader.take_pieces()
-            _check_message(pieces, seed, request.partition)
-            for piece in pieces:
-                checksum = google_crc32c.extend(checksum, piece)
+        for message in _checked_messages(content, request):
             if self._picks is not None:
                 yield from self._decode(message.serialize())
                 continue
             yield pa.ipc.read_record_batch(message, self._schema)
-        if checksum != request.checksum:
-            raise MessageFormatError(_CORRUPT)
 
     def _decode(self, body: pa.Buffer) -> Iterator[pa.RecordBatch]:
         """Yield the batches of whole messages."""
@@ -102,6 +83,68 @@ class RangeDecoder:
             except StopIteration as error:
                 raise MessageFormatError("corrupt: a stream ends within a range") from error
             yield batch if self._picks is None else batch.select(self._picks)
+
+
+class StoredDecoder:
+    """Checks ranges like `RangeDecoder`, and leaves their messages as they are.
+
+    Args:
+        schema: Columns of the files.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+
+    def decode_whole(self, content: RangeBytes, request: RangeRequest) -> Iterator[StoredBatch]:
+        """Yield the batches of a range that is read in one go, without a copy.
+
+        Raises:
+            MessageFormatError: The bytes are not those that were written.
+        """
+        source = pa.BufferReader(_checked_range(content, request))
+        while source.tell() < request.length:
+            yield StoredBatch(pa.ipc.read_message(source), self._schema)
+
+    def decode_stream(self, content: RangeBytes, request: RangeRequest) -> Iterator[StoredBatch]:
+        """Yield the batches of a large range message by message; memory: one message.
+
+        Raises:
+            MessageFormatError: The bytes are not those that were written. Rows of messages that
+                were right may have been yielded before.
+        """
+        for message in _checked_messages(content, request):
+            yield StoredBatch(message, self._schema)
+
+
+def _checked_range(content: RangeBytes, request: RangeRequest) -> pa.Buffer:
+    """All bytes of a range, which are those that were written."""
+    body = content.read(request.length)
+    if body.size != request.length:
+        raise MessageFormatError(f"short: {body.size} bytes, expected {request.length}")
+    if google_crc32c.value(body) != request.checksum:
+        raise MessageFormatError(_CORRUPT)
+    return body
+
+
+def _checked_messages(content: RangeBytes, request: RangeRequest) -> Iterator[pa.ipc.Message]:
+    """The messages of a range, each checked by itself, and all of them at the end."""
+    reader = _MessageReader(content, request.length)
+    seed = message_seed(request.key.rsplit("/", 1)[-1])
+    checksum = 0
+    while reader.remaining:
+        try:
+            message = pa.ipc.read_message(pa.PythonFile(reader, mode="r"))
+        except EOFError as error:
+            raise MessageFormatError("short: ends inside a message") from error
+        except OSError as error:  # what Arrow raises for bytes that are not a message
+            raise MessageFormatError(f"corrupt: {error}") from error
+        pieces = reader.take_pieces()
+        _check_message(pieces, seed, request.partition)
+        for piece in pieces:
+            checksum = google_crc32c.extend(checksum, piece)
+        yield message
+    if checksum != request.checksum:
+        raise MessageFormatError(_CORRUPT)
 
 
 class _Buffers:

@@ -15,6 +15,7 @@ Nothing is ever listed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
 
 import google_crc32c
 import numpy as np
@@ -24,6 +25,7 @@ from stagecoach.infra.errors import ShuffleReadError
 from stagecoach.infra.shuffle.commit import load_blocks, load_index
 from stagecoach.infra.shuffle.fetch import (
     DEFAULT_MEMORY_BYTES,
+    RangeBytes,
     RangeLostError,
     RangeRequest,
     fetch_ranges,
@@ -32,8 +34,9 @@ from stagecoach.infra.shuffle.fetch import (
 from stagecoach.infra.shuffle.index import values_of
 from stagecoach.infra.shuffle.ipc_sink import MessageFormatError
 from stagecoach.infra.shuffle.manifest import Manifest
-from stagecoach.infra.shuffle.messages import RangeDecoder
+from stagecoach.infra.shuffle.messages import RangeDecoder, StoredDecoder
 from stagecoach.infra.shuffle.sorted_blocks import Block
+from stagecoach.infra.shuffle.stored_batch import StoredBatch
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.planner.errors import StagecoachError
 
@@ -76,16 +79,38 @@ def read_partitions(
         raise ReadRequestError(
             f"partitions {lo} to {hi} of {manifest.stage_name}, which has {manifest.num_partitions}"
         )
-    if any(not 0 <= position < len(manifest.files) for position in files):
-        raise ReadRequestError(
-            f"files {files} of {manifest.stage_name}, which has {len(manifest.files)}"
-        )
+    _check_positions(manifest, files)
     positions = _column_positions(manifest, columns)
     schema = manifest.schema
     if positions is not None:
         schema = pa.schema([schema.field(position) for position in positions])
     requests = _plan_requests(store, manifest, lo, hi, files)
-    return schema, _read(store, manifest, requests, positions, memory_bytes)
+    decoder = RangeDecoder(manifest.schema, positions)
+    return schema, _read(store, manifest, requests, decoder, memory_bytes)
+
+
+def read_stored(
+    store: ObjectStore,
+    manifest: Manifest,
+    files: range,
+    *,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+) -> Iterator[StoredBatch]:
+    """Yield the rows of map files, checked but not decoded.
+
+    Args:
+        store: Where the stage's files are.
+        manifest: The stage's commit.
+        files: Positions of the wanted map files.
+        memory_bytes: Bound of the stored bytes that are on their way or looked at.
+
+    Raises:
+        ReadRequestError: A file does not exist.
+        ShuffleReadError: Data is lost.
+    """
+    _check_positions(manifest, files)
+    requests = _plan_requests(store, manifest, 0, manifest.num_partitions, files)
+    return _read(store, manifest, requests, StoredDecoder(manifest.schema), memory_bytes)
 
 
 def read_blocks(
@@ -110,7 +135,8 @@ def read_blocks(
     requests = [
         RangeRequest(key=names[block.file], partition=0, **block._asdict()) for block in blocks
     ]
-    return _read(store, manifest, requests, None, memory_bytes)
+    decoder = RangeDecoder(manifest.schema, None)
+    return _read(store, manifest, requests, decoder, memory_bytes)
 
 
 def read_table(
@@ -175,6 +201,13 @@ def verify_file(store: ObjectStore, manifest: Manifest, position: int) -> None:
         raise _lost(store, manifest, position, None, "corrupt: checksum mismatch")
 
 
+def _check_positions(manifest: Manifest, files: range) -> None:
+    if any(not 0 <= position < len(manifest.files) for position in files):
+        raise ReadRequestError(
+            f"files {files} of {manifest.stage_name}, which has {len(manifest.files)}"
+        )
+
+
 def _column_positions(manifest: Manifest, columns: Sequence[str] | None) -> list[int] | None:
     if columns is None or list(columns) == manifest.schema.names:
         return None
@@ -217,16 +250,33 @@ def _plan_requests(
     ]
 
 
+class _Batch(Protocol):
+    """A batch, decoded or not."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+
+_B = TypeVar("_B", bound=_Batch, covariant=True)
+
+
+class _Decoder(Protocol[_B]):
+    """Makes batches of checked ranges."""
+
+    def decode_whole(self, content: RangeBytes, request: RangeRequest) -> Iterator[_B]: ...
+
+    def decode_stream(self, content: RangeBytes, request: RangeRequest) -> Iterator[_B]: ...
+
+
 def _read(
     store: ObjectStore,
     manifest: Manifest,
     requests: list[RangeRequest],
-    positions: list[int] | None,
+    decoder: _Decoder[_B],
     memory_bytes: int,
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[_B]:
     sizes = [file.num_bytes for file in manifest.files]
     whole_bytes = min(WHOLE_RANGE_BYTES, request_bytes(memory_bytes))
-    decoder = RangeDecoder(manifest.schema, positions)
     current = None
     try:
         for current, content in fetch_ranges(store, requests, sizes, memory_bytes):

@@ -180,6 +180,7 @@ class TaskSpec:
         order: How the output is sorted, where ranges of it may be read; None where it is not.
         bloom: What becomes of the rows of the fragment before they are written; None for nothing.
         engine: Which engine runs the SQL (`stagecoach.infra.engines.registry`).
+        variables: Values that the SQL reads and that differ by task, by name.
     """
 
     query: str
@@ -195,6 +196,7 @@ class TaskSpec:
     bloom: BloomStep | None = None
     trial: Trial | None = None
     engine: str = DEFAULT_ENGINE
+    variables: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def fragment_types(self) -> tuple[DataType, ...]:
@@ -222,6 +224,7 @@ class TaskSpec:
             "order": None if self.order is None else self.order.to_list(),
             "bloom": None if self.bloom is None else self.bloom.to_dict(),
             "engine": self.engine,
+            "variables": dict(self.variables),
         }
 
     @classmethod
@@ -251,6 +254,7 @@ class TaskSpec:
             order=None if values["order"] is None else RowOrder.from_list(values["order"]),
             bloom=None if values["bloom"] is None else BloomStep.from_dict(values["bloom"]),
             engine=values["engine"],
+            variables=values["variables"],
         )
 
 

@@ -181,7 +181,8 @@ def _run(spec: TaskSpec, attempt: str, meter: TaskMeter) -> MapFile:
     filter_rows = _take_filter(inputs, step)
     engine, resources = task_engine(spec.engine), task_resources(spec.settings)
     sql, chosen = _chosen_form(engine, resources, spec, inputs, meter)
-    fragment = Fragment.of(sql, chosen, output_schema(spec.fragment_types))
+    schema_of_rows = output_schema(spec.fragment_types)
+    fragment = Fragment.of(sql, chosen, schema_of_rows, spec.variables)
     with (
         _damage_named(inputs),
         run_in_steps(engine, fragment, resources, read=meter.read_first) as batches,

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from stagecoach.planner.distribution.aggregates import AggregateDistributor
+from stagecoach.planner.distribution.complete_groups import drop_complete_groups
 from stagecoach.planner.distribution.delivered import (
     ANY,
     SINGLE,
@@ -90,7 +91,8 @@ def distribute(
         return read_whole(plan, sizes)
     distributed = _Distributor(plan, sizes, context).visit(plan)[0]
     shared = share_exchanges(distributed, sizes.note_size)
-    return add_levels(shared, Exchanges(sizes, context))
+    dropped = drop_complete_groups(shared, sizes, context)
+    return add_levels(dropped, Exchanges(sizes, context))
 
 
 def distribute_shared(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stagecoach.planner.aggregates import AGGREGATES
+from stagecoach.planner.distribution.complete_groups import early_filter
 from stagecoach.planner.engines.protocol import Conditions
 from stagecoach.planner.engines.registry import planner_engine
 from stagecoach.planner.plan.operators import NamedExpression
@@ -30,7 +31,8 @@ def passed_through(stage: Stage) -> Stage | None:
     row, or where the engine of the stage must not compute that form. The plan hash of the result
     means nothing: the stage is the same.
     """
-    node = stage.fragment
+    early = early_filter(stage.fragment)
+    node = stage.fragment if early is None else early[1]
     if not isinstance(node, AggregateExec) or node.mode != "partial" or not node.groups:
         return None
     items: list[NamedExpression] = list(node.groups)

@@ -11,11 +11,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stagecoach.api.errors import ResultChangedError
 from stagecoach.infra.errors import ShuffleReadError, StorageError
-from stagecoach.infra.runtime.stages.result_rows import result_batches
+from stagecoach.infra.runtime.stages.result_rows import result_batches, stored_batches
 from stagecoach.infra.shuffle.commit import load_manifest
 from stagecoach.infra.shuffle.fetch import DEFAULT_MEMORY_BYTES
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
@@ -25,6 +25,7 @@ from stagecoach.planner.errors import StagecoachError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from stagecoach.infra.shuffle.stored_batch import StoredBatch
     from stagecoach.infra.storage.object_store import ObjectStore
     from stagecoach.planner.types import Field
 
@@ -88,6 +89,38 @@ class HeadOutput:
             ResultChangedError: They were lost when some of them had been given, and the output that
                 was made again is not equal.
         """
+        return self._rows(result_batches, columns, files, content, memory_bytes)
+
+    def stored_batches(
+        self,
+        columns: Sequence[Field],
+        *,
+        files: range | None = None,
+        content: str | None = None,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    ) -> Iterator[StoredBatch | pa.RecordBatch]:
+        """Yield the rows like `batches`, those that are stored with these types not decoded.
+
+        Args:
+            columns: Names and types.
+            files: As for `batches`.
+            content: As for `batches`.
+            memory_bytes: As for `batches`.
+
+        Raises:
+            ShuffleReadError: They are lost and cannot be made again.
+            ResultChangedError: As for `batches`.
+        """
+        return self._rows(stored_batches, columns, files, content, memory_bytes)
+
+    def _rows(
+        self,
+        read: Callable[..., Iterator[Any]],
+        columns: Sequence[Field],
+        files: range | None,
+        content: str | None,
+        memory_bytes: int,
+    ) -> Iterator[Any]:
         given = rounds = 0
         manifest = self.manifest()
         if content is not None and manifest.content_hash != content:
@@ -98,9 +131,7 @@ class HeadOutput:
         while True:
             left_out = given
             try:
-                found = result_batches(
-                    self.store, manifest, columns, files=files, memory_bytes=memory_bytes
-                )
+                found = read(self.store, manifest, columns, files=files, memory_bytes=memory_bytes)
                 for batch in found:
                     if left_out >= batch.num_rows:
                         left_out -= batch.num_rows

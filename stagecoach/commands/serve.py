@@ -195,7 +195,8 @@ def serve(
     Ends with Ctrl-C or SIGTERM: statements and streams may go on for a while then; a second signal
     ends it at once.
     """
-    require_extra("serve", "google.protobuf", "stagecoach serve")
+    for package in ("grpc", "google.protobuf"):
+        require_extra("serve", package, "stagecoach serve")
     from stagecoach.flight.limits import Limits
     from stagecoach.flight.serving import ServeOptions
     from stagecoach.flight.tokens import TokenFile, add_token

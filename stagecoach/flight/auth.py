@@ -3,8 +3,7 @@
     Authorization: Bearer TOKEN
     Authorization: Basic base64(NAME:TOKEN)    also in a handshake, which answers with the bearer
 
-Every call is checked by a middleware, so no method of the server can be reached without. The
-handshake of Flight itself has nothing to do then.
+The server asks before it does anything of a call.
 """
 
 from __future__ import annotations
@@ -12,39 +11,31 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
-import pyarrow.flight as fl
-
+from stagecoach.flight.errors import NotKnownError
 from stagecoach.flight.tokens import TokenFile
 
-MIDDLEWARE = "stagecoach-user"
 ANONYMOUS = "anonymous"
-_HEADER = "authorization"
+AUTHORIZATION = "authorization"
 
-Headers = Mapping[str, Sequence[Any]]
+Headers = Mapping[str, Sequence[str | bytes]]
 
 
-class User(fl.ServerMiddleware):
-    """The client of one call.
+@dataclass(frozen=True)
+class User:
+    """The client of a call.
 
     Args:
         name: Its name.
         bearer: What a client that gave a password may send from now on; None for nothing.
-        headers: Further headers of the call.
     """
 
-    def __init__(self, name: str, bearer: str | None, headers: Headers) -> None:
-        self.name = name
-        self.headers = headers
-        self._bearer = bearer
-
-    def sending_headers(self) -> dict[str, str]:
-        """Return the headers of the answer."""
-        return {} if self._bearer is None else {_HEADER: f"Bearer {self._bearer}"}
+    name: str
+    bearer: str | None = None
 
 
-class UserFactory(fl.ServerMiddlewareFactory):
+class Users:
     """Finds out who calls, and refuses who is not known.
 
     Args:
@@ -56,16 +47,18 @@ class UserFactory(fl.ServerMiddlewareFactory):
         self._tokens = tokens
         self._user_header = user_header.lower() if user_header else None
 
-    def start_call(self, info: fl.CallInfo, headers: Headers) -> User:
+    def user(self, headers: Headers) -> User:
         """Return the client of a call.
 
+        Args:
+            headers: Values by names in lower case.
+
         Raises:
-            fl.FlightUnauthenticatedError: It has no valid token.
+            NotKnownError: It has no valid token.
         """
-        named = {name.lower(): values for name, values in headers.items()}
         if self._tokens is None:
-            return User(self._proxied(named) or ANONYMOUS, None, named)
-        scheme, _, given = _one(named, _HEADER).partition(" ")
+            return User(self._proxied(headers) or ANONYMOUS)
+        scheme, _, given = one_value(headers, AUTHORIZATION).partition(" ")
         claimed = None
         if scheme.lower() == "basic":
             claimed, given = _basic(given)
@@ -73,36 +66,18 @@ class UserFactory(fl.ServerMiddlewareFactory):
             given = ""
         name = self._tokens.user(given.strip()) if given else None
         if name is None or claimed not in (None, name):
-            raise fl.FlightUnauthenticatedError(
+            raise NotKnownError(
                 "this server needs a token: Authorization: Bearer TOKEN, or a name with its token "
                 "as the password"
             )
-        bearer = given if claimed is not None else None
-        return User(self._proxied(named) or name, bearer, named)
+        return User(self._proxied(headers) or name, given if claimed is not None else None)
 
-    def _proxied(self, named: Headers) -> str | None:
-        return _one(named, self._user_header)[:100] if self._user_header else None
-
-
-class Handshake(fl.ServerAuthHandler):
-    """Flight's own handshake, which leaves everything to the middleware."""
-
-    def authenticate(self, outgoing: object, incoming: object) -> None:
-        """Say nothing: the middleware has checked the call and answers with the bearer."""
-
-    def is_valid(self, token: bytes) -> bytes:
-        """Return no name: the middleware knows it."""
-        return b""
+    def _proxied(self, headers: Headers) -> str | None:
+        return one_value(headers, self._user_header)[:100] if self._user_header else None
 
 
-def user_of(context: fl.ServerCallContext) -> User:
-    """Return the client of a call."""
-    found = context.get_middleware(MIDDLEWARE)
-    assert isinstance(found, User)
-    return found
-
-
-def _one(headers: Headers, name: str) -> str:
+def one_value(headers: Headers, name: str) -> str:
+    """Return the value of a header; empty where it is missing or given more than once."""
     values = headers.get(name, ())
     if len(values) != 1:
         return ""

@@ -7,11 +7,9 @@ What is no fault of the client's is logged with its traceback and told without i
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 
+import grpc
 import pyarrow as pa
-import pyarrow.flight as fl
 
 from stagecoach.flight.messages.wire import MessageError
 from stagecoach.infra.storage import secrets
@@ -48,36 +46,37 @@ class NotAllowedError(ServeError):
     """A client may not do this."""
 
 
-@contextmanager
-def told_to_clients() -> Iterator[None]:
-    """Turn every error of the block into one of Flight with a status of gRPC."""
-    try:
-        yield
-    except (fl.FlightError, NotImplementedError):
-        raise
-    except Exception as error:  # noqa: BLE001 -- the client gets a status, and the server goes on
-        raise flight_error(error) from None
+class NotKnownError(ServeError):
+    """Nobody knows who the client is."""
 
 
-def flight_error(error: BaseException) -> Exception:
+Status = tuple[grpc.StatusCode, str]
+"""What gRPC tells of a call that failed."""
+
+
+def status_of(error: BaseException) -> Status:
     """Return what a client is told of an error."""
     text = _text(error)
     match error:
-        case BusyError():
-            return fl.FlightUnavailableError(text)
         case StatementTimeoutError():
-            return fl.FlightTimedOutError(text)
+            return grpc.StatusCode.DEADLINE_EXCEEDED, text
         case StatementCancelledError() | KeyboardInterrupt():
-            return fl.FlightCancelledError(text)
+            return grpc.StatusCode.CANCELLED, text
         case NotAllowedError():
-            return fl.FlightUnauthorizedError(text)
+            return grpc.StatusCode.PERMISSION_DENIED, text
+        case NotKnownError():
+            return grpc.StatusCode.UNAUTHENTICATED, text
+        case NotFoundError():
+            return grpc.StatusCode.NOT_FOUND, text
+        case NotImplementedError():
+            return grpc.StatusCode.UNIMPLEMENTED, text
+        case StagecoachError() if error.retryable:
+            return grpc.StatusCode.UNAVAILABLE, text
         case StagecoachError() | MessageError() | pa.ArrowInvalid():
-            # Not as ArrowInvalid, which has a better status: pyarrow adds a traceback to its text.
-            return fl.FlightServerError(text)
+            return grpc.StatusCode.INVALID_ARGUMENT, text
     log.error("a request failed inside of the server", exc_info=error)
-    return fl.FlightInternalError(
-        f"internal error ({type(error).__name__}); the server's log says more"
-    )
+    what = f"internal error ({type(error).__name__}); the server's log says more"
+    return grpc.StatusCode.INTERNAL, what
 
 
 def _text(error: BaseException) -> str:

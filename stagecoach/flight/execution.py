@@ -28,10 +28,12 @@ from stagecoach.flight.errors import (
     StatementTimeoutError,
 )
 from stagecoach.flight.gate import Gate
+from stagecoach.flight.holds import Holds
 from stagecoach.flight.limits import Limits
 from stagecoach.flight.metrics import ServeMetrics
 from stagecoach.flight.sessions import Sessions
 from stagecoach.flight.statement import Statement
+from stagecoach.infra.errors import StorageError
 from stagecoach.infra.storage import secrets
 from stagecoach.planner.errors import CatalogError, SqlError
 
@@ -47,7 +49,6 @@ Params = Mapping[str, "ParameterInput"]
 _POLL_SECONDS = 0.05
 _CANCEL_AGAIN_SECONDS = 0.25
 _KEPT = 256
-_PLANNING = 16
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -56,12 +57,16 @@ class Execution:
 
     Args:
         sessions: What they are planned with.
+        holds: Keeps their results safe from gc.
         limits: How many there may be.
         metrics: Counts them.
     """
 
-    def __init__(self, sessions: Sessions, limits: Limits, metrics: ServeMetrics) -> None:
+    def __init__(
+        self, sessions: Sessions, holds: Holds, limits: Limits, metrics: ServeMetrics
+    ) -> None:
         self._sessions = sessions
+        self._holds = holds
         self._limits = limits
         self._metrics = metrics
         self._gate = Gate(limits.running, limits.waiting)
@@ -169,7 +174,7 @@ class Execution:
         with self._lock:
             if self._is_closed:
                 raise BusyError("the server is shutting down")
-            most = self._limits.running + self._limits.waiting + _PLANNING
+            most = self._limits.statements
             if sum(not s.ended.is_set() for s in self._statements.values()) >= most:
                 raise BusyError(f"the server is busy with {most} statements; try again later")
             if statement.statement_id in self._statements:
@@ -188,13 +193,27 @@ class Execution:
             session, planned = self._plan(statement.sql, params)
             statement.planned(planned.graph)
             statement.check()
+            # Now, so that a client does not wait for it when the result is there.
+            threading.Thread(target=self._hold, args=(statement,), name="hold", daemon=True).start()
             self._run(statement, session, planned)
         except BaseException as error:  # noqa: BLE001 -- raised in the thread of the call
             statement.settle(error)
         finally:
             if statement.has_slot:
                 self._gate.leave()
+            if statement.error is not None:
+                self._holds.release(statement.run_id)
             statement.ended.set()
+
+    def _hold(self, statement: Statement) -> None:
+        """Hold the result that the statement will have."""
+        try:
+            self._holds.keep(statement.run_id, time.time() + self._limits.ticket_seconds)
+        except StorageError:
+            # The call tries again, and tells it.
+            log.debug("run %s could not be held yet", statement.run_id)
+        if statement.error is not None:
+            self._holds.release(statement.run_id)
 
     def _plan(self, sql: str, params: Params) -> tuple[Session, PlannedRun]:
         """Plan a text; where that fails, once more with the tables as they are at this moment."""

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.runtime.records.run_marks import mark_begun, mark_ended
@@ -31,11 +31,15 @@ class _Hold:
         reader: Name of the mark.
         until: When the tickets expire, in seconds since 1970.
         streams: How many streams are open.
+        is_begun: Whether the mark is there.
+        lock: Held while it is made, which takes the storage a while.
     """
 
     reader: str
     until: float = 0.0
     streams: int = 0
+    is_begun: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Holds:
@@ -64,8 +68,9 @@ class Holds:
             StorageError: The storage refused.
         """
         with self._lock:
-            hold = self._begun(run_id)
+            hold = self._held_or_new(run_id)
             hold.until = max(hold.until, until)
+        self._begin(run_id, hold)
 
     @contextmanager
     def reading(self, run_id: str) -> Iterator[None]:
@@ -83,7 +88,9 @@ class Holds:
             StorageError: The storage refused.
         """
         with self._lock:
-            self._begun(run_id).streams += 1
+            hold = self._held_or_new(run_id)
+            hold.streams += 1
+        self._begin(run_id, hold)
 
     def close_stream(self, run_id: str) -> None:
         """End what `open_stream` began."""
@@ -117,19 +124,35 @@ class Holds:
             over, self._held = self._held, {}
         self._end(over)
 
-    def _begun(self, run_id: str) -> _Hold:
+    def _held_or_new(self, run_id: str) -> _Hold:
         hold = self._held.get(run_id)
         if hold is None:
             # A name of its own each time: a reader that has ended does not begin again.
-            hold = _Hold(f"reader-{uuid.uuid4()}")
-            mark_begun(self._store, run_id, hold.reader, is_hosted=True)
-            self._held[run_id] = hold
+            hold = self._held[run_id] = _Hold(f"reader-{uuid.uuid4()}")
         return hold
+
+    def _begin(self, run_id: str, hold: _Hold) -> None:
+        """Make the mark, once; who needs it meanwhile waits."""
+        with hold.lock:
+            if hold.is_begun:
+                return
+            try:
+                mark_begun(self._store, run_id, hold.reader, is_hosted=True)
+            except BaseException:
+                with self._lock:
+                    if self._held.get(run_id) is hold:
+                        del self._held[run_id]
+                raise
+            hold.is_begun = True
+            with self._lock:  # where another thread has failed to make it
+                self._held.setdefault(run_id, hold)
 
     def _end(self, over: dict[str, _Hold]) -> None:
         for run_id, hold in over.items():
             try:
-                mark_ended(self._store, run_id, hold.reader)
+                with hold.lock:  # it may be beginning
+                    if hold.is_begun:
+                        mark_ended(self._store, run_id, hold.reader)
             except StorageError:
                 # The rows have been read; gc takes the reader for alive while this process lives.
                 log.warning("the end of a read of run %s could not be marked", run_id)

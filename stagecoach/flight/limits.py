@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_PLANNING = 16
+"""Statements that are planned or looked up, and neither run nor wait."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
@@ -36,3 +39,8 @@ class Limits:
     endpoint_bytes: int = 32 << 20
     read_bytes: int = 32 << 20
     batch_bytes: int = 8 << 20
+
+    @property
+    def statements(self) -> int:
+        """Statements that are open at once, those included that are planned."""
+        return self.running + self.waiting + _PLANNING

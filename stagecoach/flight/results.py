@@ -23,6 +23,7 @@ from stagecoach.api.head_output import HeadOutput
 from stagecoach.flight.errors import NotFoundError
 from stagecoach.flight.holds import Holds
 from stagecoach.flight.limits import Limits
+from stagecoach.flight.messages.flight_data import Rows
 from stagecoach.flight.messages.wire import message, pack
 from stagecoach.flight.statement import Statement
 from stagecoach.flight.tickets import ResultTicket, TextTicket, Ticket, TicketSigner
@@ -151,8 +152,10 @@ class Results:
         """
         return arrow_schema(self._columns(ticket.run_id, ticket.stage_id))
 
-    def batches(self, ticket: ResultTicket) -> Iterator[pa.RecordBatch]:
+    def batches(self, ticket: ResultTicket) -> Iterator[Rows]:
         """Return the rows that a ticket is for; the result must be held meanwhile.
+
+        They are as they are stored where that is possible.
 
         Raises:
             NotFoundError: The result is gone, or was cancelled.
@@ -170,7 +173,7 @@ class Results:
         )
         columns = self._columns(ticket.run_id, ticket.stage_id)
         files = range(ticket.first, ticket.end)
-        return output.batches(
+        return output.stored_batches(
             columns,
             files=files,
             content=ticket.content,

@@ -8,7 +8,7 @@ look around      catalogs, schemas, tables, types, properties
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,12 +24,13 @@ from stagecoach.flight.messages.commands import (
     StatementQuery,
     checked_sql,
 )
+from stagecoach.flight.messages.flight_data import FlightMessage, Rows, encoded
 from stagecoach.flight.metadata import metadata_schema, metadata_table
 from stagecoach.flight.parameters import bound_values, parameter_schema, stored_values
 from stagecoach.flight.prepared import PreparedStatement, PreparedStatements
 from stagecoach.flight.results import Results
 from stagecoach.flight.sessions import Sessions
-from stagecoach.flight.streams import Stream, Streams
+from stagecoach.flight.streams import Caller, Stream, Streams
 from stagecoach.flight.tickets import ResultTicket, TextTicket, Ticket
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 Query = StatementQuery | PreparedQuery
 
-_MAX_BOUND_BYTES = 1 << 20
 _PLANNING = 8
 """Plannings for EXPLAIN, for columns and for prepared statements that go on at once."""
 
@@ -70,6 +70,7 @@ class Service:
         self.streams = streams
         self._sessions = sessions
         self._holds = holds
+        self._limits = limits
         self._prepared = PreparedStatements(limits.prepared)
         self._planning = Gate(_PLANNING, limits.waiting)
 
@@ -125,17 +126,22 @@ class Service:
         statement = PreparedStatement(user=user, sql=sql, parameters=names)
         return self._prepared.add(statement), columns, parameter_schema(names, declared)
 
-    def bind(self, user: str, query: PreparedQuery, batches: Iterator[pa.RecordBatch]) -> None:
+    def bind(self, user: str, query: PreparedQuery, values: pa.Table) -> None:
         """Bind values to a prepared statement.
+
+        Args:
+            user: Whose it is.
+            query: The statement.
+            values: A row of parameters, or none.
 
         Raises:
             ParameterError: They do not fit it.
         """
         statement = self._prepared.get(query.handle, user)
-        rows = pa.Table.from_batches(_bounded(batches)).combine_chunks().to_batches()
+        rows = values.combine_chunks().to_batches()
         if rows:
-            values = bound_values(statement.parameters, rows[0])
-            self._prepared.bind(query.handle, user, values)
+            found = bound_values(statement.parameters, rows[0])
+            self._prepared.bind(query.handle, user, found)
 
     def close_prepared(self, user: str, handle: bytes) -> None:
         """Forget a prepared statement."""
@@ -143,8 +149,15 @@ class Service:
 
     # ------------------------------------------------------------------------ rows
 
-    def read(self, ticket: Ticket, connection: str) -> tuple[pa.Schema, Stream]:
+    def read(
+        self, ticket: Ticket, caller: Caller, *, compressed: bool
+    ) -> tuple[pa.Schema, Stream[FlightMessage]]:
         """Return the rows that a ticket is for.
+
+        Args:
+            ticket: The ticket.
+            caller: The client.
+            compressed: Whether it reads compressed messages.
 
         Raises:
             BusyError: Too many streams are open.
@@ -156,10 +169,11 @@ class Service:
                 if text is None:
                     raise NotFoundError("the ticket is not for an EXPLAIN statement")
                 batches = text.to_batches()
-                stream = self.streams.open(connection, lambda: iter(batches), lambda: None)
-                return text.schema, stream
+                return text.schema, self.streams.open(
+                    caller, lambda: self._encoded(batches, text.schema, compressed=compressed)
+                )
             case ResultTicket():
-                return self._read_result(ticket, connection)
+                return self._read_result(ticket, caller, compressed=compressed)
 
     def metadata_schema(self, command: MetadataCommand) -> pa.Schema:
         """Return the columns of the answer to a command."""
@@ -173,19 +187,26 @@ class Service:
         """
         return metadata_table(command, self._sessions.current())
 
-    def _read_result(self, ticket: ResultTicket, connection: str) -> tuple[pa.Schema, Stream]:
+    def _read_result(
+        self, ticket: ResultTicket, caller: Caller, *, compressed: bool
+    ) -> tuple[pa.Schema, Stream[FlightMessage]]:
         # Held first and looked at then: gc may be at work.
         self._holds.open_stream(ticket.run_id)
-        stream = self.streams.open(
-            connection,
-            lambda: self.results.batches(ticket),
+        try:
+            schema = self.results.schema(ticket)
+        except BaseException:
+            self._holds.close_stream(ticket.run_id)
+            raise
+        return schema, self.streams.open(
+            caller,
+            lambda: self._encoded(self.results.batches(ticket), schema, compressed=compressed),
             lambda: self._holds.close_stream(ticket.run_id),
         )
-        try:
-            return self.results.schema(ticket), stream
-        except BaseException:
-            stream.close()
-            raise
+
+    def _encoded(
+        self, rows: Iterable[Rows], schema: pa.Schema, *, compressed: bool
+    ) -> Iterator[FlightMessage]:
+        return encoded(rows, schema, self._limits.batch_bytes, compressed=compressed)
 
     def _text_of(self, user: str, query: Query) -> tuple[str, Mapping[str, ParameterValue]]:
         match query:
@@ -208,17 +229,3 @@ class Service:
         with self._planning.passed():
             found = self._sessions.current().explained(sql, values)
         return None if found is None else found.to_arrow()
-
-
-def _bounded(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """All batches of parameters, unless they are many."""
-    found: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        size += batch.nbytes
-        if size > _MAX_BOUND_BYTES:
-            raise pa.ArrowInvalid(
-                f"the parameters have more than {_MAX_BOUND_BYTES:,} bytes; bind one row"
-            )
-        found.append(batch)
-    return found

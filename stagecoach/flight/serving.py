@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from stagecoach.flight.auth import UserFactory
-from stagecoach.flight.connections import Connections
+from stagecoach.flight.auth import Users
 from stagecoach.flight.errors import ServeError
 from stagecoach.flight.execution import Execution
 from stagecoach.flight.holds import Holds
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
-_LOOKS_PER_WATCH = 10
-_CLOSE_SECONDS = 5.0
+CLOSE_SECONDS = 5.0
+"""How long calls may take to end when the server is closed."""
 _POLL_SECONDS = 0.1
 
 
@@ -98,7 +97,7 @@ class Serving:
         self._signer = TicketSigner(options.ticket_key)
         self._holds = Holds(session.store)
         self.streams = Streams(limits, self.metrics)
-        self.execution = Execution(sessions, limits, self.metrics)
+        self.execution = Execution(sessions, self._holds, limits, self.metrics)
         service = Service(
             sessions=sessions,
             execution=self.execution,
@@ -107,17 +106,16 @@ class Serving:
             holds=self._holds,
             limits=limits,
         )
-        scheme = "grpc+tls" if options.tls else "grpc"
         host = f"[{options.host}]" if ":" in options.host else options.host
         self.server = FlightSqlServer(
-            f"{scheme}://{host}:{options.port}",
+            f"{host}:{options.port}",
             service,
             self._signer,
-            UserFactory(options.tokens, options.user_header),
+            Users(options.tokens, options.user_header),
+            limits,
             options.tls,
         )
-        self.uri = f"{scheme}://{host}:{self.server.port}"
-        self._connections = Connections(self.server.port, limits.stall_seconds)
+        self.uri = f"{'grpc+tls' if options.tls else 'grpc'}://{host}:{self.server.port}"
         self._is_draining = False
         self._is_over = threading.Event()
         gate = self.execution.gate
@@ -159,24 +157,17 @@ class Serving:
         self._is_draining = True
         self.execution.close()
         self.streams.close()
-        # It waits for all calls; one whose client reads nothing would keep it for ever.
-        stop = threading.Thread(target=self.server.shutdown, name="serve-stop", daemon=True)
-        stop.start()
-        stop.join(_CLOSE_SECONDS)
+        self.server.shutdown(CLOSE_SECONDS)
         self._is_over.set()
         self._keeper.join()
         self._holds.close()
 
     def _look_after(self) -> None:
-        looks, was_busy = 0, False
+        was_busy = False
         while not self._is_over.wait(_LOOK_SECONDS):
             self._holds.sweep()
-            if stalled := self.streams.stalled():
-                dropped = self._connections.drop(stalled)
-                log.warning("closed %d connections whose clients read nothing", dropped)
-            if looks % _LOOKS_PER_WATCH == 0:
-                self._connections.watch()
-            looks += 1
+            if ended := self.streams.end_stalled():
+                log.warning("ended %d streams whose clients read nothing", ended)
             was_busy = self._give_back(was_busy)
 
     def _give_back(self, was_busy: bool) -> bool:

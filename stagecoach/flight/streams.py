@@ -1,9 +1,9 @@
-"""Streams of rows to clients: bounded in number, and each of two batches at a time.
+"""Streams of rows to clients: bounded in number, and each of two messages at a time.
 
-gRPC asks for the next batch when the client has room for it. So a stream holds the batch that is on
-its way, the next one, which is decoded meanwhile, and what the reader of the map files holds,
+gRPC asks for the next message when the client has room for it. So a stream holds the message that
+is on its way, the next one, which is made meanwhile, and what the reader of the map files holds,
 whatever the size of the result. A client that reads slowly holds no more; one that has gone ends
-its stream.
+its stream, and so does one that reads nothing for too long.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import pyarrow as pa
-
-from stagecoach.flight.errors import BusyError, told_to_clients
+from stagecoach.flight.errors import BusyError
 from stagecoach.flight.limits import Limits
 from stagecoach.flight.metrics import ServeMetrics
 
@@ -27,29 +25,57 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-class Stream(Iterator[pa.RecordBatch]):
-    """The batches of one call, with what must be done at their end.
+class Part(Protocol):
+    """A part of a result."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in it."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Their bytes in memory."""
+        ...
+
+
+class Caller(Protocol):
+    """Who reads a stream."""
+
+    def peer(self) -> str:
+        """Return the name of its connection."""
+        ...
+
+    def cancel(self) -> object:
+        """End its call."""
+        ...
+
+
+_P = TypeVar("_P", bound=Part)
+
+
+class Stream(Iterator[_P]):
+    """The messages of one call, with what must be done at their end.
 
     Args:
-        batches: The rows.
+        parts: The rows.
         owner: The streams that it belongs to.
-        connection: Of the client.
-        batch_bytes: Size of a batch that is sent.
+        caller: The client.
         on_close: Called once, whichever way the stream ends.
     """
 
     def __init__(
         self,
-        batches: Iterator[pa.RecordBatch],
+        parts: Iterator[_P],
         owner: Streams,
-        connection: str,
-        batch_bytes: int,
+        caller: Caller,
         on_close: Callable[[], None],
     ) -> None:
-        self.connection = connection
+        self.caller = caller
+        self.connection = caller.peer()
         self.sending_since: float | None = None
-        self._batches = pieces(batches, batch_bytes)
-        self._ahead: Future[pa.RecordBatch | None] | None = None
+        self._parts = parts
+        self._ahead: Future[_P | None] | None = None
         self._owner = owner
         self._on_close = on_close
         self._is_open = True
@@ -58,37 +84,36 @@ class Stream(Iterator[pa.RecordBatch]):
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> pa.RecordBatch:
+    def __next__(self) -> _P:
         # What was handed out before has been sent.
         self.sending_since = None
         try:
-            with told_to_clients():
-                batch = self._next()
+            part = self._next()
         except BaseException:
             self.close()
             raise
-        if batch is None:
+        if part is None:
             self.close()
             raise StopIteration
-        self._owner.sent(batch)
+        self._owner.sent(part)
         self.sending_since = time.monotonic()
-        return batch
+        return part
 
-    def _next(self) -> pa.RecordBatch | None:
-        """The next batch, whose successor is decoded from now on; None at the end.
+    def _next(self) -> _P | None:
+        """The next part, whose successor is made from now on; None at the end.
 
         Raises:
             BusyError: The server is shutting down.
             StagecoachError: The rows cannot be read.
         """
-        ahead = self._ahead or self._owner.decode(self._batches)
+        ahead = self._ahead or self._owner.make(self._parts)
         try:
-            batch = ahead.result()
+            part = ahead.result()
         except CancelledError:
             self._owner.check()
             raise
-        self._ahead = None if batch is None else self._owner.decode(self._batches)
-        return batch
+        self._ahead = None if part is None else self._owner.make(self._parts)
+        return part
 
     def close(self) -> None:
         """End the stream; may be called again."""
@@ -98,7 +123,7 @@ class Stream(Iterator[pa.RecordBatch]):
             self._is_open = False
         self._owner.forget(self)
         ahead, self._ahead = self._ahead, None
-        self._batches = iter(())
+        self._parts = iter(())
         if ahead is None or ahead.cancel() or ahead.done():
             self._on_close()
         else:
@@ -124,12 +149,12 @@ class Streams:
         self._limits = limits
         self._metrics = metrics
         # Few, because each thread of Arrow's allocator keeps what it has freed.
-        self._decoders = ThreadPoolExecutor(_decoders(limits.streams), "decode")
+        self._makers = ThreadPoolExecutor(_makers(limits.streams), "stream")
         # Reentrant: garbage collection may close a stream at any moment.
         self._lock = threading.RLock()
         self._connections: Counter[str] = Counter()
         # gRPC alone keeps a stream alive.
-        self._open: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self._open: weakref.WeakSet[Stream[Any]] = weakref.WeakSet()
         self._is_closed = False
 
     @property
@@ -140,20 +165,21 @@ class Streams:
 
     def open(
         self,
-        connection: str,
-        read: Callable[[], Iterator[pa.RecordBatch]],
-        on_close: Callable[[], None],
-    ) -> Stream:
+        caller: Caller,
+        read: Callable[[], Iterator[_P]],
+        on_close: Callable[[], None] = lambda: None,
+    ) -> Stream[_P]:
         """Return a new stream.
 
         Args:
-            connection: Of the client.
+            caller: The client.
             read: Gives the rows.
             on_close: Called once when the stream ends, also where this call fails.
 
         Raises:
             BusyError: There are too many.
         """
+        connection = caller.peer()
         try:
             with self._lock:
                 self.check()
@@ -173,36 +199,36 @@ class Streams:
             on_close()
             raise
         try:
-            batches = read()
+            parts = read()
         except BaseException:
             self._leave(connection)
             on_close()
             raise
-        stream = Stream(batches, self, connection, self._limits.batch_bytes, on_close)
+        stream = Stream(parts, self, caller, on_close)
         with self._lock:
             self._open.add(stream)
         return stream
 
-    def decode(self, batches: Iterator[pa.RecordBatch]) -> Future[pa.RecordBatch | None]:
-        """Begin to decode the next of the batches, in another thread; None at their end.
+    def make(self, parts: Iterator[_P]) -> Future[_P | None]:
+        """Begin to make the next of the parts, in another thread; None at their end.
 
         Raises:
             BusyError: The server is shutting down.
         """
         self.check()
         try:
-            return self._decoders.submit(next, batches, None)
+            return self._makers.submit(next, parts, None)
         except RuntimeError:  # closed since
             self.check()
             raise
 
-    def forget(self, stream: Stream) -> None:
+    def forget(self, stream: Stream[Any]) -> None:
         """Take a stream for closed."""
         self._leave(stream.connection)
 
-    def sent(self, batch: pa.RecordBatch) -> None:
-        """Count a batch."""
-        self._metrics.sent(batch.num_rows, batch.nbytes)
+    def sent(self, part: Part) -> None:
+        """Count a part."""
+        self._metrics.sent(part.num_rows, part.nbytes)
 
     def check(self) -> None:
         """Raise an error where streams are to end.
@@ -213,18 +239,21 @@ class Streams:
         if self._is_closed:
             raise BusyError("the server is shutting down")
 
-    def stalled(self) -> set[str]:
-        """Return the connections whose clients have read nothing for too long."""
+    def end_stalled(self) -> int:
+        """End the calls whose clients read nothing for too long; return how many there were."""
         limit = time.monotonic() - self._limits.stall_seconds
         with self._lock:
             streams = list(self._open)
-        found = ((stream.connection, stream.sending_since) for stream in streams)
-        return {connection for connection, since in found if since and since < limit}
+        stalled = [s for s in streams if s.sending_since is not None and s.sending_since < limit]
+        for stream in stalled:
+            stream.caller.cancel()
+            stream.close()
+        return len(stalled)
 
     def close(self) -> None:
         """End every stream with its next batch, and open no more."""
         self._is_closed = True
-        self._decoders.shutdown(wait=False, cancel_futures=True)
+        self._makers.shutdown(wait=False, cancel_futures=True)
 
     def _leave(self, connection: str) -> None:
         with self._lock:
@@ -233,21 +262,6 @@ class Streams:
                 del self._connections[connection]
 
 
-def _decoders(streams: int) -> int:
-    """How many batches are decoded at once: some wait for a store, and others for a core."""
+def _makers(streams: int) -> int:
+    """How many parts are made at once: some wait for a store, and others for a core."""
     return min(streams, max(4, 2 * (os.cpu_count() or 1)))
-
-
-def pieces(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in batches of so many bytes at most, or of one row."""
-    for batch in batches:
-        yield from _halves(batch, most)
-
-
-def _halves(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
-    if batch.num_rows <= 1 or batch.nbytes <= most:
-        yield batch
-        return
-    half = batch.num_rows // 2
-    yield from _halves(batch.slice(0, half), most)
-    yield from _halves(batch.slice(half), most)

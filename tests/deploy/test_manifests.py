@@ -1,4 +1,4 @@
-"""The manifests in deploy/spark, checked against the schemas of Kubernetes and of the operators."""
+"""The manifests in deploy/spark and deploy/serve, checked against the schemas of Kubernetes and of the operators."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ import yaml
 from jsonschema import Draft202012Validator
 
 import stagecoach
+from stagecoach.commands.serve import serve
+from stagecoach.flight.serving import CLOSE_SECONDS
 from stagecoach.infra.config.settings import load_settings
 from stagecoach.infra.spark.safe_conf import REDACTED_CONF, SAFE_CONF
 from tests.deploy.crd_schemas import SCHEMAS
 
 DEPLOY = Path(stagecoach.__path__[0]).parent / "deploy"
-SPARK = DEPLOY / "spark"
+SPARK, SERVE = DEPLOY / "spark", DEPLOY / "serve"
 FORMS = ("kubeflow", "apache", "standalone")
 KUBERNETES = "1.34"
 ROLE = "stagecoach/role"
@@ -33,7 +35,7 @@ def documents(*files: Path) -> Iterator[dict[str, Any]]:
 
 
 def manifests() -> list[dict[str, Any]]:
-    files = sorted(SPARK.rglob("*.yaml"))
+    files = sorted((*SPARK.rglob("*.yaml"), *SERVE.rglob("*.yaml")))
     return list(documents(*(file for file in files if file.name != "kustomization.yaml")))
 
 
@@ -86,7 +88,7 @@ def test_a_misspelled_name_is_refused() -> None:
 
 def test_no_pod_runs_as_root_or_gains_powers() -> None:
     templates = [template for manifest in manifests() for template in pod_templates(manifest)]
-    assert len(templates) == 6
+    assert len(templates) == 7
     for template in templates:
         security = template["spec"]["securityContext"]
         assert security["runAsNonRoot"] is True
@@ -153,21 +155,26 @@ def test_the_settings_are_ones_that_runs_take(monkeypatch: pytest.MonkeyPatch) -
     assert (found.credentials, found.warm) == ("executor", "never")
 
 
-def test_only_runs_and_executors_reach_the_server() -> None:
-    policies = {
-        m["metadata"]["name"]: m["spec"] for m in manifests() if m["kind"] == "NetworkPolicy"
-    }
+def network_policies() -> dict[str, dict[str, Any]]:
+    return {m["metadata"]["name"]: m["spec"] for m in manifests() if m["kind"] == "NetworkPolicy"}
+
+
+def test_only_runs_servers_and_executors_reach_sparks_server() -> None:
+    policies = network_policies()
     everybody = policies["nobody-connects-unless-said-so"]
     assert (everybody["podSelector"], everybody["policyTypes"]) == ({}, ["Ingress"])
     assert "ingress" not in everybody
-    rules = policies["spark-server"]["ingress"]
+    ours = "spark-server", "spark-server-from-serve"
+    for name in ours:
+        assert policies[name]["podSelector"] == {"matchLabels": {ROLE: "spark-server"}}
+    rules = [rule for name in ours for rule in policies[name]["ingress"]]
     callers = {
         rule["from"][0]["podSelector"]["matchLabels"][ROLE]: {
             port["port"] for port in rule["ports"]
         }
         for rule in rules
     }
-    assert callers == {"run": {15002}, "spark-executor": {7078, 7079}}
+    assert callers == {"run": {15002}, "serve": {15002}, "spark-executor": {7078, 7079}}
 
 
 def test_there_is_no_secret_in_any_file() -> None:
@@ -175,6 +182,57 @@ def test_there_is_no_secret_in_any_file() -> None:
     assert not [m for m in manifests() if m["kind"] == "Secret"]
     for word in ("AKIA", "BEGIN PRIVATE KEY", "postgresqlPassword:"):
         assert word not in text
+
+
+def serve_deployment() -> dict[str, Any]:
+    (deployment,) = documents(SERVE / "deployment.yaml")
+    return deployment
+
+
+def test_the_flight_server_is_started_with_options_that_it_has(tmp_path: Path) -> None:
+    """The command of the manifest, with files of this machine; it is read, not run."""
+    (container,) = serve_deployment()["spec"]["template"]["spec"]["containers"]
+    program, command, *options = container["command"]
+    assert (program, command) == ("stagecoach", "serve")
+    folders = {mount["mountPath"] for mount in container["volumeMounts"]}
+    given = dict(option.split("=", 1) for option in options)
+    for name, value in given.items():
+        if value.startswith("/etc/"):
+            assert str(Path(value).parent) in folders
+            given[name] = str(tmp_path / Path(value).name)
+            Path(given[name]).write_text("x")
+    with serve.make_context("serve", [f"{n}={v}" for n, v in given.items()]) as context:
+        read = context.params
+    assert (read["host"], read["insecure"]) == ("0.0.0.0", False)
+    assert read["tokens"] is not None
+    assert read["tls_cert"] is not None
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"flight-sql": read["port"], "health": read["health_port"]}
+    probed = {
+        container[f"{kind}Probe"]["httpGet"]["path"]
+        for kind in ("startup", "readiness", "liveness")
+    }
+    assert probed == {"/healthz", "/readyz"}
+
+
+def test_the_flight_server_may_drain_before_it_is_killed() -> None:
+    template = serve_deployment()["spec"]["template"]["spec"]
+    (container,) = template["containers"]
+    (drain,) = (o for o in container["command"] if o.startswith("--drain="))
+    pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    needed = pause + int(drain.removeprefix("--drain=").removesuffix("s")) + CLOSE_SECONDS
+    assert template["terminationGracePeriodSeconds"] > needed
+
+
+def test_clients_reach_the_flight_server_and_nothing_else_of_it() -> None:
+    service, budget = documents(SERVE / "service.yaml")
+    pods = {"matchLabels": service["spec"]["selector"]}
+    assert serve_deployment()["spec"]["selector"] == budget["spec"]["selector"] == pods
+    rules = network_policies()["serve"]["ingress"]
+    ports = [[port["port"] for port in rule["ports"]] for rule in rules]
+    assert ports == [[service["spec"]["ports"][0]["port"]], [8080]]
+    (peer,) = rules[0]["from"]
+    assert peer["podSelector"]["matchLabels"] == {"stagecoach/client": "true"}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -190,3 +248,14 @@ def test_kustomize_puts_a_form_together(form: str) -> None:
     assert {"kubeflow": "SparkConnect", "apache": "SparkApplication"}.get(
         form, "SparkCluster"
     ) in kinds
+
+
+def test_kustomize_puts_the_flight_server_together() -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(SERVE)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    kinds = [document["kind"] for document in yaml.safe_load_all(done.stdout)]
+    assert {"Deployment", "Service", "NetworkPolicy", "ServiceAccount"} <= set(kinds)

@@ -84,6 +84,8 @@ class DuckDbEngine:
                     # leaf, or the first of the union's branch that this task is of.
                     once = name == probe and len(re.findall(rf"\b{name}\b", sql)) == 1
                     _bind(cursor, name, relation, resources, input_errors, streamed=once)
+                for name, value in fragment.variables.items():
+                    cursor.execute(f"SET VARIABLE {duckdb_name(name)} = CAST({value} AS BIGINT)")
                 # `sql` and not `execute`, which would hold the whole result.
                 result = cursor.sql(sql)
                 if len(result.columns) != len(schema):

@@ -23,6 +23,7 @@ from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.worker.reports import TaskReport
 from stagecoach.infra.worker.spec import EXPANSION, InputSpec, ShuffleInput, TaskSpec, Trial
 from stagecoach.infra.worker.trial import expected_share
+from stagecoach.planner.distribution.complete_groups import early_filter
 from stagecoach.planner.plan.physical import (
     AggregateExec,
     ExpandExec,
@@ -80,17 +81,18 @@ def with_trials(
         snapshot: Files of the tables.
         manifests: Upstream manifests by stage number.
     """
-    node, leaf = stage.fragment, streamed_leaf(stage)
+    node, leaf = _aggregate(stage), streamed_leaf(stage)
     if rule.row_sql is None or rule.share > 1 or leaf is None:
         return tuple(specs)
-    if not isinstance(node, AggregateExec):
+    if node is None:
         return tuple(specs)
     result: list[TaskSpec] = []
     for spec in specs:
         rows = _rows_of(spec.inputs[leaf], stage.leaves[leaf], manifests)
         likely = estimated_share(stage, len(specs))
         sample = _sample(spec, leaf, rows, stage.leaves[leaf], snapshot, likely)
-        skipped = likely < _CLEARLY_FEW or spec.bloom is not None
+        # A row that is passed on is not a group, which the task may drop if it is complete.
+        skipped = likely < _CLEARLY_FEW or spec.bloom is not None or bool(spec.variables)
         if sample is None or skipped or not _others_are_small(spec, leaf):
             result.append(spec)
             continue
@@ -110,9 +112,10 @@ def with_trials(
 
 def streamed_leaf(stage: Stage) -> int | None:
     """The input whose rows come one by one to the aggregate on top, None where there is no such."""
-    if len(stage.branches) != 1 or not isinstance(stage.fragment, AggregateExec):
+    top = _aggregate(stage)
+    if len(stage.branches) != 1 or top is None:
         return None
-    node = stage.fragment.child
+    node = top.child
     while not isinstance(node, ScanExec | StageInputExec):
         if isinstance(node, FilterExec | ProjectionExec | GenerateExec | ExpandExec):
             node = node.child
@@ -124,11 +127,20 @@ def streamed_leaf(stage: Stage) -> int | None:
     return position
 
 
+def _aggregate(stage: Stage) -> AggregateExec | None:
+    """The aggregate on top of a stage, or below the filter that drops complete groups."""
+    early = early_filter(stage.fragment)
+    top = stage.fragment if early is None else early[1]
+    return top if isinstance(top, AggregateExec) else None
+
+
 def estimated_share(stage: Stage, tasks: int) -> float:
     """Groups per row of a task by the planner's estimate, 1 where there is none."""
-    if len(stage.operator_rows) < 2:
+    below = 0 if early_filter(stage.fragment) is None else 1
+    sizes = stage.operator_rows[below : below + 2]
+    if len(sizes) < 2:
         return 1.0
-    groups, rows = stage.operator_rows[:2]
+    groups, rows = sizes
     return expected_share(groups, rows / max(tasks, 1))
 
 

@@ -7,10 +7,7 @@ Only what tasks read depends on it: the fingerprint is that of all files which t
 
 from __future__ import annotations
 
-import functools
-import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from stagecoach.infra.formats.partitions import partition_summary
@@ -23,28 +20,22 @@ from stagecoach.infra.pruning.key_sets import (
 )
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.file_bounds import StoredBounds
-from stagecoach.infra.reading.footers import read_group_bounds
 from stagecoach.infra.runtime.adaptive.decision import Decision
 from stagecoach.infra.runtime.adaptive.estimator import InputSizes
+from stagecoach.infra.runtime.planning.row_group_bounds import MOST_FOOTERS, bounds_of_groups
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.shuffle.reader import read_table
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
-from stagecoach.infra.storage.table_files import FileEntry
-from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.plan.physical import ScanExec, StageInputExec
 from stagecoach.planner.plan.stages import Stage
 from stagecoach.planner.pruning.key_filters import KeyFilter, key_filters
 from stagecoach.planner.types import DataType
 
-log = logging.getLogger(__name__)
-
 _FREE_BYTES = 1 << 20  # stored bytes of keys that are read whatever the scan is
 _WORTH = 8  # how many times more the scan must be than other keys
 _MOST_BYTES = 64 << 20  # stored bytes of keys that the driver reads at most
 _GROUPS_BYTES = 8 << 20  # of a scan below which footers are not read for its row groups
-_MOST_FOOTERS = 512
 _MOST_RUNS = 16  # pieces of a file: each is a query of its own in DuckDB
-_THREADS = 8
 
 
 @dataclass(frozen=True)
@@ -195,20 +186,12 @@ class KeyPruner:
         by_footer = [f for f in filters if f.place is not None]
         several = [source for source in sources if len(source.pieces) > 1]
         few = not several or sum(source.num_bytes for source in several) < _GROUPS_BYTES
-        if not by_footer or few or len(several) > _MOST_FOOTERS:
+        if not by_footer or few or len(several) > MOST_FOOTERS:
             return list(sources)
         names = tuple(table.columns[f.place].name for f in by_footer if f.place is not None)
         options = StorageOptions.from_dict(self.store.to_dict().get("options", {}))
         known = {file.uri: file for file in table.files}
-        read = functools.partial(_group_bounds, names=names, options=options)
-        with ThreadPoolExecutor(min(_THREADS, len(several))) as threads:
-            bounds = dict(
-                zip(
-                    (source.uri for source in several),
-                    threads.map(lambda source: read(known[source.uri]), several),
-                    strict=True,
-                )
-            )
+        bounds = bounds_of_groups([known[s.uri] for s in several], names, options)
         keys = [f.keys for f in by_footer]
         left: list[ScanUnit] = []
         for source in sources:
@@ -219,26 +202,6 @@ class KeyPruner:
 def most_key_bytes(scan_bytes: int) -> int:
     """Stored bytes of keys that are worth reading for a scan of that size, in the driver."""
     return min(max(_FREE_BYTES, scan_bytes // _WORTH), _MOST_BYTES)
-
-
-def _group_bounds(
-    file: DataFile, names: tuple[str, ...], options: StorageOptions
-) -> tuple[tuple[StoredBounds, ...], ...] | None:
-    """Bounds of columns in each row group; None where the file is another one by now.
-
-    A file that stores one of them with another type is not looked at.
-    """
-    unlike = {name for name, _ in file.stored_types}
-    if any(name.lower() in unlike for name in names):
-        return None
-    entry = FileEntry(uri=file.uri, num_bytes=file.num_bytes, version=file.version)
-    try:
-        checksum, bounds = read_group_bounds(entry, names, options)
-    except CatalogError as error:  # the task that reads it will say so
-        log.debug("row groups are not looked at: %s", error)
-        return None
-    same = checksum == file.footer_checksum and len(bounds) == len(file.row_groups)
-    return bounds if same else None
 
 
 def _runs(

@@ -21,6 +21,7 @@ from stagecoach.infra.runtime.adaptive.passing import TrialRule, with_trials
 from stagecoach.infra.runtime.adaptive.ranges import output_order
 from stagecoach.infra.runtime.adaptive.tasks import divide_stage, without_useless
 from stagecoach.infra.runtime.planning.bloom_steps import bloom_step
+from stagecoach.infra.runtime.planning.complete_groups import complete_keys
 from stagecoach.infra.runtime.planning.key_pruning import KeyPruner
 from stagecoach.infra.runtime.planning.leaf_inputs import bind_leaves
 from stagecoach.infra.shuffle.commit import load_blocks, load_index
@@ -30,6 +31,7 @@ from stagecoach.infra.shuffle.sorted_blocks import SortedBlocks
 from stagecoach.infra.storage.forwarding import marked
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.worker.spec import InputSpec, TaskSettings, TaskSpec
+from stagecoach.planner.distribution.complete_groups import complete_key
 from stagecoach.planner.distribution.wide_tasks import leaves_build_side
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.plan.expressions import Literal
@@ -197,10 +199,18 @@ def build_specs(
         chooses_build_side=leaves_build_side(stage),
     )
     specs = _task_specs(reads, divided.tasks, sql=sql, fingerprint=fingerprint, settings=of_tasks)
+    decisions = [*pruned, *divided.decisions]
+    key = complete_key(stage.fragment)
+    if key is not None and settings.decides("complete"):
+        table = reads.snapshot.table(key[0].table)
+        complete = complete_keys(stage, table, divided.tasks, store)
+        numbered = enumerate(specs)
+        specs = tuple(replace(spec, variables=complete.values(task)) for task, spec in numbered)
+        decisions += [] if complete.decision is None else [complete.decision]
     if settings.decides("passing"):
         rule = TrialRule(settings.passing_share, row_sql)
         specs = with_trials(stage, specs, rule, reads.snapshot, manifests)
-    return StageTasks(specs, (*pruned, *divided.decisions))
+    return StageTasks(specs, tuple(decisions))
 
 
 def _task_specs(

@@ -12,7 +12,8 @@ from stagecoach.infra.runtime.stages.commits import forget_if_damaged
 from stagecoach.infra.shuffle.commit import load_manifest
 from stagecoach.infra.shuffle.fetch import DEFAULT_MEMORY_BYTES
 from stagecoach.infra.shuffle.manifest import Manifest
-from stagecoach.infra.shuffle.reader import read_partitions
+from stagecoach.infra.shuffle.reader import read_partitions, read_stored
+from stagecoach.infra.shuffle.stored_batch import StoredBatch
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.types import Field, arrow_schema
@@ -50,6 +51,37 @@ def result_batches(
                 for column, wanted in zip(batch.columns, schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    except ShuffleReadError:
+        forget_if_damaged(store, manifest)
+        raise
+
+
+def stored_batches(
+    store: ObjectStore,
+    manifest: Manifest,
+    columns: Sequence[Field],
+    *,
+    files: range | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+) -> Iterator[StoredBatch | pa.RecordBatch]:
+    """Yield the rows like `result_batches`; those that are stored with these types not decoded.
+
+    Args:
+        store: Where the stage's output is.
+        manifest: Its commit.
+        columns: Names and types of the result; the stored names do not count.
+        files: Positions of the wanted map files; all if left out.
+        memory_bytes: Bound of the stored bytes that are read ahead.
+
+    Raises:
+        ShuffleReadError: A file is missing or damaged; the next run makes the result again.
+    """
+    if arrow_schema(tuple(columns)).types != manifest.schema.types:
+        yield from result_batches(store, manifest, columns, files=files, memory_bytes=memory_bytes)
+        return
+    wanted = range(len(manifest.files)) if files is None else files
+    try:
+        yield from read_stored(store, manifest, wanted, memory_bytes=memory_bytes)
     except ShuffleReadError:
         forget_if_damaged(store, manifest)
         raise

@@ -66,6 +66,20 @@ _FLIGHT_MESSAGES: Mapping[str, tuple[str, ...]] = {
     "CancelFlightInfoRequest": ("bytes info = 1",),
     "CancelFlightInfoResult": ("int32 status = 1",),
     "RenewFlightEndpointRequest": ("bytes endpoint = 1",),
+    "FlightDescriptor": ("int32 type = 1", "bytes cmd = 2"),
+    "Ticket": ("bytes ticket = 1",),
+    "Action": ("string type = 1", "bytes body = 2"),
+    "ActionType": ("string type = 1", "string description = 2"),
+    "Result": ("bytes body = 1",),
+    "HandshakeResponse": ("uint64 protocol_version = 1",),
+    "PutResult": ("bytes app_metadata = 1",),
+    # Of what a client sends; what it gets is made by `flight_data`.
+    "FlightData": (
+        "bytes flight_descriptor = 1",
+        "bytes data_header = 2",
+        "bytes app_metadata = 3",
+        "bytes data_body = 1000",
+    ),
 }
 _TYPES = {
     "string": descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
@@ -73,6 +87,7 @@ _TYPES = {
     "bool": descriptor_pb2.FieldDescriptorProto.TYPE_BOOL,
     "int32": descriptor_pb2.FieldDescriptorProto.TYPE_INT32,
     "uint32": descriptor_pb2.FieldDescriptorProto.TYPE_UINT32,
+    "uint64": descriptor_pb2.FieldDescriptorProto.TYPE_UINT64,
 }
 
 

@@ -19,6 +19,7 @@ from stagecoach.infra.runtime.adaptive.decision import Decision
 from stagecoach.infra.runtime.planning.choices import MAX_DECISIONS, adaptive_choices
 from stagecoach.infra.shuffle.reader import read_table
 from stagecoach.infra.storage.stores import open_store
+from stagecoach.planner.distribution import complete_groups
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.planning import plan_query
 from tests.infra.spark_runs import make_views
@@ -52,6 +53,7 @@ SCENARIOS: dict[AdaptiveKind, Scenario] = {
     "empty": Scenario(
         "SELECT a.k, b.w FROM hot a JOIN none b ON a.k = b.k", {"adaptive_prune": False}
     ),
+    "complete": Scenario("SELECT k, sum(v) AS s FROM parts GROUP BY k HAVING sum(v) > 2900"),
     "ranges": Scenario("SELECT k, v FROM hot ORDER BY v"),
 }
 
@@ -130,6 +132,7 @@ def test_a_switch_switches_off_and_rows_stay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(passing, "MIN_ROWS", 1_000)
+    monkeypatch.setattr(complete_groups, "MIN_BYTES", 0)
     scenario = SCENARIOS[kind]
     catalog = load_catalog(tables / "catalog.yaml")
     make_views(spark, tables, *catalog.table_names())

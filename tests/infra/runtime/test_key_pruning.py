@@ -17,6 +17,7 @@ from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.formats.snapshot import take_snapshot
 from stagecoach.infra.pruning.key_sets import KeySet, key_domain
 from stagecoach.infra.runtime.planning import key_pruning
+from stagecoach.infra.runtime.planning.row_group_bounds import bounds_of_groups
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.planner.options import PlannerOptions
@@ -241,13 +242,14 @@ def test_row_groups_of_a_file_that_is_gone_are_not_known(tables: Path) -> None:
     table = take_snapshot(load_catalog(tables / "catalog.yaml"), ["fact"]).table("fact")
     first = table.files[0]
     options = StorageOptions()
-    known = key_pruning._group_bounds(first, ("v", "name"), options)
+    known = bounds_of_groups([first], ("v", "name"), options)[first.uri]
     assert known is not None
     assert known[1] == ((0, 2, 3), (0, "aßß", "aßßß"))
     gone = dataclasses.replace(first, uri=first.uri + ".gone")
-    assert key_pruning._group_bounds(gone, ("v",), options) is None
+    assert bounds_of_groups([gone], ("v",), options) == {gone.uri: None}
     other = dataclasses.replace(first, footer_checksum="other")
-    assert key_pruning._group_bounds(other, ("v",), options) is None
+    assert bounds_of_groups([other], ("v",), options) == {other.uri: None}
+    assert bounds_of_groups([], ("v",), options) == {}
 
 
 @pytest.mark.slow

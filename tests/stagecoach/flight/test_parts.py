@@ -6,12 +6,12 @@ import gc
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
 
 from stagecoach.api.session import Session
-from stagecoach.flight.connections import parse_peer
 from stagecoach.flight.errors import BusyError, NotFoundError
 from stagecoach.flight.gate import Gate
 from stagecoach.flight.limits import Limits
@@ -22,7 +22,7 @@ from stagecoach.flight.prepared import PreparedStatement, PreparedStatements
 from stagecoach.flight.results import file_ranges
 from stagecoach.flight.sessions import Sessions
 from stagecoach.flight.sql_info import info_table
-from stagecoach.flight.streams import Streams, pieces
+from stagecoach.flight.streams import Streams
 from stagecoach.flight.type_info import type_table
 from stagecoach.planner.errors import ParameterError
 from tests.waiting import wait_for
@@ -94,29 +94,6 @@ def test_file_ranges_cover_all_files_once() -> None:
             assert all(len(r) for r in found)
 
 
-def test_batches_are_cut() -> None:
-    batch = pa.record_batch({"a": pa.array(range(1000), pa.int64())})
-    found = list(pieces(iter([batch]), 1000))
-    assert max(b.nbytes for b in found) <= 1000
-    assert pa.Table.from_batches(found)["a"].to_pylist() == list(range(1000))
-    wide = pa.record_batch({"a": ["x" * 5000, "y", "z"]})
-    assert [b.num_rows for b in pieces(iter([wide]), 1000)] == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("name", "peer"),
-    [
-        ("ipv4:127.0.0.1:50123", ("127.0.0.1", 50123)),
-        ("ipv6:%5B::1%5D:50123", ("::1", 50123)),
-        ("ipv6:[::ffff:10.0.0.1]:9", ("10.0.0.1", 9)),
-        ("unix:/tmp/socket", None),
-        ("", None),
-    ],
-)
-def test_names_of_connections(name: str, peer: tuple[str, int] | None) -> None:
-    assert parse_peer(name) == peer
-
-
 def test_a_session_is_made_anew_when_it_is_old() -> None:
     made: list[object] = []
 
@@ -133,6 +110,20 @@ def _streams(**limits: int) -> Streams:
     return Streams(Limits(**limits), ServeMetrics())
 
 
+@dataclass
+class Client:
+    """A client with one connection."""
+
+    name: str = "a"
+    is_cancelled: bool = False
+
+    def peer(self) -> str:
+        return self.name
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
 def test_streams_are_bounded_and_close_however_they_end() -> None:
     streams, closed = _streams(streams=3, streams_per_connection=2), []
     batch = pa.record_batch({"a": [1]})
@@ -144,13 +135,13 @@ def test_streams_are_bounded_and_close_however_they_end() -> None:
         yield batch
         raise NotFoundError("gone")
 
-    first = streams.open("a", rows, lambda: closed.append("read"))
-    second = streams.open("a", broken, lambda: closed.append("broken"))
+    first = streams.open(Client("a"), rows, lambda: closed.append("read"))
+    second = streams.open(Client("a"), broken, lambda: closed.append("broken"))
     with pytest.raises(BusyError, match="this connection has 2 open streams"):
-        streams.open("a", rows, lambda: closed.append("refused"))
-    third = streams.open("b", rows, lambda: closed.append("dropped"))
+        streams.open(Client("a"), rows, lambda: closed.append("refused"))
+    third = streams.open(Client("b"), rows, lambda: closed.append("dropped"))
     with pytest.raises(BusyError, match="the server sends 3 streams already"):
-        streams.open("c", rows, lambda: closed.append("refused"))
+        streams.open(Client("c"), rows, lambda: closed.append("refused"))
     assert list(first) == [batch]
     assert next(second) == batch
     with pytest.raises(Exception, match="gone"):
@@ -168,32 +159,32 @@ def test_a_stream_whose_rows_cannot_be_found_is_closed() -> None:
         raise NotFoundError("gone")
 
     with pytest.raises(NotFoundError):
-        streams.open("a", fail, lambda: closed.append(1))
+        streams.open(Client("a"), fail, lambda: closed.append(1))
     assert (streams.num_open, closed) == (0, [1])
 
 
-def test_a_stalled_stream_is_noticed() -> None:
-    streams = _streams(stall_seconds=0)
-    batch = pa.record_batch({"a": [1]})
-    stream = streams.open("a", lambda: iter([batch, batch]), lambda: None)
-    assert streams.stalled() == set()
+def test_a_stalled_stream_is_ended() -> None:
+    streams, closed = _streams(stall_seconds=0), []
+    client, batch = Client(), pa.record_batch({"a": [1]})
+    stream = streams.open(client, lambda: iter([batch, batch]), lambda: closed.append(1))
+    assert streams.end_stalled() == 0
     next(stream)
     time.sleep(0.01)
-    assert streams.stalled() == {"a"}
-    assert len(list(stream)) == 1
-    assert streams.stalled() == set()
+    assert streams.end_stalled() == 1
+    assert (client.is_cancelled, streams.num_open) == (True, 0)
+    wait_for(lambda: closed == [1])
 
 
 def test_no_more_batches_come_from_a_server_that_ends() -> None:
     streams = _streams()
     batch = pa.record_batch({"a": [1]})
-    stream = streams.open("a", lambda: iter([batch, batch]), lambda: None)
+    stream = streams.open(Client(), lambda: iter([batch, batch]))
     next(stream)
     streams.close()
     with pytest.raises(Exception, match="shutting down"):
         next(stream)
     with pytest.raises(BusyError, match="shutting down"):
-        streams.open("a", lambda: iter([]), lambda: None)
+        streams.open(Client(), lambda: iter([]))
     assert streams.num_open == 0
 
 

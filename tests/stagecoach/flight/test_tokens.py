@@ -6,10 +6,10 @@ import base64
 import os
 from pathlib import Path
 
-import pyarrow.flight as fl
 import pytest
 
-from stagecoach.flight.auth import UserFactory
+from stagecoach.flight.auth import Users
+from stagecoach.flight.errors import NotKnownError
 from stagecoach.flight.tokens import TokenFile, TokenFileError, add_token
 
 
@@ -65,15 +65,15 @@ def _basic(text: str) -> str:
 def test_headers(tmp_path: Path) -> None:
     file = tmp_path / "tokens.txt"
     token = add_token(file, "alice")
-    factory = UserFactory(TokenFile(file))
+    users = Users(TokenFile(file))
 
     def name(*values: str) -> str:
-        return factory.start_call(None, {"Authorization": list(values)}).name
+        return users.user({"authorization": list(values)}).name
 
     assert name(f"Bearer {token}") == "alice"
     assert name(_basic(f"alice:{token}")) == "alice"
-    answer = factory.start_call(None, {"authorization": [_basic(f"alice:{token}")]})
-    assert answer.sending_headers() == {"authorization": f"Bearer {token}"}
+    assert users.user({"authorization": [_basic(f"alice:{token}")]}).bearer == token
+    assert users.user({"authorization": [f"Bearer {token}"]}).bearer is None
     for values in (
         (),
         ("",),
@@ -86,12 +86,12 @@ def test_headers(tmp_path: Path) -> None:
         ("Basic ????",),
         (f"Bearer {token}", f"Bearer {token}"),
     ):
-        with pytest.raises(fl.FlightUnauthenticatedError, match="needs a token"):
+        with pytest.raises(NotKnownError, match="needs a token"):
             name(*values)
 
 
 def test_a_proxy_names_the_user() -> None:
-    factory = UserFactory(None, "X-User")
-    assert factory.start_call(None, {"x-user": ["carol"]}).name == "carol"
-    assert factory.start_call(None, {}).name == "anonymous"
-    assert UserFactory(None).start_call(None, {"x-user": ["carol"]}).name == "anonymous"
+    users = Users(None, "X-User")
+    assert users.user({"x-user": ["carol"]}).name == "carol"
+    assert users.user({}).name == "anonymous"
+    assert Users(None).user({"x-user": ["carol"]}).name == "anonymous"
