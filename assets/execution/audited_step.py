@@ -51,10 +51,10 @@ class AuditedStep(StageStep[Report]):
             return
         with self.watched(context, runner, request):
             metadata = runner.run_stage(request)
+            staged: Staged | None = None
+            published: Published | None = None
             if isinstance(runner, Stages):
                 staged, published = _apart(runner.stage(request, self.target(context)))
-            else:
-                staged, published = None, None
         with self.watched(context, runner, request):
             wanted = "" if staged is None else staged.version.id
             results = self.audit.results(context, runner, key, wanted)
@@ -62,7 +62,7 @@ class AuditedStep(StageStep[Report]):
             is_accepted = (
                 bool(failures)
                 and isinstance(runner, Stages)
-                and runner.is_accepted(self.planned.query.table, metadata.fingerprint or "")
+                and runner.is_accepted(self.planned.query.table, _fingerprint(staged, published))
             )
         if is_accepted:
             context.log.warning(self.audit.accepted(failures))
@@ -90,6 +90,13 @@ class AuditedStep(StageStep[Report]):
 def is_selected(context: dg.AssetExecutionContext, key: dg.AssetKey) -> bool:
     """Whether a run makes an asset, and not only checks of it."""
     return key in context.job_def.asset_layer.executable_asset_keys
+
+
+def _fingerprint(staged: "Staged | None", published: "Published | None") -> str:
+    """Identity of the rows in the table: a merge of a result has another than the result."""
+    if staged is not None:
+        return staged.version.fingerprint
+    return "" if published is None else published.fingerprint
 
 
 def _apart(

@@ -191,7 +191,7 @@ class Stages(Publishes, Protocol):
 
         Args:
             request: Of the head stage, which has run.
-            target: The table, of a format that can stage.
+            target: The table.
 
         Returns:
             What waits; what is published, if the table has this result already.

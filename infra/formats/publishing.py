@@ -75,6 +75,16 @@ class PartitionWindow:
     start: datetime.date | datetime.datetime
     end: datetime.date | datetime.datetime
 
+    def to_list(self) -> list[str]:
+        """Return plain data for `from_list`."""
+        return [self.key, self.start.isoformat(), self.end.isoformat()]
+
+    @classmethod
+    def from_list(cls, values: Sequence[str]) -> Self:
+        """Return the window that `to_list` described."""
+        key, start, end = values
+        return cls(key, _moment(start), _moment(end))
+
 
 @dataclass(frozen=True, kw_only=True)
 class PublishTarget:
@@ -113,6 +123,24 @@ class PublishTarget:
     keep_versions: int = 5
     target_file_bytes: int = 256 << 20
     comments: tuple[tuple[str, str], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for `from_dict`."""
+        windows = [window.to_list() for window in self.windows]
+        return {**vars(self), "place": dict(self.place), "windows": windows}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the target that `to_dict` described."""
+        lists = {name: tuple(values[name]) for name in ("key", "partition_keys", "partition_by")}
+        return cls(
+            **{
+                **values,
+                **lists,
+                "windows": tuple(map(PartitionWindow.from_list, values["windows"])),
+                "comments": tuple((name, text) for name, text in values["comments"]),
+            }
+        )
 
 
 class WrittenFile(Protocol):
@@ -204,7 +232,10 @@ class PublishedPart:
 
 
 class ResultWriter(Protocol):
-    """One commit of a result; nothing is visible until `publish` returns."""
+    """One commit of a result; nothing is visible until `publish` returns.
+
+    Its files may wait: `stage_commit` keeps them, and this process or another one publishes them.
+    """
 
     @property
     def plan(self) -> WritePlan:
@@ -212,8 +243,18 @@ class ResultWriter(Protocol):
         ...
 
     @property
+    def fingerprint(self) -> str:
+        """Identity of the rows: they are published once only."""
+        ...
+
+    @property
     def reused(self) -> bool:
         """Whether another writer had published the result when `publish` came to it."""
+        ...
+
+    @property
+    def adopted(self) -> bool:
+        """Whether what is staged was written by another writer, and not by this one's plan."""
         ...
 
     @property
@@ -238,7 +279,9 @@ class ResultWriter(Protocol):
         """Commit the files and return the number of the version that holds the rows.
 
         Raises:
-            PublishError: The table does not take them; then they are discarded.
+            StagedGoneError: They were staged, and are not any more.
+            PublishError: The table does not take them; then they are discarded, unless they are
+                staged.
             StorageError: The store failed; may be called again.
         """
         ...
@@ -246,10 +289,6 @@ class ResultWriter(Protocol):
     def part_of(self, version: StoredVersion) -> PublishedPart:
         """Return what a version holds of the result."""
         ...
-
-
-class StagingWriter(ResultWriter, Protocol):
-    """A writer whose files can wait to be published: that of a format with `can_stage`."""
 
     def find_staged(self) -> StagedVersion | None:
         """Return what is staged of this result for this purpose; then `publish` publishes that.
@@ -286,6 +325,9 @@ class MergeWriter(ResultWriter, Protocol):
 
     `publish` commits only on the version that `merge_base` has returned. If another writer was
     first, it raises `TableChangedError`, and only files that are new in the table are looked at.
+
+    What is staged of a merge is the merge of one version, which is published only while the table
+    is at that version. `find_staged` returns None if it is not.
     """
 
     def merge_base(self) -> TableSnapshot | None:
@@ -313,6 +355,11 @@ class MergeWriter(ResultWriter, Protocol):
                 they were described; none if all of its rows go.
         """
         ...
+
+
+def _moment(text: str) -> datetime.date | datetime.datetime:
+    kind = datetime.datetime if "T" in text else datetime.date
+    return kind.fromisoformat(text)
 
 
 def stored_columns(columns: Sequence[Field], delete_column: str | None) -> tuple[Field, ...]:

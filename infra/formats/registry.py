@@ -73,20 +73,25 @@ def result_format(name: str = "") -> StoredFormat:
 def find_stored(store: ObjectStore, name: str, access: Access) -> StoredTable:
     """Return a table that a query has made, whichever format it has.
 
-    A name may have been a table of several formats; the one that has data counts. A table that was
-    never made is one of the default format.
+    A name may have been a table of several formats; the one that has data counts, then one whose
+    first result is staged. A table that was never made is one of the default format.
 
     Raises:
         StorageError: The store failed.
     """
-    known: list[StoredTable] = []
+    waiting: list[StoredTable] = []
+    empty: list[StoredTable] = []
     for item in stored_formats():
         table = item.stored(store, name, access)
-        if (version := table.current()) is not None:
-            if version.has_data:
-                return table
-            known.append(table)
-    return known[0] if known else result_format().stored(store, name, access)
+        version = table.current()
+        if version is not None and version.has_data:
+            return table
+        if table.staged():
+            waiting.append(table)
+        elif version is not None:
+            empty.append(table)
+    found = next(iter([*waiting, *empty]), None)
+    return result_format().stored(store, name, access) if found is None else found
 
 
 def metadata_state(name: str, rows: pa.Table) -> TableState:

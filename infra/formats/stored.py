@@ -27,6 +27,24 @@ from stagecoach.planner.types import Field
 from stagecoach.planner.versioned_names import TableVersion
 
 
+class NotStagedError(CatalogError):
+    """What is asked for is not staged."""
+
+
+def merge_outdated(table: str, staged_id: str, problem: object) -> str:
+    """Return why a merge that is staged cannot be published as it is.
+
+    Args:
+        table: Name of the table.
+        staged_id: `StagedVersion.id`.
+        problem: What has changed.
+    """
+    return (
+        f"table '{table}' has changed since the merge '{staged_id}' was staged ({problem}), and "
+        "may have other rows with its keys by now; discard it, and run its query again"
+    )
+
+
 class StoredTable(Table):
     """A table that queries make, opened."""
 
@@ -70,50 +88,55 @@ class StoredTable(Table):
             StorageError: The store failed.
         """
 
+    @abstractmethod
     def staged(self) -> Sequence[StagedVersion]:
         """Return what is written and waits to be published, oldest first.
 
         Raises:
-            TableVersionError: The newest version is damaged.
+            TableVersionError: The record of what is staged is damaged.
             StorageError: The store failed.
         """
-        return ()
 
+    @abstractmethod
     def staged_state(self, staged_id: str) -> TableState:
         """Return what the table would be if something staged were published now.
+
+        A merge is shown as that of the version on which it was made, whatever has followed.
 
         Args:
             staged_id: `StagedVersion.id`; empty for the newest.
 
         Raises:
-            CatalogError: Nothing of the kind is staged.
+            NotStagedError: Nothing of the kind is staged.
+            CatalogError: The version on which a merge was made is not kept any more.
             PublishError: The table does not take it any more.
             StorageError: The store failed.
         """
-        raise self.not_staged(staged_id)
 
+    @abstractmethod
     def publish_staged(self, staged_id: str) -> StoredVersion:
         """Publish something staged, on the table as it is now.
 
         Raises:
-            CatalogError: Nothing of the kind is staged.
-            PublishError: The table does not take it any more; it stays staged.
+            NotStagedError: Nothing of the kind is staged.
+            PublishError: The table does not take it any more, or is not at the version on which a
+                merge was made; it stays staged.
             StorageError: The store failed; may be called again.
         """
-        raise self.not_staged(staged_id)
 
+    @abstractmethod
     def discard_staged(self, staged_id: str) -> None:
         """Forget something staged; what is not there is forgotten already. gc removes its files.
 
         Raises:
+            PublishError: It is being published at this moment.
             StorageError: The store failed; may be called again.
         """
-        raise self.not_staged(staged_id)
 
-    def not_staged(self, staged_id: str) -> CatalogError:
+    def not_staged(self, staged_id: str) -> NotStagedError:
         """Return the error of something that is not staged."""
         problem = f"'{staged_id}' is not staged" if staged_id else "nothing is staged"
-        return CatalogError(f"{problem}; `stagecoach tables show --staged` lists what is")
+        return NotStagedError(f"{problem}; `stagecoach tables show --staged` lists what is")
 
     def at(self, version: TableVersion) -> TableState:
         """Read what is staged, the version of a number, or the newest that a moment had."""
@@ -169,9 +192,6 @@ class StoredFormat(TableFormat):
 
     has_namespaces: bool = False
     """Whether the name of a table may have several parts, separated by dots."""
-
-    can_stage: bool = False
-    """Whether its tables have staged versions; then its `result_writer` is a `StagingWriter`."""
 
     output_keys: tuple[str, ...] = ()
     """Keys that a query's `output` may have besides `format`, `table` and `mode`."""

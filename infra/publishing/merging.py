@@ -15,7 +15,7 @@ import json
 import logging
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,43 +112,63 @@ class Merge:
     def publish(self) -> int:
         """Rewrite files and commit, and return the number of the version that holds the rows.
 
-        The files of the result's rows have been added to the writer.
+        The files of the result's rows have been added to the writer, or are staged.
 
         Raises:
             PublishError: The table does not take the rows.
             InputLostError: A file of the table is gone.
             StorageError: The store failed, or others were first `MAX_MERGE_TRIES` times.
         """
+        if not self._ranges:
+            self.check_keys()
+        for _ in self._tries():
+            if not self._prepare():
+                continue
+            try:
+                return self.writer.publish()
+            except TableChangedError as error:
+                log.info("table %s: %s; its new files are looked at", self.target.table, error)
+        raise self._too_many()
+
+    def rewrite(self) -> None:
+        """Rewrite files of the present version of the table, so that the commit can be staged.
+
+        Raises:
+            As `publish`.
+        """
+        if not any(self._prepare() for _ in self._tries()):
+            raise self._too_many()
+
+    def _tries(self) -> Iterator[None]:
         for attempt in range(MAX_MERGE_TRIES):
             if attempt:
                 time.sleep(random.uniform(0, _WAIT_SECONDS) * min(attempt, 20))
-            base = self.writer.merge_base()
-            files = () if base is None else base.files
-            try:
-                if base is not None:
-                    self._look_at(base)
-            except InputLostError as error:
-                newer = self.writer.merge_base()
-                if newer is not None and any(file.uri == error.uri for file in newer.files):
-                    raise
-                log.info("table %s: a file is no longer live: %s", self.target.table, error)
-                continue
-            known = {file.uri: self._known.get(_identity(file)) for file in files}
-            replaced = {uri: written for uri, written in known.items() if written is not None}
-            self.writer.rewritten(replaced)
-            try:
-                number = self.writer.publish()
-            except TableChangedError as error:
-                log.info("table %s: %s; its new files are looked at", self.target.table, error)
-                continue
-            log.info(
-                "table %s: %d of %d files replaced", self.target.table, len(replaced), len(files)
-            )
-            return number
-        raise StorageError(
+            yield
+
+    def _too_many(self) -> StorageError:
+        return StorageError(
             f"table '{self.target.table}': other writers were first {MAX_MERGE_TRIES} times; run "
             "it again when they are done"
         )
+
+    def _prepare(self) -> bool:
+        """Tell the writer what takes the place of files of the table; False if it has changed."""
+        base = self.writer.merge_base()
+        files = () if base is None else base.files
+        try:
+            if base is not None:
+                self._look_at(base)
+        except InputLostError as error:
+            newer = self.writer.merge_base()
+            if newer is not None and any(file.uri == error.uri for file in newer.files):
+                raise
+            log.info("table %s: a file is no longer live: %s", self.target.table, error)
+            return False
+        known = {file.uri: self._known.get(_identity(file)) for file in files}
+        replaced = {uri: written for uri, written in known.items() if written is not None}
+        self.writer.rewritten(replaced)
+        log.info("table %s: %d of %d files replaced", self.target.table, len(replaced), len(files))
+        return True
 
     def _look_at(self, base: TableSnapshot) -> None:
         """Rewrite the files of a version that are not known yet and hold a key."""

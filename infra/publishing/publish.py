@@ -24,7 +24,7 @@ from stagecoach.infra.formats.protocol import Access
 from stagecoach.infra.formats.publishing import (
     MergeWriter,
     ResultWriter,
-    StagingWriter,
+    TableChangedError,
     WritePlan,
     WrittenFile,
     stored_columns,
@@ -63,6 +63,7 @@ class Published:
 
     Attributes:
         version: The version that holds the result.
+        fingerprint: Identity of the rows in the table, as of `StagedVersion`.
         files: The files of this result.
         partition_rows: Rows by partition key; the one key is None without partitions.
         num_rows: Rows of this result.
@@ -72,6 +73,7 @@ class Published:
     """
 
     version: StoredVersion
+    fingerprint: str
     files: tuple[WrittenFile, ...]
     partition_rows: Mapping[str | None, int] = field(default_factory=dict)
     num_rows: int = 0
@@ -88,21 +90,28 @@ class Staged:
         version: What waits.
         writer: Publishes it.
         started: When it was begun, by the clock of `time.perf_counter`.
+        merge: Looks at files that are new in the table, for mode `merge`.
     """
 
     version: StagedVersion
-    writer: StagingWriter
+    writer: ResultWriter
     started: float
+    merge: Merge | None = None
 
     def publish(self) -> Published:
-        """Make it visible to readers.
+        """Make it visible to readers, on whatever the table is by now.
 
         Raises:
             StagedGoneError: It was discarded, or replaced by a later result.
             PublishError: The table does not take it any more; it stays staged.
             StorageError: The store failed.
         """
-        self.writer.publish()
+        try:
+            self.writer.publish()
+        except TableChangedError:
+            if self.merge is None:
+                raise
+            self.merge.publish()
         reused = self.writer.reused
         return _published(self.writer, self.writer.version, self.started, reused=reused)
 
@@ -202,7 +211,7 @@ def stage(
     Args:
         manifest: The committed output.
         columns: The result's columns: Spark's names and types, in its order.
-        target: The table, of a format that can stage.
+        target: The table.
         store: The storage root.
         settings: The knobs of a run.
         spark: Gives the Spark session if one is needed.
@@ -254,14 +263,13 @@ class _Publication:
         writer = self._writer()
         if (there := writer.find_published()) is not None:
             return _published(writer, there, started, reused=True)
-        jobs = self._jobs()
-        if self.target.mode == "merge":
-            merge = Merge(jobs, cast("MergeWriter", writer), self.target, self.columns)
+        merge = self._merge(writer)
+        if merge is not None:
             merge.check_keys()
-            merge.first_task = self._write(writer, jobs)
+            merge.first_task = self._write(writer)
             number = merge.publish()
         else:
-            self._write(writer, jobs)
+            self._write(writer)
             number = writer.publish()
         published = _published(writer, writer.version, started, reused=writer.reused)
         if not writer.reused:
@@ -277,26 +285,37 @@ class _Publication:
     def stage(self) -> Staged | Published:
         """Write the files, unless an earlier run has, and leave them to wait."""
         started = time.perf_counter()
-        item = result_format(self.target.format)
-        if not item.can_stage or self.target.mode == "merge":
-            what = "merged results" if item.can_stage else f"tables of the format '{item.name}'"
-            raise PublishError(f"{what} cannot be staged; set output.audit to false")
-        writer = cast("StagingWriter", self._writer())
+        writer = self._writer()
         if (there := writer.find_published()) is not None:
             return _published(writer, there, started, reused=True)
+        merge = self._merge(writer)
         staged = writer.find_staged()
         if staged is None:
-            self._write(writer, self._jobs())
+            if merge is not None:
+                merge.check_keys()
+                merge.first_task = self._write(writer)
+                merge.rewrite()
+            else:
+                self._write(writer)
             staged = writer.stage_commit()
         if staged is None:
             writer.publish()  # another run has published the same rows meanwhile
             return _published(writer, writer.version, started, reused=True)
-        return Staged(staged, writer, started)
+        if merge is not None and writer.adopted:
+            merge = self._merge(writer)  # the files that this run has rewritten are gone
+        return Staged(staged, writer, started, merge)
 
     def _writer(self) -> ResultWriter:
         _check_format(self.store, self.target)
         return _writer(self.manifest, self.columns, self.target, self.store, self.run_id)
 
+    def _merge(self, writer: ResultWriter) -> Merge | None:
+        """What a merge does to the files of the table; None for another mode."""
+        if self.target.mode != "merge":
+            return None
+        return Merge(self._jobs, cast("MergeWriter", writer), self.target, self.columns)
+
+    @property
     def _jobs(self) -> PublishJobs:
         return PublishJobs(
             manifest=self.manifest,
@@ -308,7 +327,7 @@ class _Publication:
             progress=self.progress,
         )
 
-    def _write(self, writer: ResultWriter, jobs: PublishJobs) -> int:
+    def _write(self, writer: ResultWriter) -> int:
         """Have tasks write the files of a writer; how many tasks there were."""
         manifest, target = self.manifest, self.target
         if self.keeps_files:
@@ -320,7 +339,9 @@ class _Publication:
         values = marked(self.store.to_dict(), self.settings.credentials)
         deletes, is_merge = delete_position(self.columns, target), target.mode == "merge"
         tasks = list(_tasks(manifest, plan, values, ranges, deletes, is_merge=is_merge))
-        writer.add(file for report in jobs.run(tasks, manifest.num_bytes) for file in report.found)
+        writer.add(
+            file for report in self._jobs.run(tasks, manifest.num_bytes) for file in report.found
+        )
         return len(tasks)
 
 
@@ -429,6 +450,7 @@ def _published(
     part = writer.part_of(version)
     return Published(
         version=version,
+        fingerprint=writer.fingerprint,
         files=part.files,
         partition_rows=part.partition_rows,
         num_rows=sum(part.partition_rows.values()),

@@ -17,6 +17,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pyspark import SparkContext
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 log = logging.getLogger(__name__)
+
+FAIR_POOLS = Path(__file__).with_name("fair_pools.xml")
+"""How the stages of all runs share a cluster, as Spark's fair scheduler reads it."""
 
 _lock = threading.Lock()
 _sessions: dict[str, SparkSession] = {}
@@ -422,6 +426,10 @@ def _configuration(settings: EngineSettings) -> dict[str, str]:
         conf["spark.driver.bindAddress"] = "127.0.0.1"
         # 200 partitions are for a cluster; AQE joins them, but writing them costs.
         conf["spark.sql.shuffle.partitions"] = str(max(2 * (os.cpu_count() or 1), 8))
+    else:
+        # By default all tasks of one stage go before those of the next, however few these are.
+        conf["spark.scheduler.mode"] = "FAIR"
+        conf["spark.scheduler.allocation.file"] = FAIR_POOLS.as_uri()
     return conf
 
 

@@ -72,8 +72,6 @@ def check(request: ProjectRequest, plans: Path | None, no_tables: bool, schema: 
         )
     for problem in problems:
         click.echo(str(problem))
-    for source, note in _audit_notes(chosen, session.base_catalog.macros):
-        click.echo(f"note: {source}: {note}", err=True)
     if plans.is_dir() and not no_tables:
         for path, note in _plan_notes(chosen, plans, session.base_catalog):
             click.echo(f"note: {path}: {note}", err=True)
@@ -103,13 +101,6 @@ def _plan_notes(
     from stagecoach.assets.project.queries import read_queries
 
     return list(plan_notes(read_queries(chosen, catalog.macros)[0], plans, catalog))
-
-
-def _audit_notes(chosen: Sequence[Path], macros: Macros | None) -> list[tuple[str, str]]:
-    from stagecoach.assets.plans.audit_notes import audit_notes
-    from stagecoach.assets.project.queries import read_queries
-
-    return list(audit_notes(read_queries(chosen, macros)[0]))
 
 
 def check_files(

@@ -114,6 +114,7 @@ def test_the_credentials_of_the_driver_are_forwarded_unseen(
     events = "".join(p.read_text() for p in (tmp_path / "events").rglob("*") if p.is_file())
     values = re.findall(r'"spark\.stagecoach\.secret\.\w+":"([^"]*)"', events)
     assert set(values) == {"*********(redacted)"}
+    assert '"spark.scheduler.mode":"FAIR"' in events
     for text in (SECRET_KEY, ACCESS_KEY):
         assert text not in done.stdout + done.stderr
         assert files_with(text, tmp_path, cluster.folder, s3_server.folder) == []

@@ -357,12 +357,7 @@ class FrontMatter(Part):
             by_default: Whether it is where the query does not say.
         """
         wanted = by_default if self.output.audit is None else self.output.audit
-        return (
-            wanted
-            and self.has_blocking_checks
-            and self.output_mode != "merge"
-            and result_format(self.output.format_name).can_stage
-        )
+        return wanted and self.has_blocking_checks
 
     def planned_with(self, options: PlannerOptions) -> PlannerOptions:
         """Planner options of the query, given those of the project."""

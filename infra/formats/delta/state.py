@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -13,13 +13,19 @@ import pyarrow as pa
 
 from stagecoach.infra.formats.delta.log_files import list_log, live_vectors
 from stagecoach.infra.formats.delta.schema import DeltaSchema, read_schema
-from stagecoach.infra.formats.delta.statistics import file_summaries, partition_values
+from stagecoach.infra.formats.delta.statistics import (
+    file_summaries,
+    partition_values,
+    written_partition,
+    written_summaries,
+)
 from stagecoach.infra.formats.delta.vectors import unit_deletes
 from stagecoach.infra.formats.mapped_files.columns import MappedColumn, value_text
 from stagecoach.infra.formats.mapped_files.file_footers import num_rows
 from stagecoach.infra.formats.mapped_files.paths import canonical_path
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.reading.column_summary import (
+    ColumnSummary,
     column_spread,
     column_stats,
     merge_summaries,
@@ -51,7 +57,24 @@ def table_schema(table: DeltaTable) -> DeltaSchema:
     return read_schema(schema, metadata.partition_columns, metadata.configuration)
 
 
-def table_state(name: str, table: DeltaTable, location: str, options: StorageOptions) -> TableState:
+@dataclass(frozen=True)
+class _LiveFile:
+    """A data file, what is known of each column, and the values of the partition columns."""
+
+    file: DataFile
+    summaries: tuple[ColumnSummary, ...]
+    partition: Mapping[str, Any]
+
+
+def table_state(
+    name: str,
+    table: DeltaTable,
+    location: str,
+    options: StorageOptions,
+    *,
+    added: Sequence[Mapping[str, Any]] = (),
+    removed: Collection[str] = (),
+) -> TableState:
     """Return the version of a table that is open.
 
     Args:
@@ -59,45 +82,32 @@ def table_state(name: str, table: DeltaTable, location: str, options: StorageOpt
         table: The table.
         location: Its folder.
         options: How to reach storage.
+        added: Data files that a commit on the version would add, as `DeltaPlan.write_reported`
+            described them.
+        removed: Canonical URIs of those that it would remove.
 
     Raises:
         CatalogError: A column is not read, or the log is damaged.
         StorageError: The storage refused.
     """
     schema = table_schema(table)
-    adds = live_files(table)
-    folder = state_folder(location)
-    uris = [file_uri(path, folder) for path in adds["path"].to_pylist()]
-    sizes = adds["size_bytes"].to_pylist()
-    counts = _row_counts(adds, uris, sizes, options)
-    partitions = partition_values(adds, schema)
-    summaries = file_summaries(adds, schema, counts, partitions)
-    deletes = _deletes(table, adds, folder, options)
+    found = [f for f in _live_files(table, schema, location, options) if f.file.uri not in removed]
+    found += [_new_file(values, schema, location) for values in added]
+    found.sort(key=lambda item: item.file.uri)
+    files = tuple(item.file for item in found)
     fields = schema.fields
-    files = [
-        DataFile(
-            uri,
-            count,
-            num_bytes=size,
-            deletes=gone,
-            row_groups=_pieces(count, size),
-            bounds=stored_bounds(fields, parts),
-        )
-        for uri, count, size, gone, parts in zip(
-            uris, counts, sizes, deletes, summaries, strict=True
-        )
-    ]
-    files.sort(key=lambda file: file.uri)
     stats = TableStats(
-        num_rows=sum(counts),
-        num_bytes=sum(sizes),
+        num_rows=sum(file.num_rows for file in files),
+        num_bytes=sum(file.num_bytes for file in files),
         num_files=len(files),
         columns={
             field.name: replace(
                 column_stats(merge_summaries(parts), field.dtype),
                 spread=column_spread(parts, field.dtype),
             )
-            for field, parts in zip(fields, zip(*summaries, strict=True), strict=True)
+            for field, parts in zip(
+                fields, zip(*(item.summaries for item in found), strict=True), strict=True
+            )
         }
         if files
         else {},
@@ -116,14 +126,14 @@ def table_state(name: str, table: DeltaTable, location: str, options: StorageOpt
         "hidden": [],
         "names": [mapped.to_list() for mapped in schema.names],
         "by_names": schema.by_names,
-        "files": _constants(uris, schema.columns, partitions),
+        "files": _constants(found, schema.columns),
     }
     return TableState(
         info,
         TableSnapshot(
             table=name,
             columns=fields,
-            files=tuple(files),
+            files=files,
             format=FORMAT_NAME,
             field_ids=tuple(column.field_id for column in schema.columns),
             detail=detail,
@@ -153,6 +163,54 @@ def file_uri(path: str, folder: str) -> str:
         return canonical_path(unquote(path))
     decoded = unquote(path)
     return decoded if decoded.startswith("/") else f"{folder}/{decoded}"
+
+
+def _live_files(
+    table: DeltaTable, schema: DeltaSchema, location: str, options: StorageOptions
+) -> Iterator[_LiveFile]:
+    """Yield the live files of a version."""
+    adds = live_files(table)
+    folder = state_folder(location)
+    uris = [file_uri(path, folder) for path in adds["path"].to_pylist()]
+    sizes = adds["size_bytes"].to_pylist()
+    counts = _row_counts(adds, uris, sizes, options)
+    partitions = partition_values(adds, schema)
+    summaries = file_summaries(adds, schema, counts, partitions)
+    deletes = _deletes(table, adds, folder, options)
+    for place, (uri, count, size, gone, parts) in enumerate(
+        zip(uris, counts, sizes, deletes, summaries, strict=True)
+    ):
+        file = _data_file(uri, count, size, schema, parts, gone)
+        partition = {column: values[place] for column, values in partitions.items()}
+        yield _LiveFile(file, parts, partition)
+
+
+def _new_file(values: Mapping[str, Any], schema: DeltaSchema, location: str) -> _LiveFile:
+    """A file that no version names yet; pruning does without its statistics."""
+    path = str(values["path"]).removeprefix(f"{location}/")
+    rows, size = values["num_rows"], values["num_bytes"]
+    partition = written_partition(values["partition"], schema)
+    parts = written_summaries(schema, rows, size, partition)
+    file = _data_file(file_uri(path, state_folder(location)), rows, size, schema, parts)
+    return _LiveFile(file, parts, partition)
+
+
+def _data_file(
+    uri: str,
+    rows: int,
+    size: int,
+    schema: DeltaSchema,
+    summaries: tuple[ColumnSummary, ...],
+    deletes: UnitDeletes | None = None,
+) -> DataFile:
+    return DataFile(
+        uri,
+        rows,
+        num_bytes=size,
+        deletes=deletes,
+        row_groups=_pieces(rows, size),
+        bounds=stored_bounds(schema.fields, summaries),
+    )
 
 
 def _row_counts(
@@ -185,25 +243,19 @@ def _deletes(
     ]
 
 
-def _constants(
-    uris: Sequence[str],
-    columns: Sequence[MappedColumn],
-    partitions: Mapping[str, Sequence[Any]],
-) -> dict[str, Any]:
+def _constants(found: Iterable[_LiveFile], columns: Sequence[MappedColumn]) -> dict[str, Any]:
     """The values of partition columns by file, for scans (`mapped_files.scan`)."""
-    known = [column for column in columns if column.name in partitions]
-    if not known:
-        return {}
-    found: dict[str, Any] = {}
-    for position, uri in enumerate(uris):
-        values = [(column, partitions[column.name][position]) for column in known]
-        found[uri] = [
-            [
-                [c.field_id, None if value is None else value_text(value, c.dtype)]
-                for c, value in values
-            ]
+    constants: dict[str, Any] = {}
+    for item in found:
+        values = [
+            [c.field_id, None if value is None else value_text(value, c.dtype)]
+            for c in columns
+            if c.name in item.partition
+            for value in [item.partition[c.name]]
         ]
-    return found
+        if values:
+            constants[item.file.uri] = [values]
+    return constants
 
 
 def _pieces(rows: int, size: int) -> tuple[int, ...]:

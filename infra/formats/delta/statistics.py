@@ -7,7 +7,7 @@ to milliseconds, so bounds of times are a millisecond wider.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow as pa
 from stagecoach.infra.formats.delta.schema import DeltaSchema
 from stagecoach.infra.reading.column_summary import ColumnSummary
 from stagecoach.planner.catalog import StatValue
-from stagecoach.planner.types import DataType
+from stagecoach.planner.types import DataType, to_arrow
 
 _MILLISECOND = 1000  # in microseconds
 _WIDTHS = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "float": 4, "date": 4}
@@ -79,6 +79,36 @@ def file_summaries(
             ]
         )
     return list(zip(*columns, strict=True)) if columns else [()] * adds.num_rows
+
+
+def written_partition(
+    texts: Mapping[str, str | None], schema: DeltaSchema
+) -> dict[str, StatValue | bool | None]:
+    """Return the values of the partition columns of a file that was written, as `partition_values`.
+
+    Args:
+        texts: They, as the log will have them.
+        schema: The columns of the table.
+    """
+    return {
+        field.name: _plain(pa.array([texts[field.name]]).cast(to_arrow(field.dtype)))[0]
+        for field in schema.fields
+        if field.name in schema.partitioned
+    }
+
+
+def written_summaries(
+    schema: DeltaSchema, num_rows: int, num_bytes: int, partition: Mapping[str, Any]
+) -> tuple[ColumnSummary, ...]:
+    """Return what is known of each column of a file that was written: its partition."""
+    widths = [0 if f.name in schema.partitioned else _width(f.dtype) for f in schema.fields]
+    total = sum(widths) or 1
+    return tuple(
+        _constant(partition[field.name], num_rows)
+        if field.name in schema.partitioned
+        else ColumnSummary(num_rows=num_rows, num_bytes=num_bytes * width // total)
+        for field, width in zip(schema.fields, widths, strict=True)
+    )
 
 
 def column_bounds(

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable as OpenedTable
 
+    from stagecoach.infra.formats.delta.writer import DeltaWriter
+
 _STATES: RecentCache[TableState] = RecentCache(max_entries=64, max_cost=64 << 20)
 # Operations that write other files with the same rows, or none.
 _SAME_ROWS = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
@@ -186,7 +188,7 @@ class DeltaFormat(LakeFormat):
 
     def stored(self, store: ObjectStore, name: str, access: Access) -> StoredDeltaTable:
         """Return a table that a query publishes."""
-        return StoredDeltaTable(store, name, access, self.open)
+        return StoredDeltaTable(store, name, access, self.open, _writer_type)
 
     def check_columns(self, columns: Sequence[Field], partition_by: Sequence[str] = ()) -> None:
         """Look whether Delta has such types and names."""
@@ -202,9 +204,13 @@ class DeltaFormat(LakeFormat):
         run_id: str,
     ) -> ResultWriter:
         """Return a writer of data files and one entry of the log."""
-        from stagecoach.infra.formats.delta.writer import DeltaWriter  # numpy with it
+        return _writer_type()(store, target, columns, fingerprint=fingerprint, run_id=run_id)
 
-        return DeltaWriter(store, target, columns, fingerprint=fingerprint, run_id=run_id)
+
+def _writer_type() -> type[DeltaWriter]:
+    from stagecoach.infra.formats.delta.writer import DeltaWriter  # numpy with it
+
+    return DeltaWriter
 
 
 FORMAT = DeltaFormat()

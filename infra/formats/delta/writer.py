@@ -6,7 +6,7 @@ import itertools
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.errors import StorageError
@@ -19,7 +19,7 @@ from stagecoach.infra.formats.delta.commit import (
     find_table,
 )
 from stagecoach.infra.formats.delta.commits import past_commits
-from stagecoach.infra.formats.delta.opening import translated
+from stagecoach.infra.formats.delta.opening import open_table, translated
 from stagecoach.infra.formats.delta.partition_files import files_of_partitions
 from stagecoach.infra.formats.delta.result_columns import (
     check_delta_columns,
@@ -43,10 +43,12 @@ from stagecoach.infra.formats.lake_tables.publications import (
     PastCommit,
     Publication,
 )
-from stagecoach.infra.formats.lake_tables.writer import AddedFile, LakeWriter
+from stagecoach.infra.formats.lake_tables.staging_writer import StagingLakeWriter
+from stagecoach.infra.formats.lake_tables.writer import AddedFile
 from stagecoach.infra.formats.mapped_files.paths import canonical_path
-from stagecoach.infra.formats.snapshot import TableSnapshot
+from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.formats.table_places import write_place
+from stagecoach.planner.errors import CatalogError
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -58,11 +60,10 @@ _OURS = re.compile(rf"{DATA_FOLDER}/([^/]+)/\1-\d+-")
 log = logging.getLogger(__name__)
 
 
-class DeltaWriter(LakeWriter["DeltaTable", "DeltaCommit"]):
+class DeltaWriter(StagingLakeWriter["DeltaTable", "DeltaCommit"]):
     """One commit of a Delta table."""
 
     folder = FOLDER
-    _first_version: int | None = None
 
     def _check_columns(self) -> None:
         check_delta_columns(self._columns, self._target.partition_by)
@@ -87,7 +88,8 @@ class DeltaWriter(LakeWriter["DeltaTable", "DeltaCommit"]):
         check_partitions(target.table, table.metadata().partition_columns, target.partition_by)
 
     def _check_removable(self, table: DeltaTable) -> None:
-        if self._target.mode in ("replace", "replace_partition"):
+        is_known = self._target.mode in ("replace", "replace_partition")
+        if is_known or (self._rewritten and self._newest(table) == self._base):
             self._removed(table)
 
     def _new_plan(self, table: DeltaTable, token: str) -> DeltaPlan:
@@ -115,6 +117,30 @@ class DeltaWriter(LakeWriter["DeltaTable", "DeltaCommit"]):
             log.info("table %s: another writer was first: %s", self._target.table, error)
             return False
         return True
+
+    def _state_with(self, table: DeltaTable) -> TableState:
+        target, location = self._target, self._location
+        self._check_as_planned(table_schema(table).columns, table.metadata().partition_columns)
+        folder = state_folder(location)
+        if target.mode == "merge":
+            try:
+                table = open_table(location, self._options, self._base)
+            except CatalogError as error:
+                raise self._base_expired() from error
+            removed: Collection[str] = self._rewritten
+        else:
+            paths = self._removed(table)
+            live = live_files(table)["path"].to_pylist() if paths is None else paths
+            removed = {file_uri(path, folder) for path in live}
+        with translated(location):
+            return table_state(
+                target.table,
+                table,
+                location,
+                self._options,
+                added=self._described,
+                removed=removed,
+            )
 
     def _removed(self, table: DeltaTable) -> list[str] | None:
         """The files that the commit removes, as the log has them; None for all."""
@@ -148,7 +174,7 @@ class DeltaWriter(LakeWriter["DeltaTable", "DeltaCommit"]):
     def _find(self, table: DeltaTable) -> DeltaCommit | None:
         versions = self._versions(table)
         if self._first_version is None:
-            self._first_version = table.version()  # nothing of this commit is in it or before it
+            self._first_version = table.version()
         first = self._first_version
         return self._find_in(
             lambda: past_commits(versions.commits(), frozenset(live_sizes(table))),

@@ -13,7 +13,7 @@ Source: https://iceberg.apache.org/spec/#scan-planning
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -73,7 +73,7 @@ def snapshot_files(
     data: list[FoundFile] = []
     for entry in entries:
         file = entry.data_file
-        partition = (file.spec_id, tuple(file.partition[i] for i in range(len(file.partition))))
+        partition = _partition_of(file)
         if file.content == 0:
             _check_format(file)
             path = canonical_path(file.file_path)
@@ -82,6 +82,23 @@ def snapshot_files(
             deletes.add(entry, partition, is_global=not specs[file.spec_id].fields)
     found = [FoundFile(f.file, f.path, f.partition, f.sequence, deletes.of(f)) for f in data]
     return sorted(found, key=lambda item: item.path)
+
+
+def with_change(
+    found: Sequence[FoundFile], added: Iterable[DataFile], removed: Collection[str]
+) -> list[FoundFile]:
+    """Return the files of a snapshot as they were after a commit, sorted by path.
+
+    Args:
+        found: The files of the snapshot.
+        added: Data files that the commit adds, which no delete applies to.
+        removed: Canonical URIs of those that it removes.
+    """
+    kept = [item for item in found if item.path not in removed]
+    new = [
+        FoundFile(file, canonical_path(file.file_path), _partition_of(file), 0) for file in added
+    ]
+    return sorted([*kept, *new], key=lambda item: item.path)
 
 
 def manifest_entries(manifest: ManifestFile, io: FileIO) -> list[ManifestEntry]:
@@ -102,6 +119,10 @@ def manifest_entries(manifest: ManifestFile, io: FileIO) -> list[ManifestEntry]:
             entry.sequence_number = manifest.sequence_number
         entry.data_file.spec_id = manifest.partition_spec_id
     return live
+
+
+def _partition_of(file: DataFile) -> Partition:
+    return file.spec_id, tuple(file.partition[i] for i in range(len(file.partition)))
 
 
 def _check_format(file: DataFile) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stagecoach.infra.formats.iceberg.manifests import FoundFile, snapshot_files
+from stagecoach.infra.formats.iceberg.manifests import FoundFile, snapshot_files, with_change
 from stagecoach.infra.formats.iceberg.metrics import PartitionValue, column_summary, metrics_of
 from stagecoach.infra.formats.iceberg.schema import (
     fields_of,
@@ -30,6 +30,7 @@ from stagecoach.planner.catalog import ColumnNotes, TableInfo, TableStats
 from stagecoach.planner.types import DataType
 
 if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile as IcebergFile
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table
@@ -39,7 +40,13 @@ FORMAT_NAME = "iceberg"
 
 
 def table_state(
-    name: str, table: Table, snapshot: Snapshot | None, schema: Schema | None = None
+    name: str,
+    table: Table,
+    snapshot: Snapshot | None,
+    schema: Schema | None = None,
+    *,
+    added: Sequence[IcebergFile] = (),
+    removed: Collection[str] = (),
 ) -> TableState:
     """Return a snapshot of a table.
 
@@ -48,6 +55,8 @@ def table_state(
         table: The table.
         snapshot: The snapshot; None for a table without data.
         schema: The schema to read it with; the table's present one by default.
+        added: Data files that a commit on the snapshot would add.
+        removed: Canonical URIs of those that it would remove.
 
     Raises:
         CatalogError: Spark could not read the table, or files are of a format that is not read.
@@ -56,7 +65,7 @@ def table_state(
     columns = table_columns(schema)
     specs = table.specs()
     manifests = [] if snapshot is None else snapshot.manifests(table.io)
-    found = snapshot_files(manifests, specs, table.io)
+    found = with_change(snapshot_files(manifests, specs, table.io), added, removed)
     partitions = [_partition(file, specs) for file in found]
     summaries = [
         _summaries(columns, schema, file, values)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as OpenedTable
     from pyiceberg.table.snapshots import Snapshot
 
+    from stagecoach.infra.formats.iceberg.writer import IcebergWriter
+
 _STATES: RecentCache[TableState] = RecentCache(max_entries=64, max_cost=64 << 20)
 
 
@@ -199,7 +201,7 @@ class IcebergFormat(LakeFormat):
 
     def stored(self, store: ObjectStore, name: str, access: Access) -> StoredIcebergTable:
         """Return a table that a query publishes."""
-        return StoredIcebergTable(store, name, access, self.open)
+        return StoredIcebergTable(store, name, access, self.open, _writer_type)
 
     def table_columns(
         self, columns: Sequence[Field], partition_by: Sequence[str] = ()
@@ -221,9 +223,13 @@ class IcebergFormat(LakeFormat):
         run_id: str,
     ) -> ResultWriter:
         """Return a writer of data files and one snapshot."""
-        from stagecoach.infra.formats.iceberg.writer import IcebergWriter  # numpy with it
+        return _writer_type()(store, target, columns, fingerprint=fingerprint, run_id=run_id)
 
-        return IcebergWriter(store, target, columns, fingerprint=fingerprint, run_id=run_id)
+
+def _writer_type() -> type[IcebergWriter]:
+    from stagecoach.infra.formats.iceberg.writer import IcebergWriter  # numpy with it
+
+    return IcebergWriter
 
 
 FORMAT = IcebergFormat()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +38,10 @@ from stagecoach.infra.formats.iceberg.state import table_state
 from stagecoach.infra.formats.iceberg.stored_table import FOLDER, data_location, source_of
 from stagecoach.infra.formats.iceberg.write_plan import IcebergPlan
 from stagecoach.infra.formats.lake_tables.publications import LakeVersion, Publication
-from stagecoach.infra.formats.lake_tables.writer import AddedFile, LakeWriter
+from stagecoach.infra.formats.lake_tables.staging_writer import StagingLakeWriter
+from stagecoach.infra.formats.lake_tables.writer import AddedFile
 from stagecoach.infra.formats.mapped_files.paths import canonical_path
-from stagecoach.infra.formats.snapshot import TableSnapshot
+from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.formats.table_places import write_place
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class IcebergWriter(LakeWriter["Table", "Snapshot"]):
+class IcebergWriter(StagingLakeWriter["Table", "Snapshot"]):
     """One commit of an Iceberg table."""
 
     folder = FOLDER
@@ -101,13 +103,8 @@ class IcebergWriter(LakeWriter["Table", "Snapshot"]):
     def _try(self, table: Table) -> bool:
         from pyiceberg.exceptions import CommitFailedException
 
-        types = {field.name: field.dtype for field in iceberg_columns(self._columns)}
-        names = self._partition_by(table)
-        self._check_as_planned(table_columns(table.schema()), names)
         with translated(self._source.place):
-            added: list[DataFile] = data_files(
-                table, self._described, [types[name] if name else None for name in names]
-            )
+            added = self._new_files(table)
             try:
                 comments = dict(self._target.comments)
                 commit(table, added, self._removed(table), self._published, comments)
@@ -115,6 +112,25 @@ class IcebergWriter(LakeWriter["Table", "Snapshot"]):
                 log.info("table %s: another writer was first: %s", self._target.table, error)
                 return False
         return True
+
+    def _new_files(self, table: Table) -> list[DataFile]:
+        """The files that the commit adds."""
+        types = {field.name: field.dtype for field in iceberg_columns(self._columns)}
+        names = self._partition_by(table)
+        self._check_as_planned(table_columns(table.schema()), names)
+        return data_files(table, self._described, [types[name] if name else None for name in names])
+
+    def _state_with(self, table: Table) -> TableState:
+        name, base = self._target.table, table.current_snapshot()
+        if self._target.mode == "merge":
+            base = None if self._base is None else table.snapshot_by_id(self._base)
+            if base is None and self._base is not None:
+                raise self._base_expired()
+            removed: Collection[str] = self._rewritten
+        else:
+            removed = {canonical_path(file.file_path) for file in self._removed(table) or ()}
+        with translated(self._source.place):
+            return table_state(name, table, base, added=self._new_files(table), removed=removed)
 
     def _removed(self, table: Table) -> list[DataFile] | None:
         """The files that the commit removes; None for one that only adds."""

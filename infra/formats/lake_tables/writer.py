@@ -12,6 +12,7 @@ version that it has looked at.
 
 from __future__ import annotations
 
+import datetime
 import logging
 import random
 import time
@@ -102,6 +103,8 @@ class LakeWriter(ABC, Generic[T, C]):
         self._plan: LakePlan | None = None
         self._base: int | None = None
         self._rewritten: dict[str, list[Mapping[str, Any]]] = {}  # of a merge, by replaced file
+        self._first_version: int | None = None  # nothing of this commit is in it or before it
+        self._commit_until: datetime.datetime | None = None
         self.reused = False
         self._published = Publication(
             fingerprint=fingerprint,
@@ -181,6 +184,11 @@ class LakeWriter(ABC, Generic[T, C]):
         return self._plan
 
     @property
+    def fingerprint(self) -> str:
+        """Identity of the rows."""
+        return self._published.fingerprint
+
+    @property
     def version(self) -> StoredVersion:
         """The version that holds the rows, once they are published."""
         table, commit = self._held()
@@ -221,14 +229,15 @@ class LakeWriter(ABC, Generic[T, C]):
         """Return the table as it is now, on which a merge is committed; None if it has no files.
 
         Raises:
-            PublishError: The table does not take the rows; then they are discarded.
+            PublishError: The table does not take the rows; then they are discarded, unless they are
+                staged.
             StorageError: The table or its storage does not answer.
         """
         table = self._opened()
         try:
             self._check_fits(table)
         except PublishError:
-            self.discard()
+            self._give_up()
             raise
         self._base = self._newest(table)
         found = self._snapshot_of(table)
@@ -256,7 +265,7 @@ class LakeWriter(ABC, Generic[T, C]):
             try:
                 self._publish()
             except PublishError:
-                self.discard()
+                self._give_up()
                 raise
         _, commit = self._held()
         ours = self._publication_of(commit)
@@ -265,13 +274,17 @@ class LakeWriter(ABC, Generic[T, C]):
             self.reused = True
             self.discard()
         else:
-            self._end()
+            self._end(str(values["path"]) for values in self._described)
         return self._number_of(commit)
 
     def discard(self) -> None:
         """Remove the files; gc would find them too."""
         self._reported, self._rewritten = [], {}
-        self._end()
+        self._end(())
+
+    def _give_up(self) -> None:
+        """The commit will not be made: remove its files."""
+        self.discard()
 
     def part_of(self, version: StoredVersion) -> PublishedPart:
         """Return what a version holds of these rows."""
@@ -296,6 +309,7 @@ class LakeWriter(ABC, Generic[T, C]):
                 return
             self._check_fits(table)
             self._check_base(table)
+            self._check_time()
             if self._try(table):
                 table = self._opened()
                 found = self._find(table)
@@ -312,10 +326,14 @@ class LakeWriter(ABC, Generic[T, C]):
             "run it again when they are done"
         )
 
-    def _end(self) -> None:
-        """Remove files of attempts that failed; the commit is over."""
+    def _end(self, paths: Iterable[str]) -> None:
+        """Remove files of attempts that failed; the commit is over.
+
+        Args:
+            paths: The files that it has.
+        """
         plan = self.plan
-        kept = {str(values["path"]).rsplit("/", 1)[1] for values in self._described}
+        kept = {path.rsplit("/", 1)[1] for path in paths}
         leftovers.remove_others(plan.data_store(self._store), kept)
         leftovers.end(self._store, self.folder, plan.table, plan.token)
 
@@ -342,6 +360,14 @@ class LakeWriter(ABC, Generic[T, C]):
         newest = self._newest(table)
         if self._target.mode == "merge" and newest != self._base:
             raise TableChangedError(f"version {newest} was committed after {self._base} was read")
+
+    def _check_time(self) -> None:
+        until = self._commit_until
+        if until is not None and datetime.datetime.now(datetime.UTC) > until:
+            raise StorageError(
+                f"table '{self._target.table}': publishing took too long, so it may have been "
+                "discarded meanwhile; run it again"
+            )
 
     def _find_in(
         self,

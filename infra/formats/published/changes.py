@@ -142,7 +142,8 @@ def _still_staged(base: TableVersion | None, change: TableChange) -> tuple[Stage
     """What waits after a change, which may be one of those that have waited."""
     known = () if base is None else base.staged
     place = next((i for i, item in enumerate(known) if is_same_rows(item, change)), len(known))
-    older = (item for item in known[:place] if not is_superseded(item, change))
+    # Rows of another merge have other keys: it may still be under way.
+    older = (i for i in known[:place] if i.mode == "merge" or not is_superseded(i, change))
     return (*older, *(item for item in known[place:] if not is_same_rows(item, change)))
 
 
@@ -156,7 +157,7 @@ def is_same_rows(staged: StagedChange, change: TableChange) -> bool:
 
 
 def is_superseded(staged: StagedChange, change: TableChange) -> bool:
-    """Whether a later change replaces all rows that would have come with what is staged."""
+    """Whether a later change brings other rows for all that what is staged is about."""
     return staged.mode == change.mode != "append" and (
         dict(staged.rows).keys() <= change.rows.keys()
     )

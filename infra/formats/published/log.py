@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from stagecoach.infra.formats.published import paths
 from stagecoach.infra.formats.published.changes import TableChange, apply_change, is_published
 from stagecoach.infra.formats.published.staging import (
+    check_base,
     discard_change,
     find_staged,
     staged_change,
@@ -89,6 +90,7 @@ def publish_staged(store: ObjectStore, table: str, staged_id: str) -> TableVersi
 
     Raises:
         PublishError: It is not staged any more, or does not fit the table; then it stays staged.
+        TableChangedError: It is a merge of another version.
         TableVersionError: The newest version is damaged.
         StorageError: The store failed, or others were first `MAX_COMMIT_TRIES` times.
     """
@@ -101,6 +103,8 @@ def publish_staged(store: ObjectStore, table: str, staged_id: str) -> TableVersi
                 f"table '{table}': '{staged_id}' is not staged (any more); `stagecoach tables "
                 f"{table} --staged` lists what is"
             )
+        if staged.mode == "merge":
+            check_base(base, staged.base, staged.base_files)
         return apply_change(base, staged_change(table, staged, token=token, committed_at=moment))
 
     return table_log(store, table).commit(token, step)[0]

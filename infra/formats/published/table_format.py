@@ -10,7 +10,7 @@ import datetime
 import importlib
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stagecoach.infra.formats.capabilities import Adopted, ExpiryRule, Verifies
 from stagecoach.infra.formats.parquet_footers import FooterCache
@@ -35,16 +35,26 @@ from stagecoach.infra.formats.published.log import (
 from stagecoach.infra.formats.published.staging import shown_staged, staged_change
 from stagecoach.infra.formats.published.state import FORMAT_NAME, version_entries, version_state
 from stagecoach.infra.formats.published.target import check_publishable, table_columns
-from stagecoach.infra.formats.published.version import TableVersion
-from stagecoach.infra.formats.publishing import PublishTarget, ResultWriter
+from stagecoach.infra.formats.published.version import StagedChange, TableVersion
+from stagecoach.infra.formats.publishing import (
+    PublishError,
+    PublishTarget,
+    ResultWriter,
+    TableChangedError,
+)
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.formats.staged_version import StagedVersion
-from stagecoach.infra.formats.stored import RootExpiry, StoredFormat, StoredTable
+from stagecoach.infra.formats.stored import (
+    RootExpiry,
+    StoredFormat,
+    StoredTable,
+    merge_outdated,
+)
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.integrity.findings import Check
-from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.infra.storage.table_files import FileEntry, canonical_uri
 from stagecoach.planner.errors import CatalogError, StagecoachError
 from stagecoach.planner.types import Field
@@ -116,11 +126,27 @@ class PublishedTable(StoredTable):
         if found is None:
             raise self.not_staged(staged_id)
         change = staged_change(self.name, found, token=found.id, committed_at=found.staged_at)
-        return self.state_of(apply_change(current, change))
+        if found.mode != "merge" or current is None:
+            return self.state_of(apply_change(current, change))
+        merged = apply_change(self._base_of(found), change)
+        return self.state_of(replace(merged, number=current.number + 1))
+
+    def _base_of(self, merge: StagedChange) -> TableVersion | None:
+        """The version on which a merge was made that is staged."""
+        try:
+            return read_version(self.store, self.name, merge.base) if merge.base else None
+        except ObjectMissingError as error:
+            raise CatalogError(
+                f"version {merge.base}, on which the merge '{merge.id}' was staged, is not kept "
+                "any more; discard it, and run its query again"
+            ) from error
 
     def publish_staged(self, staged_id: str) -> TableVersion:
         """Commit what is staged on the newest version."""
-        return publish_staged(self.store, self.name, staged_id)
+        try:
+            return publish_staged(self.store, self.name, staged_id)
+        except TableChangedError as error:
+            raise PublishError(merge_outdated(self.name, staged_id, error)) from error
 
     def discard_staged(self, staged_id: str) -> None:
         """Commit a version without it."""
@@ -185,7 +211,6 @@ class PublishedFormat(StoredFormat):
     name = FORMAT_NAME
     file_kind = "parquet"
     folder = paths.RESULTS_ROOT
-    can_stage = True
     output_keys = ("partition_by", "keep_versions")
     takes_merges = True
 

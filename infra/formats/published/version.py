@@ -30,6 +30,7 @@ FORMAT_VERSION = 4
 _READABLE = (1, 2, 3, 4)  # files of format 1 have no checksums of column chunks
 _WITHOUT_COMMENTS = 2  # is written where there are none, so that older releases read it
 _WITHOUT_STAGED = 3  # likewise
+_MERGED: Mapping[str, Any] = {"rewritten": (), "base": 0, "base_files": ""}  # of merges alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +109,9 @@ class StagedChange:
         keep_versions: How many of the newest versions gc leaves alone.
         run_id: The run.
         comments: What columns mean, for people: names and texts.
+        rewritten: For a merge, the path of each file that it replaces, and what takes its place.
+        base: For a merge, the version that it was made on; 0 for none.
+        base_files: For a merge, the identity of that version's files.
     """
 
     id: str
@@ -121,6 +125,14 @@ class StagedChange:
     keep_versions: int = 5
     run_id: str = ""
     comments: tuple[tuple[str, str], ...] = ()
+    rewritten: tuple[tuple[str, tuple[TableFile, ...]], ...] = ()
+    base: int = 0
+    base_files: str = ""
+
+    @property
+    def all_files(self) -> tuple[TableFile, ...]:
+        """The files of the rows, and those that take the place of others."""
+        return (*self.files, *(file for _, some in self.rewritten for file in some))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +212,7 @@ class TableVersion:
     def staged_files(self) -> Iterator[TableFile]:
         """Yield the files of what is staged."""
         for staged in self.staged:
-            yield from staged.files
+            yield from staged.all_files
 
     def needed_keys(self) -> list[str]:
         """Return the storage keys of all files that must stay: live ones, and those staged."""
@@ -257,6 +269,7 @@ def _from_values(values: dict[str, Any]) -> TableVersion:
     files = _files(values["files"])
     staged = []
     for change in values["staged"]:
+        change = {**_MERGED, **change}
         check_fields(StagedChange, change)
         staged.append(_staged_change(change))
     rest = {
@@ -284,11 +297,13 @@ def _pairs(found: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, Any], ...]:
 
 
 def _staged_values(staged: StagedChange) -> dict[str, Any]:
-    return {
+    values = {
         **vars(staged),
         "columns": columns_to_json(staged.columns),
         "files": [vars(file) for file in staged.files],
+        "rewritten": [[path, [vars(f) for f in files]] for path, files in staged.rewritten],
     }
+    return values if staged.mode == "merge" else {k: values[k] for k in values if k not in _MERGED}
 
 
 def _staged_change(values: Mapping[str, Any]) -> StagedChange:
@@ -298,6 +313,7 @@ def _staged_change(values: Mapping[str, Any]) -> StagedChange:
         "files": _files(values["files"]),
         "rows": _pairs(values["rows"]),
         "comments": _pairs(values["comments"]),
+        "rewritten": tuple((path, _files(files)) for path, files in values["rewritten"]),
     }
     return StagedChange(**{**values, **rest})
 

@@ -23,6 +23,9 @@ from stagecoach.infra.formats.published.file_plan import FilePlan, table_file
 from stagecoach.infra.formats.published.log import read_current, table_log
 from stagecoach.infra.formats.published.staging import (
     change_id,
+    check_base,
+    files_id,
+    find_same,
     find_staged,
     shown_staged,
     stage_change,
@@ -36,7 +39,6 @@ from stagecoach.infra.formats.publishing import (
     PublishError,
     PublishTarget,
     StagedGoneError,
-    TableChangedError,
     column_difference,
 )
 from stagecoach.infra.formats.row_keys import target_row_keys
@@ -52,7 +54,7 @@ log = logging.getLogger(__name__)
 
 
 class PublishedWriter:
-    """One commit of a published table; implements `StagingWriter` and `MergeWriter`.
+    """One commit of a published table; implements `MergeWriter`.
 
     Args:
         store: The storage root.
@@ -84,9 +86,10 @@ class PublishedWriter:
         self._staged: str | None = None
         self._version: TableVersion | None = None
         self._base: TableVersion | None = None  # of a merge
+        self._base_number, self._base_files = 0, files_id(None)
         self._footers = FooterCache()
         self._unused: set[str] = set()  # paths of files that a merge wrote and does not need
-        self.reused = False
+        self.reused = self.adopted = False
         self.plan = FilePlan(
             table=target.table,
             token=new_token(),  # another writer of the same commit has files of its own
@@ -109,6 +112,11 @@ class PublishedWriter:
             run_id=run_id,
             comments=target.comments,
         )
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the rows."""
+        return self.change.fingerprint
 
     @property
     def version(self) -> TableVersion:
@@ -171,14 +179,18 @@ class PublishedWriter:
         """Return the files of the newest version, on which a merge is committed.
 
         Raises:
-            PublishError: The table does not take the rows; what was written is discarded.
+            PublishError: The table does not take the rows; what was written is discarded, unless it
+                is staged.
             StorageError: The store failed.
         """
         base = self._base = read_current(self._store, self.change.table)
+        self._base_number = 0 if base is None else base.number
+        self._base_files = files_id(base)
         try:
             apply_change(base, self.change)
         except PublishError:
-            self.discard()
+            if self._staged is None:
+                self.discard()
             raise
         if base is None or not base.has_data:
             return None
@@ -225,8 +237,12 @@ class PublishedWriter:
 
     def find_staged(self) -> StagedVersion | None:
         """Return what is staged of this result for this purpose; then `publish` publishes that."""
-        found = find_staged(read_current(self._store, self.change.table), change_id(self.change))
-        return None if found is None else self._wait(found)
+        current = read_current(self._store, self.change.table)
+        found = find_same(current, self.change, current)
+        if found is None:
+            return None
+        self.adopted = True
+        return self._wait(found)
 
     def stage_commit(self) -> StagedVersion | None:
         """Write down the files in the newest version, where no reader sees them.
@@ -239,16 +255,16 @@ class PublishedWriter:
         """
         if not self.change.files:
             raise self._nothing_written()
-        wanted = change_id(self.change)
+        change, read = self.change, self._base
 
         def step(base: TableVersion | None) -> TableVersion | None:
-            done = is_published(base, self.change) or find_staged(base, wanted) is not None
-            return None if done else stage_change(base, self.change)
+            done = is_published(base, change) or find_same(base, change, read) is not None
+            return None if done else stage_change(base, change, read)
 
-        committed, reused = self._log.commit(self.change.token, step)
-        if reused:
+        committed, self.adopted = self._log.commit(change.token, step)
+        if self.adopted:
             self.discard()
-        found = find_staged(committed, wanted)
+        found = find_staged(committed, change_id(change))
         return None if found is None else self._wait(found)
 
     def publish(self) -> int:
@@ -275,7 +291,7 @@ class PublishedWriter:
             if self._staged is not None:
                 self._take(find_staged(base, self._staged))
             if self.change.mode == "merge":
-                self._check_base(base)
+                check_base(base, self._base_number, self._base_files)
             return apply_change(base, self.change)
 
         try:
@@ -303,6 +319,7 @@ class PublishedWriter:
     def _wait(self, staged: StagedChange) -> StagedVersion:
         """Take over what is staged; a commit of its own will publish it."""
         self._staged = staged.id
+        self._base_number, self._base_files = staged.base, staged.base_files
         token = new_token()
         self.change = staged_change(self.change.table, staged, token=token, committed_at=utc_now())
         return shown_staged(self.change.table, staged)
@@ -335,14 +352,6 @@ class PublishedWriter:
 
     def _remove(self, files: Collection[str]) -> None:
         self._store.delete([paths.table_file(self.change.table, path) for path in sorted(files)])
-
-    def _check_base(self, current: TableVersion | None) -> None:
-        """Look whether a merge has looked at the version on which it is committed."""
-        numbers = [0 if v is None else v.number for v in (self._base, current)]
-        if numbers[0] != numbers[1]:
-            raise TableChangedError(
-                f"version {numbers[1]} was committed after version {numbers[0]} was read"
-            )
 
     def _committed(self) -> TableVersion | None:
         """The version that has the token of this commit, if it is kept."""

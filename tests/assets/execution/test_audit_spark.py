@@ -16,6 +16,7 @@ import stagecoach
 from stagecoach.assets.execution.executor import execute_in_process
 from stagecoach.commands.main import cli
 from stagecoach.infra.formats.protocol import Access
+from stagecoach.infra.formats.published.log import read_version
 from stagecoach.infra.formats.published.table_format import FORMAT
 from stagecoach.infra.publishing.publish import Staged
 from stagecoach.infra.storage.stores import open_store
@@ -90,6 +91,52 @@ def test_every_partition_is_audited_by_itself(
     assert told["chosen"]["rows"] == [{"day": KEYS[1], "n": -2}]
     (read,) = told["traced"][-1]["inputs"]
     assert (read["input"], read["rows"]) == ("table raw", [{"day": KEYS[1], "n": -2}])
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_partitions_of_one_run_are_published_together_or_not_at_all(
+    tmp_path: Path, spark: SparkSession, spark_settings: EngineSettings
+) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "catalog.yaml").write_text("tables: {raw: {location: raw}}\n")
+    (tmp_path / "queries").mkdir()
+    front = DAILY.replace("checks:", "backfill: single_run\nchecks:")
+    (tmp_path / "queries" / "daily.sql").write_text(front)
+    key = dg.AssetKey("daily")
+    tags = {
+        "dagster/asset_partition_range_start": KEYS[0],
+        "dagster/asset_partition_range_end": KEYS[2],
+    }
+    results = []
+    with dg.DagsterInstance.ephemeral() as instance:
+        for numbers in ([1, -2, 3], [1, 2, 3]):
+            days = pa.array(KEYS).cast(pa.date32())
+            rows = pa.table({"day": days, "n": numbers})
+            pq.write_table(rows, tmp_path / "raw" / "a.parquet")
+            definitions = definitions_of(tmp_path, spark_settings)
+            job = definitions.resolve_job_def("run_daily")
+            results.append(execute_in_process(job, instance=instance, run_config=QUIET, tags=tags))
+            if len(results) == 1:
+                assert not instance.get_materialized_partitions(key)
+        assert instance.get_materialized_partitions(key) == set(KEYS)
+        found = instance.fetch_materializations(key, limit=5).records
+    refused, passed = results
+    assert [result.success for result in results] == [False, True]
+    for result, is_good in ((refused, False), (passed, True)):
+        checks = {c.check_name: c.passed for c in result.get_asset_check_evaluations()}
+        assert checks == {"unique_day": True, "none_is_negative": is_good, "row_count": True}
+    told = {
+        record.partition_key: record.asset_materialization.metadata["dagster/row_count"].value
+        for record in found
+        if record.asset_materialization is not None
+    }
+    assert told == dict.fromkeys(KEYS, 1)
+    store = open_store(str(tmp_path / "store"))
+    versions = FORMAT.stored(store, "daily", Access()).kept_versions()
+    assert [(v.num_rows, v.partition_keys, v.staged) for v in versions] == [(3, KEYS, ())]
+    waited = read_version(store, "daily", versions[0].number - 2)
+    assert [dict(s.rows) for s in waited.staged] == [dict.fromkeys(KEYS, 1)]
 
 
 @pytest.mark.slow

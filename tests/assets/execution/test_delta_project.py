@@ -12,7 +12,11 @@ import pytest
 from deltalake import DeltaTable
 
 from stagecoach.assets.execution.executor import execute_in_process
-from tests.assets.execution.test_iceberg_project import QUIET, definitions_of
+from tests.assets.execution.test_iceberg_project import (
+    QUIET,
+    definitions_of,
+    read_what_is_staged,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +28,7 @@ partitions: {by: daily, start: 2024-01-01, end: 2024-01-04, column: day}
 output: {format: delta, location: lake/daily, partition_by: [day]}
 checks:
   - unique: [day]
-  - no_rows: {name: none_is_negative, sql: SELECT n FROM daily WHERE n < 0}
+  - no_rows: {name: none_is_large, sql: SELECT n FROM daily WHERE n > 2}
 */
 SELECT day, CAST(count(*) AS SMALLINT) AS n FROM raw
 WHERE day >= :partition_start AND day < :partition_end GROUP BY day
@@ -37,7 +41,8 @@ def test_partitions_are_published_to_delta_and_read_downstream(
     tmp_path: Path, spark: SparkSession, spark_settings: EngineSettings
 ) -> None:
     (tmp_path / "raw").mkdir()
-    days = pa.array(["2024-01-01", "2024-01-02", "2024-01-02"]).cast(pa.date32())
+    keys = ["2024-01-01", *["2024-01-02"] * 2, *["2024-01-03"] * 3]
+    days = pa.array(keys).cast(pa.date32())
     pq.write_table(pa.table({"day": days}), tmp_path / "raw" / "a.parquet")
     (tmp_path / "catalog.yaml").write_text("tables: {raw: {location: raw}}\n")
     queries = tmp_path / "queries"
@@ -59,6 +64,11 @@ def test_partitions_are_published_to_delta_and_read_downstream(
             checks = result.get_asset_check_evaluations()
             assert [check.passed for check in checks] == [True, True]
             (made[key],) = result.asset_materializations_for_node("daily")
+        bad = execute_in_process(
+            job, instance=instance, run_config=QUIET, tags={"dagster/partition": "2024-01-03"}
+        )
+        outcomes = {c.check_name: c.passed for c in bad.get_asset_check_evaluations()}
+        assert (bad.success, outcomes) == (False, {"unique_day": True, "none_is_large": False})
         job = definitions.resolve_job_def("run_total")
         assert execute_in_process(job, instance=instance, run_config=QUIET).success
     table = DeltaTable(queries / "lake" / "daily")
@@ -68,6 +78,7 @@ def test_partitions_are_published_to_delta_and_read_downstream(
         ("2024-01-02", 2),
     ]
     assert table.version() == 2
+    read_what_is_staged(tmp_path, "daily", spark_settings)
     metadata = made["2024-01-02"].metadata
     assert metadata["dagster/uri"].value == str(queries / "lake" / "daily")
     assert metadata["stagecoach/table_version"].value == 2

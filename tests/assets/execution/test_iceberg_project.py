@@ -9,10 +9,13 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from pyiceberg.catalog import load_catalog
 
+import stagecoach
 from stagecoach.assets import EngineResource, build_definitions
 from stagecoach.assets.execution.executor import execute_in_process
+from stagecoach.commands.main import cli
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +33,7 @@ output:
   partition_by: [day]
 checks:
   - unique: [day]
-  - no_rows: {name: none_is_negative, sql: SELECT n FROM lake.daily WHERE n < 0}
+  - no_rows: {name: none_is_large, sql: SELECT n FROM lake.daily WHERE n > 2}
 */
 SELECT day, CAST(count(*) AS SMALLINT) AS n FROM raw
 WHERE day >= :partition_start AND day < :partition_end GROUP BY day
@@ -49,13 +52,33 @@ def definitions_of(folder: Path, spark_settings: EngineSettings) -> dg.Definitio
     )
 
 
+def read_what_is_staged(folder: Path, table: str, spark_settings: EngineSettings) -> None:
+    """As a user does after a check has failed: look, and decide."""
+    store = folder / "store"
+    runner = CliRunner()
+    options = ["--catalog", str(folder / "catalog.yaml"), "--storage", str(store)]
+    shown = runner.invoke(cli, ["tables", "show", table, "--staged", *options])
+    assert "replace_partition" in shown.output
+    assert "2024-01-03" in shown.output
+    settings = {name: str(getattr(spark_settings, name)) for name in NAMES}
+    with stagecoach.connect(folder / "catalog.yaml", storage=store, settings=settings) as session:
+        for name, days in ((f"`{table}@staged`", 3), (table, 2)):
+            found = session.query(f"SELECT max(n), count(day) FROM {name}").to_arrow().to_pylist()
+            assert [list(row.values()) for row in found] == [[days, days]]
+    discarded = runner.invoke(cli, ["tables", "discard", table, *options])
+    assert discarded.output.startswith("discarded ")
+    shown = runner.invoke(cli, ["tables", "show", table, "--staged", *options])
+    assert shown.output == "nothing is staged\n"
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_partitions_are_published_to_iceberg_and_read_downstream(
     tmp_path: Path, spark: SparkSession, spark_settings: EngineSettings
 ) -> None:
     (tmp_path / "raw").mkdir()
-    days = pa.array(["2024-01-01", "2024-01-02", "2024-01-02"]).cast(pa.date32())
+    keys = ["2024-01-01", *["2024-01-02"] * 2, *["2024-01-03"] * 3]
+    days = pa.array(keys).cast(pa.date32())
     pq.write_table(pa.table({"day": days}), tmp_path / "raw" / "a.parquet")
     (tmp_path / "catalog.yaml").write_text("tables: {raw: {location: raw}}\n")
     queries = tmp_path / "queries"
@@ -78,6 +101,11 @@ def test_partitions_are_published_to_iceberg_and_read_downstream(
             )
             assert result.success
             (made[key],) = result.asset_materializations_for_node("daily")
+        bad = execute_in_process(
+            job, instance=instance, run_config=QUIET, tags={"dagster/partition": "2024-01-03"}
+        )
+        outcomes = {c.check_name: c.passed for c in bad.get_asset_check_evaluations()}
+        assert (bad.success, outcomes) == (False, {"unique_day": True, "none_is_large": False})
         job = definitions.resolve_job_def("run_total")
         assert execute_in_process(job, instance=instance, run_config=QUIET).success
     lake = load_catalog(
@@ -90,6 +118,7 @@ def test_partitions_are_published_to_iceberg_and_read_downstream(
         ("2024-01-02", 2),
     ]
     assert len(table.snapshots()) == 2
+    read_what_is_staged(tmp_path, "lake.daily", spark_settings)
     metadata = made["2024-01-02"].metadata
     assert metadata["dagster/uri"].value == table.location()
     assert metadata["stagecoach/table_version"].value == table.current_snapshot().snapshot_id

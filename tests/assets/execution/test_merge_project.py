@@ -25,6 +25,7 @@ ORDERS = """/*
 output: {mode: merge, key: [id], delete_column: gone}
 checks:
   - unique: [id]
+  - accepted_values: {column: state, values: [new, paid]}
 */
 SELECT id, state, op = 'D' AS gone FROM raw
 """
@@ -64,6 +65,10 @@ def test_changes_are_merged_and_read_downstream(
         assert result.success
         assert all(done.passed for done in result.get_asset_check_evaluations())
         (made,) = result.asset_materializations_for_node("orders")
+        write_raw(tmp_path, (3, "lost", "U"))
+        refused = execute_in_process(job, instance=instance, run_config=QUIET)
+        outcomes = {c.check_name: c.passed for c in refused.get_asset_check_evaluations()}
+        assert outcomes == {"unique_id": True, "accepted_values_state": False}
         downstream = definitions.resolve_job_def("run_total")
         assert execute_in_process(downstream, instance=instance, run_config=QUIET).success
     store = open_store(str(tmp_path / "store"))
@@ -73,7 +78,9 @@ def test_changes_are_merged_and_read_downstream(
         (3, "new"),
         (4, "new"),
     ]
-    assert (version.number, version.mode) == (2, "merge")
+    assert version.mode == "merge"
+    (staged,) = version.staged
+    assert (staged.mode, len(staged.rewritten)) == ("merge", 1)
     metadata = made.metadata
     assert metadata["stagecoach/table_rows"].value == 3
     if "dagster/column_schema" in metadata:

@@ -22,9 +22,15 @@ from stagecoach.infra.formats.capabilities import (
     TableShape,
 )
 from stagecoach.infra.formats.protocol import Access, Table, TableSource
-from stagecoach.infra.formats.publishing import PublishedPart, PublishTarget, WritePlan
+from stagecoach.infra.formats.publishing import (
+    PublishedPart,
+    PublishTarget,
+    StagedGoneError,
+    WritePlan,
+)
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
+from stagecoach.infra.formats.staged_version import StagedVersion
 from stagecoach.infra.formats.stored import RootExpiry, StoredFormat, StoredTable
 from stagecoach.infra.integrity.findings import Check, Outcome, StoredDamage
 from stagecoach.infra.storage.listing import list_objects
@@ -43,6 +49,7 @@ from tests.infra.formats.memory_format import (
 
 REPLACED: dict[str, list[str]] = {}
 DAMAGED: set[str] = set()
+WAITING: dict[str, dict[str, Any]] = {}
 
 
 @dataclass(frozen=True)
@@ -230,10 +237,35 @@ class BoxTable(StoredTable):
     def entries(self) -> tuple[FileEntry, ...]:
         return ()
 
-    def clear(self) -> BoxVersion:
-        version = BoxVersion(self.name, len(self.kept_versions()) + 1, 0)
-        self.store.write_bytes(f"boxes/{self.name}/{version.number}", b"0")
+    @property
+    def waiting(self) -> dict[str, tuple[StagedVersion, tuple[BoxFile, ...]]]:
+        """What is staged, by its identity; of this process only."""
+        return WAITING.setdefault(self.location, {})
+
+    def staged(self) -> list[StagedVersion]:
+        return [version for version, _ in self.waiting.values()]
+
+    def staged_state(self, staged_id: str) -> TableState:
+        if staged_id not in self.waiting:
+            raise self.not_staged(staged_id)
+        rows = self.waiting[staged_id][0].num_rows
+        return self.state_of(BoxVersion(self.name, len(self.kept_versions()) + 1, rows))
+
+    def publish_staged(self, staged_id: str) -> BoxVersion:
+        if staged_id not in self.waiting:
+            raise self.not_staged(staged_id)
+        return self.put(self.waiting.pop(staged_id)[0].num_rows)
+
+    def discard_staged(self, staged_id: str) -> None:
+        self.waiting.pop(staged_id, None)
+
+    def put(self, rows: int) -> BoxVersion:
+        version = BoxVersion(self.name, len(self.kept_versions()) + 1, rows)
+        self.store.write_bytes(f"boxes/{self.name}/{version.number}", str(rows).encode())
         return version
+
+    def clear(self) -> BoxVersion:
+        return self.put(0)
 
 
 @dataclass(frozen=True)
@@ -275,7 +307,10 @@ class BoxFile:
 class BoxWriter:
     box: BoxTable
     plan: BoxPlan
+    fingerprint: str
     reused: bool = False
+    adopted: bool = False
+    waits: bool = False
     files: list[BoxFile] = field(default_factory=list)
 
     @property
@@ -290,11 +325,30 @@ class BoxWriter:
     def add(self, written: Iterable[Mapping[str, Any]]) -> None:
         self.files += [BoxFile(**values) for values in written]
 
+    def find_staged(self) -> StagedVersion | None:
+        found = self.box.waiting.get(self.fingerprint)
+        if found is None:
+            return None
+        self.files, self.waits = list(found[1]), True
+        return found[0]
+
+    def stage_commit(self) -> StagedVersion | None:
+        version = StagedVersion(
+            table=self.box.name,
+            id=self.fingerprint,
+            staged_at="2024-01-31T00:00:00Z",
+            mode="replace",
+            fingerprint=self.fingerprint,
+            rows={None: sum(file.num_rows for file in self.files)},
+        )
+        self.box.waiting[version.id] = (version, tuple(self.files))
+        self.waits = True
+        return version
+
     def publish(self) -> int:
-        number = len(self.box.kept_versions()) + 1
-        rows = sum(file.num_rows for file in self.files)
-        self.box.store.write_bytes(f"boxes/{self.box.name}/{number}", str(rows).encode())
-        return number
+        if self.waits and self.box.waiting.pop(self.fingerprint, None) is None:
+            raise StagedGoneError(f"{self.fingerprint} is not staged any more")
+        return self.box.put(sum(file.num_rows for file in self.files)).number
 
     def part_of(self, version: Any) -> PublishedPart:
         return PublishedPart(files=tuple(self.files), partition_rows={None: version.num_rows})
@@ -325,7 +379,7 @@ class BoxFormat(StoredFormat):
         fingerprint: str,
         run_id: str,
     ) -> BoxWriter:
-        return BoxWriter(BoxTable(store, target.table), BoxPlan(target.table))
+        return BoxWriter(BoxTable(store, target.table), BoxPlan(target.table), fingerprint)
 
     def find_expired(self, store: ObjectStore, rule: ExpiryRule, orphan_limit: Any) -> RootExpiry:
         loose = [item for item in list_objects(store, "boxes") if item.key.endswith("/lost")]

@@ -30,9 +30,10 @@ from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog
 from stagecoach.infra.formats import names
 from stagecoach.infra.formats.protocol import Access
-from stagecoach.infra.formats.publishing import PublishError
+from stagecoach.infra.formats.publishing import PublishError, StagedGoneError
 from stagecoach.infra.formats.registry import find_stored
 from stagecoach.infra.publishing import jobs
+from stagecoach.infra.publishing.publish import Staged
 from stagecoach.infra.publishing.tasks import PublishReport, run_publish_task
 from stagecoach.infra.publishing.write_task import WriteTask
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -41,7 +42,7 @@ from stagecoach.infra.upkeep.usage import storage_usage
 from stagecoach.planner.formats.registry import Registry
 from stagecoach.planner.types import INT, Field
 from tests.infra.formats import kept_format, memory_format
-from tests.infra.formats.published.outputs import publish_rows
+from tests.infra.formats.published.outputs import publish_rows, stage_rows
 
 ROWS = ('[{"k": 1, "name": "a"}]', '[{"k": 2, "name": "b"}]')
 
@@ -226,6 +227,19 @@ def test_a_query_names_the_format_of_its_output(store: ObjectStore) -> None:
     assert planned.table_columns == columns  # published tables have those of folders last
     with pytest.raises(PublishError, match="'daily' is of the format 'box', not 'published'"):
         publish_rows(store, [rows], "daily")
+
+
+def test_results_of_any_format_wait_for_their_checks(store: ObjectStore) -> None:
+    rows = pa.table({"k": [1, 2, 3]})
+    staged = stage_rows(store, rows, "daily", format="box")
+    assert isinstance(staged, Staged)
+    table = find_stored(store, "daily", Access())
+    assert table.current() is None
+    again = stage_rows(store, rows, "daily", format="box")
+    assert isinstance(again, Staged)
+    assert again.publish().num_rows == 3
+    with pytest.raises(StagedGoneError):
+        staged.publish()
 
 
 def output(text: str) -> dict[str, object]:

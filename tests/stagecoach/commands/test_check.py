@@ -311,24 +311,3 @@ def test_declared_tables_are_checked_compiled_and_explained_without_data(project
     pq.write_table(pa.table({"ID": pa.array([1], pa.int16())}), "later/a.parquet")
     again = CliRunner().invoke(cli, ["compile", "--check", "--catalog", "catalog.yaml"])
     assert again.exit_code == 0, again.output
-
-
-def test_results_that_no_check_can_hold_back_are_noted(tmp_path: Path) -> None:
-    queries = tmp_path / "queries"
-    queries.mkdir()
-    (tmp_path / "catalog.yaml").write_text("tables: {}")
-    check = "checks: [{not_null: [id]}]"
-    merged = "output: {mode: merge, key: [id]%s}"
-    fronts = {
-        "audited": check,
-        "merged": f"{merged % ''}\n{check}",
-        "known": f"{merged % ', audit: false'}\n{check}",
-        "warned": f"{merged % ''}\nchecks: [{{not_null: [id], severity: warn}}]",
-    }
-    for name, front in fronts.items():
-        (queries / f"{name}.sql").write_text(f"/*\n{front}\n*/\nSELECT 1 AS id")
-    arguments = ["check", str(queries), "--catalog", str(tmp_path / "catalog.yaml")]
-    result = CliRunner().invoke(cli, arguments)
-    assert result.exit_code == 0, result.output
-    (note,) = [line for line in result.stderr.splitlines() if line.startswith("note: ")]
-    assert "merged.sql: results in mode merge are published before their checks run" in note

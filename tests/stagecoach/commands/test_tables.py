@@ -20,6 +20,7 @@ from stagecoach.infra.publishing.accepted import is_accepted
 from stagecoach.infra.publishing.publish import Staged, publish
 from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.planner.errors import AnalysisError
+from tests.infra.formats.lake_tables.lakes import FORMATS, make_lake
 from tests.infra.formats.published.outputs import (
     SETTINGS,
     fields_of,
@@ -216,3 +217,25 @@ def test_one_of_several_is_discarded_by_its_id(project: Path) -> None:
     assert other.id in run("tables", "daily", "--staged").output
     assert one.id not in run("tables", "daily", "--staged").output
     assert f"'{one.id}' is not staged" in run("tables", "publish", "daily", one.id).output
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_staged_for_a_lake_is_shown_read_and_decided(
+    project: Path, tmp_path: Path, name: str
+) -> None:
+    lake = replace(make_lake(name, tmp_path).lake, store=LocalStore(str(project / "st")))
+    lake.publish(pa.table({"k": [1]}))
+    one, other = (lake.stage(pa.table({"k": [k]}), mode="append").version for k in (2, 3))
+    table = one.table
+    shown = run("tables", table, "--staged").output.splitlines()
+    assert [line.split()[0] for line in shown] == [table, one.id, other.id]
+    session = stagecoach.connect("catalog.yaml", "st")
+    for wanted in ("staged", f"staged-{one.id}"):
+        planned = session.plan(f"SELECT k FROM `{table}@{wanted}`", name="q").graph
+        assert planned.head.estimated_rows == 2
+    assert run("tables", "discard", table, one.id).output.startswith(f"discarded {one.id}")
+    result = run("tables", "publish", table)
+    assert result.output.startswith(f"published {other.id} of {table}: 1 rows, version ")
+    assert is_accepted(LocalStore("st"), table, other.fingerprint)
+    assert lake.keys() == [1, 3]
+    assert run("tables", table, "--staged").output == "nothing is staged\n"

@@ -14,10 +14,13 @@ from deltalake import DeltaTable, QueryBuilder
 from stagecoach.infra.catalog.catalog import FileCatalog
 from stagecoach.infra.catalog.stored import StoredCatalog
 from stagecoach.infra.formats.delta.output import output_location
-from stagecoach.infra.publishing.publish import Published
+from stagecoach.infra.formats.delta.table_format import FORMAT
+from stagecoach.infra.formats.protocol import Access
+from stagecoach.infra.formats.stored import StoredTable
+from stagecoach.infra.publishing.publish import Published, Staged
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.storage.stores import open_store
-from tests.infra.formats.published.outputs import publish_rows
+from tests.infra.formats.published.outputs import publish_rows, stage_rows
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,16 @@ class DeltaLake:
         """Publish rows as the output of a head stage."""
         target = {"format": "delta", "place": self.place, **target}
         return publish_rows(self.store, rows, self.name, **target)
+
+    def stage(self, rows: pa.Table, **target: Any) -> Staged | Published:
+        """Stage rows as the output of a head stage."""
+        target = {"format": "delta", "place": self.place, **target}
+        return stage_rows(self.store, rows, self.name, **target)
+
+    @property
+    def stored(self) -> StoredTable:
+        """The table as commands open it."""
+        return FORMAT.stored(self.store, self.name, Access())
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows of the table as deltalake's engine reads them."""

@@ -13,10 +13,13 @@ from pyiceberg.catalog import load_catalog
 from stagecoach.infra.catalog.catalog import FileCatalog
 from stagecoach.infra.catalog.stored import StoredCatalog
 from stagecoach.infra.formats.iceberg.declaration import read_output
-from stagecoach.infra.publishing.publish import Published
+from stagecoach.infra.formats.iceberg.table_format import FORMAT
+from stagecoach.infra.formats.protocol import Access
+from stagecoach.infra.formats.stored import StoredTable
+from stagecoach.infra.publishing.publish import Published, Staged
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.storage.stores import open_store
-from tests.infra.formats.published.outputs import publish_rows
+from tests.infra.formats.published.outputs import publish_rows, stage_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,6 +61,24 @@ class Lake:
         """Publish rows as the output of a head stage."""
         target = {"format": "iceberg", "place": self.place, **target}
         return publish_rows(self.store, rows, self.table, **target)
+
+    def stage(self, rows: pa.Table, **target: Any) -> Staged | Published:
+        """Stage rows as the output of a head stage."""
+        target = {"format": "iceberg", "place": self.place, **target}
+        return stage_rows(self.store, rows, self.table, **target)
+
+    @property
+    def stored(self) -> StoredTable:
+        """The table as commands open it."""
+        return FORMAT.stored(self.store, self.table, Access())
+
+    def keys(self) -> list[int]:
+        """The column `k` of the table, sorted."""
+        return sorted(row["k"] for row in self.rows())
+
+    def pending(self) -> list[str]:
+        """Records of commits that were not ended."""
+        return list(self.store.list(f"iceberg/{self.table}/pending"))
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows of the table as pyiceberg reads them."""
