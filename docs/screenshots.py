@@ -33,6 +33,7 @@ from stagecoach.assets.report.page import analysis_page
 from stagecoach.commands.ui import dagster_command, prepare_home
 from stagecoach.tpch import generate, write_catalog
 from stagecoach.web.login import login_page
+from stagecoach.web.policy import make_policy
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -202,6 +203,7 @@ def _server(place: Path) -> Iterator[str]:
     command = dagster_command("127.0.0.1", port, None, debug=False)
     environment = {
         **os.environ,
+        **make_policy("127.0.0.1").to_environment(),
         "DAGSTER_HOME": str(home),
         "DAGSTER_DISABLE_TELEMETRY": "yes",
         "PYTHONPATH": str(ROOT),
