@@ -20,8 +20,8 @@ from benchmarks.report import document, json_option, write_document
 from stagecoach.planner.analysis.queries import build_logical
 from stagecoach.planner.catalog import Catalog, ColumnStats, MappingCatalog, TableInfo, TableStats
 from stagecoach.planner.estimates import Estimator
-from stagecoach.planner.optimizer import optimize
 from stagecoach.planner.optimizer.context import RuleContext, first_free_id
+from stagecoach.planner.optimizer.rules import optimize
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.planning import plan_query

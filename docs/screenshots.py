@@ -2,8 +2,8 @@
 
 Starts Dagster's web server on `pipelines/` with temporary state, runs query 3 over generated TPC-H
 data, and photographs the asset graph and the finished run with headless Chromium. Then does the
-same for the page of `explain --analyze` and for the steps of the tutorial. The arguments `analysis`
-and `tutorial` limit it to one of these. Needs Chromium
+same for the pages of our own, that of `explain --analyze` and that of a login, and for the steps of
+the tutorial. The arguments `analysis` and `tutorial` limit it to one of these. Needs Chromium
 (`apt-get install chromium`).
 """
 
@@ -32,6 +32,8 @@ from docs import ui_pages
 from stagecoach.assets.report.page import analysis_page
 from stagecoach.commands.ui import dagster_command, prepare_home
 from stagecoach.tpch import generate, write_catalog
+from stagecoach.web.login import login_page
+from stagecoach.web.policy import make_policy
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -79,6 +81,9 @@ def main() -> None:
         write_catalog(place / "catalog.yaml", data)
         html = _analyze(place)
         with _page(WIDTH) as page:
+            page.set_viewport_size({"width": 560, "height": 420})
+            page.set_content(login_page())
+            _shoot(page, "login.png")
             page.set_viewport_size({"width": 1180, "height": 1330})
             page.goto(html.as_uri())
             _shoot(page, "analysis.png")
@@ -138,6 +143,8 @@ def _tutorial(place: Path) -> None:
     with ui_pages.shop_ui(place / "shop") as shop, ui_pages.browser_page() as page:
         ui_pages.open_graph(page, shop)
         _shoot(page, "queries.png", clip=_GRAPH)
+        ui_pages.open_catalog(page, shop)
+        _shoot(page, "catalog.png")
         ui_pages.open_automation(page, shop)
         _shoot(page, "automation.png")
         ui_pages.open_run_page(page, shop, "sales")
@@ -196,6 +203,7 @@ def _server(place: Path) -> Iterator[str]:
     command = dagster_command("127.0.0.1", port, None, debug=False)
     environment = {
         **os.environ,
+        **make_policy("127.0.0.1").to_environment(),
         "DAGSTER_HOME": str(home),
         "DAGSTER_DISABLE_TELEMETRY": "yes",
         "PYTHONPATH": str(ROOT),

@@ -1,4 +1,4 @@
-"""Read the steps of docs/learn/tutorial.md: its files and commands, in order.
+"""Read the steps of a page such as docs/learn/tutorial.md: its files and commands, in order.
 
 A test and the screenshots follow the same steps as a reader. A fenced block with a title is the
 file of that name in the tutorial's project. A block of `console` has commands, each after `$ `,
@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ PAGE = Path(__file__).resolve().parent / "learn" / "tutorial.md"
 _FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 _FAILS = "This command fails"
 _LEFT_OUT = "…"
+_OF_THE_SHELL = ("PWD", "OLDPWD", "SHLVL", "_")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,22 +44,34 @@ class CommandStep:
     output: tuple[str, ...]
     fails: bool
 
-    def run(self, folder: Path, environment: Mapping[str, str], *, seconds: float = 240) -> str:
+    def run(
+        self, folder: Path, environment: MutableMapping[str, str], *, seconds: float = 240
+    ) -> str:
         """Run it and return what it printed.
+
+        Args:
+            folder: The current folder.
+            environment: Its variables; one that the command sets is there afterwards.
+            seconds: After which it is killed.
 
         Raises:
             AssertionError: It failed, or did not though it should, or printed something else.
         """
-        done = subprocess.run(
-            ["bash", "-c", self.command],
-            cwd=folder,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
+        with tempfile.NamedTemporaryFile() as variables:
+            done = subprocess.run(
+                ["bash", "-c", f'{self.command}\nend=$?; env -0 > "$0"; exit $end', variables.name],
+                cwd=folder,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+                check=False,
+            )
+            for line in variables.read().decode().split("\0"):
+                name, _, value = line.partition("=")
+                if name and name not in _OF_THE_SHELL:
+                    environment[name] = value
         printed = done.stdout + done.stderr
         if (done.returncode != 0) != self.fails:
             raise AssertionError(f"$ {self.command}\nexit {done.returncode}\n{printed[-3000:]}")

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from dagster import DagsterRun
     from dagster._core.launcher.base import LaunchRunContext
 
-HOST_TAG = ".stagecoach/run_host"
-"""Socket of the host that a run was given to; tags that begin with a dot are not shown."""
+HOST_TAG = ".dagster/stagecoach_run_host"
+"""Socket of the host that a run was given to; the UI shows no tags of `.dagster/`."""
 
 log = logging.getLogger(__name__)
 

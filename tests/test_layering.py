@@ -25,11 +25,11 @@ def modules_of(package: str) -> list[str]:
 
 
 def loaded_by(modules: list[str]) -> set[str]:
-    """Names of all packages in memory once these are imported: `dagster`, `stagecoach.infra`, …"""
+    """Names of all packages in memory once these are imported: `dagster`, `stagecoach.infra.spark`, …"""
     code = (
         "import importlib, json, sys\n"
         f"for name in {modules!r}: importlib.import_module(name)\n"
-        "print(json.dumps(sorted({p for name in sys.modules for p in (name.split('.')[0], '.'.join(name.split('.')[:2]))})))"
+        "print(json.dumps(sorted({p for name in sys.modules for p in ('.'.join(name.split('.')[:n]) for n in (1, 2, 3))})))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
@@ -124,6 +124,13 @@ def test_infra_loads_no_dagster() -> None:
 
 def test_assets_load_no_command_line() -> None:
     assert not loaded_by(modules_of("assets")) & set(ABOVE[2:])
+
+
+def test_a_code_location_loads_no_planner() -> None:
+    """With compiled plans it plans nothing, and importing rules and functions would take longest."""
+    found = loaded_by(["stagecoach.assets.definitions.location"])
+    parts = ("aggregates", "analysis", "estimates", "functions", "planning")
+    assert not found & {f"stagecoach.planner.{part}" for part in parts}
 
 
 def test_no_phase_of_the_planner_tells_engines_apart_by_name() -> None:

@@ -51,6 +51,14 @@ def test_lines_of_the_page_are_looked_for_in_the_output() -> None:
     assert step.missing("a 2 row, 7 kB b") == ["a  1 row … b"]
 
 
+def test_a_command_may_set_variables_of_the_next(tmp_path: Path) -> None:
+    variables = {"PATH": os.environ["PATH"], "A": "1"}
+    CommandStep(command='export B="$A 2"', output=(), fails=False).run(tmp_path, variables)
+    step = CommandStep(command='echo "$B"; false', output=("1 2",), fails=True)
+    assert step.run(tmp_path, variables) == "1 2\n"
+    assert variables == {"PATH": os.environ["PATH"], "A": "1", "B": "1 2"}
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(900)
@@ -70,8 +78,6 @@ def test_the_tutorial(tmp_path: Path) -> None:
             elif step.command == "stagecoach ui":
                 dagster = background.enter_context(_ui(folder, variables))
                 assert len(dagster.asset_keys("trend")) == 1
-            elif step.command.startswith("export "):
-                variables |= _exported(step.command, folder, variables)
             else:
                 step.run(folder, variables)
         _check_tables(folder)
@@ -125,12 +131,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(timeout=20)
     except subprocess.TimeoutExpired:
         kill_group(process)
-
-
-def _exported(command: str, folder: Path, variables: dict[str, str]) -> dict[str, str]:
-    """The variables that a shell has after the command."""
-    script = f"{command}; env -0"
-    shell = ["bash", "-c", script]
-    done = subprocess.run(shell, cwd=folder, env=variables, capture_output=True, check=True)
-    pairs = (line.split("=", 1) for line in done.stdout.decode().split("\0") if "=" in line)
-    return {name: value for name, value in pairs if variables.get(name) != value}

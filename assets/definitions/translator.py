@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 
+from stagecoach.assets.plans.comments import shown_comments
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.plans.shown import ShownColumn, ShownPlan, ShownStage
 from stagecoach.assets.project.names import stage_path
@@ -40,7 +41,7 @@ class StageProps:
         is_query: Whether the asset is the whole query, whose stages are ops; `stage` is the head.
         kept: What is shown of the plan, where it is known without looking at operators: those of a
             compiled plan are only decoded when `stage.fragment` is asked for.
-        comments: What columns of the query's result mean, by name.
+        comments: What columns of the query's result mean, or come from, by name; of a head stage.
     """
 
     query: Query
@@ -70,7 +71,7 @@ class StageProps:
             makers=makers or MappingProxyType({}),
             publishes=planned.publishes,
             kept=planned.shown,
-            comments=planned.comments,
+            comments=shown_comments(planned) if stage is planned.graph.head else {},
         )
 
     @classmethod
@@ -155,13 +156,20 @@ class StageTranslator:
         return {props.stage.engine, *formats, *(() if props.is_head else (STAGE_KIND,))}
 
     def get_description(self, props: StageProps) -> str:
-        """Markdown whose first line says what the stage does."""
+        """Markdown whose first line says what the stage does; of a result, what people say of it.
+
+        The first line is all that the UI shows in graphs and lists, which show Markdown as it is.
+        """
         stage, graph = props.stage, props.graph
-        parts = [f"{len(graph.stages)} stage(s)" if props.is_query else stage.title]
+        count = len(graph.stages)
+        stages = "1 stage" if count == 1 else f"{count} stages"
+        parts = [stages if props.is_query else stage.title]
+        if props.is_head and not props.is_query and count > 1:
+            parts = [f"The last of {stages}: {stage.title}"]
         if props.is_head and (text := props.query.front_matter.description):
-            parts.append(text)
+            parts.insert(0, text)
         if not props.is_query:
-            parts.append(f"Runs on **{stage.engine}**: {stage.engine_reason}")
+            parts.append(f"Runs on {stage.engine}: {stage.engine_reason}")
         if graph.fallback_reason:
             parts.append(f"The query is one Spark stage: {graph.fallback_reason}")
         if props.is_head:
@@ -238,7 +246,7 @@ class StageTranslator:
         """One line: what the table is, and its rows."""
         stats = table.stats
         rows = f", {format_rows(stats.num_rows, is_estimate=stats.is_estimate)}" if stats else ""
-        return f"Base table `{table.name}`: {len(table.columns)} columns{rows}"
+        return f"Base table {table.name}: {len(table.columns)} columns{rows}"
 
 
 def _clipped(text: str) -> str:

@@ -30,6 +30,7 @@ from stagecoach.assets.execution.publishing import (
 from stagecoach.assets.execution.requests import build_request
 from stagecoach.assets.execution.run_page import HasStore, PageMetadata, write_run_page
 from stagecoach.assets.execution.stage_places import Report, StagePlaces
+from stagecoach.assets.plans.comments import shown_comments
 from stagecoach.assets.plans.planned import PlannedQuery
 from stagecoach.assets.project.partitions import run_window
 from stagecoach.assets.report.metadata import StageMetadata
@@ -122,13 +123,14 @@ class StageStep(Generic[Report]):
             context.log.warning(metadata.recovered)
         page = self.end(context, runner, request, metadata) if self.is_head else {}
         window = run_window(context, self.planned.query.front_matter.partitions)
-        shown = metadata
+        shown, comments = metadata, self.planned.comments if self.is_head else None
         if self.is_head and self.planned.publishes:
+            comments = shown_comments(self.planned)
             output = self.planned.query.front_matter.output
             shown = replace(shown, columns=output.stored_columns(shown.columns))
         if window is not None and len(window.keys) > 1:
             shown = shown.over_partitions(len(window.keys))
-        told = shown.to_dagster(self.planned.comments if self.is_head else None)
+        told = shown.to_dagster(comments)
         version = dg.DataVersion(metadata.fingerprint) if metadata.fingerprint else None
         return self.places.report(
             context, self.stage.stage_id, {**told, **published, **page}, version

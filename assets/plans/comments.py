@@ -12,6 +12,7 @@ from stagecoach.planner.types import Field
 
 Comments = Mapping[str, str]
 """Comments of a table's columns, by name."""
+_MOST_SOURCES = 4
 
 
 def result_comments(planned: PlannedQuery, comments_of: Callable[[str], Comments]) -> Comments:
@@ -40,6 +41,21 @@ def result_comments(planned: PlannedQuery, comments_of: Callable[[str], Comments
         if _is_same(column, field):
             found[field.name] = text
     return found
+
+
+def shown_comments(planned: PlannedQuery) -> Comments:
+    """Return what Dagster shows of the result's columns.
+
+    That is the comment, or where the values come from. Only comments are kept with a table.
+    """
+    columns = planned.shown.base_columns or ()
+    found: dict[str, str] = {}
+    for field, column in zip(planned.graph.result, columns, strict=False):  # none of a whole query
+        names = [str(source) for source in column.sources]
+        if names:
+            more = ", …" if len(names) > _MOST_SOURCES else ""
+            found[field.name] = f"from {', '.join(names[:_MOST_SOURCES])}{more}"
+    return {**found, **planned.comments}
 
 
 def _is_same(column: Field, field: Field) -> bool:

@@ -19,11 +19,11 @@ from stagecoach.planner.explain.diagrams import stage_steps
 from stagecoach.planner.explain.plan_text import rows_text
 
 COLOURS = 8
-_BOX_WIDTH, _BOX_HEIGHT = 236, 104
-_COLUMN, _LAYER = 264, 170
+_BOX_WIDTH, _BOX_HEIGHT = 236, 120
+_COLUMN, _LAYER = 264, 186
 _MARGIN = 14
-_LABELS = 240  # what stands left of the timeline
-_PLOT = 800
+_LABELS = 310  # what stands left of the timeline
+_PLOT = 730
 _ROW = 22
 _MOST_CHARACTERS = 33
 _Scale = Callable[[float], float]
@@ -103,12 +103,12 @@ def _box(stage: StageRun, x: float, y: float) -> str:
     counted = "" if stage.rows.actual is None else rows_text(stage.rows.actual)
     stored = "" if stage.num_bytes.actual is None else size_text(stage.num_bytes.actual)
     took = stage.how if stage.how != "computed" else f"{seconds_text(_busy(stage))} of tasks"
+    kind = {"computed": "box", "failed": "box failed"}.get(stage.how, "box idle")
     tasks = f"{len(stage.tasks)} task{'' if len(stage.tasks) == 1 else 's'}"
     far = next((op.rows for op in stage.operators if op.rows.is_far_off), None)
     share = round(max(min(stage.share, 1.0), 0.0) * (_BOX_WIDTH - 6))
     lines = [
-        f'<rect class="box{"" if stage.how == "computed" else " idle"}" width="{_BOX_WIDTH}" '
-        f'height="{_BOX_HEIGHT}" rx="6"/>',
+        f'<rect class="{kind}" width="{_BOX_WIDTH}" height="{_BOX_HEIGHT}" rx="6"/>',
         f'<rect class="{colour(number)}" width="6" height="{_BOX_HEIGHT}" rx="3"/>',
         f'<rect class="{colour(number)} share" x="6" y="{_BOX_HEIGHT - 5}" width="{share}" '
         'height="5"/>',
@@ -124,10 +124,7 @@ def _box(stage: StageRun, x: float, y: float) -> str:
     lines.append(f'<text class="note" x="16" y="72">{as_text(rows)}</text>')
     lines.append(f'<text class="note" x="16" y="88">{as_text(f"{tasks}, {took}")}</text>')
     if far is not None:
-        lines.append(
-            f'<text class="bad" x="{_BOX_WIDTH - 10}" y="88" text-anchor="end">'
-            f"{as_text(far.verdict)}</text>"
-        )
+        lines.append(f'<text class="bad" x="16" y="104">estimate {as_text(far.verdict)}</text>')
     label = "" if number == _head(stage) else shortened(stage.label)
     lines.append(
         f'<text class="label" text-anchor="middle" x="{_BOX_WIDTH / 2:.0f}" '
@@ -274,5 +271,5 @@ def _step(seconds: float) -> float:
 
 
 def _row_label(text: str, y: int) -> str:
-    shown = shortened(text, 37)
+    shown = shortened(text, 48)
     return f'<text class="row" x="{_MARGIN}" y="{y + 15}">{as_text(shown)}{as_title(text)}</text>'

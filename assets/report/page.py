@@ -64,7 +64,8 @@ svg text { fill: var(--text); } svg .note, svg .axis, svg .label { fill: var(--s
 svg .name { font-weight: 600; } svg .label { font-size: 11px; } svg .bad { fill: var(--bad);
   font-weight: 600; }
 svg .box { fill: var(--card); stroke: var(--line); stroke-width: 1.3; }
-svg .box.idle { stroke-dasharray: 5 4; } svg a:hover .box { stroke: var(--text); }
+svg .box.idle { stroke-dasharray: 5 4; } svg .box.failed { stroke: var(--bad);
+  stroke-width: 2; fill: var(--badback); } svg a:hover .box { stroke: var(--text); }
 svg .edge { fill: none; stroke: var(--soft); opacity: .75; } svg .value { stroke-width: 1.5; }
 svg .choice { stroke-dasharray: 2 4; opacity: .45; }
 svg .edge:hover { opacity: 1; stroke: var(--text); stroke-width: 2.5; }
@@ -103,7 +104,7 @@ def analysis_page(analysis: Analysis, written_at: str) -> str:
         _verdicts(analysis),
         '<h2>Stages</h2><p class="soft">Rows flow down. The bar at the foot of a box is its part '
         "of all task time, thicker arrows carry more bytes, a dashed box was not computed in this "
-        "run.</p>",
+        "run, a red one failed.</p>",
         f'<div class="card">{stage_graph(analysis)}</div>',
         _timeline(analysis),
         "<h2>Numbers</h2>",

@@ -3,6 +3,8 @@
 import html
 from collections.abc import Sequence
 
+_SMALLEST = 0.75
+
 
 def svg(name: str, width: int, height: int, parts: Sequence[str], label: str) -> str:
     """A drawing.
@@ -14,8 +16,10 @@ def svg(name: str, width: int, height: int, parts: Sequence[str], label: str) ->
         parts: What is in it.
         label: What it shows, for those who cannot see it.
     """
+    # Where there is less room it becomes smaller, and then scrolls: its text must be readable.
     return (
         f'<svg class="{name}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'style="min-width:{round(width * _SMALLEST)}px" '
         f'role="img" aria-label="{html.escape(label)}">{"".join(parts)}</svg>'
     )
 

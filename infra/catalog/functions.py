@@ -31,7 +31,6 @@ from stagecoach.infra.functions.sources import (
     root_of,
 )
 from stagecoach.planner.errors import CatalogError, SqlError
-from stagecoach.planner.functions.builtin import is_builtin
 from stagecoach.planner.project_function import KINDS, NULL_INPUTS, ProjectFunction
 from stagecoach.planner.text.type_names import duckdb_type
 from stagecoach.planner.types import DataType, parse_type, to_arrow
@@ -157,6 +156,8 @@ def _declared(origin: str, name: object, body: object, check_keys: CheckKeys) ->
         raise CatalogError(
             f"{place}: not a name of a function; use letters, digits and _, not a digit first"
         )
+    from stagecoach.planner.functions.builtin import is_builtin  # imports all functions
+
     if is_builtin(name):
         raise CatalogError(f"{place}: Spark has a function of this name; rename yours")
     if not isinstance(body, dict):

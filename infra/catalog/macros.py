@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stagecoach.planner.errors import CatalogError, SqlError
-from stagecoach.planner.functions.builtin import is_builtin
 from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.syntax.macros.declarations import Macro
 from stagecoach.planner.syntax.macros.expand import Macros
@@ -45,6 +44,8 @@ def read_macros(
     sources = [_source(path) for folder in folders for path in sorted(folder.rglob("*.sql"))]
     if not sources:
         return Macros()
+    from stagecoach.planner.functions.builtin import is_builtin  # imports all functions
+
     changing = frozenset(f.name for f in functions if not f.deterministic)
     try:
         macros = Macros.read(sources, changing)

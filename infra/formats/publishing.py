@@ -253,6 +253,11 @@ class ResultWriter(Protocol):
         ...
 
     @property
+    def adopted(self) -> bool:
+        """Whether what is staged was written by another writer, and not by this one's plan."""
+        ...
+
+    @property
     def version(self) -> StoredVersion:
         """The version that holds the rows, once they are published."""
         ...

@@ -301,6 +301,8 @@ class _Publication:
         if staged is None:
             writer.publish()  # another run has published the same rows meanwhile
             return _published(writer, writer.version, started, reused=True)
+        if merge is not None and writer.adopted:
+            merge = self._merge(writer)  # the files that this run has rewritten are gone
         return Staged(staged, writer, started, merge)
 
     def _writer(self) -> ResultWriter:

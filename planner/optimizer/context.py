@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
-from stagecoach.planner.estimates import Estimator
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.expressions import Column
 from stagecoach.planner.plan.logical import LogicalPlan
 from stagecoach.planner.plan.subqueries import SubqueryExpression
 from stagecoach.planner.tree import walk
 from stagecoach.planner.types import DataType
+
+if TYPE_CHECKING:
+    from stagecoach.planner.estimates import Estimator
 
 
 class RuleContext:

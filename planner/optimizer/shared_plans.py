@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from stagecoach.planner.catalog import ColumnStats, TableInfo, TableStats
 from stagecoach.planner.estimates import Estimate
-from stagecoach.planner.optimizer import optimize
 from stagecoach.planner.optimizer.context import RuleContext
 from stagecoach.planner.optimizer.prune_columns import prune
+from stagecoach.planner.optimizer.rules import optimize
 from stagecoach.planner.plan.logical import LogicalPlan, SharedScan
 from stagecoach.planner.plan.shared import SharedPlan
 from stagecoach.planner.tree import walk

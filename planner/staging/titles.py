@@ -23,7 +23,7 @@ from stagecoach.planner.plan.physical import (
 from stagecoach.planner.plan.stages import StageOutput
 from stagecoach.planner.tree import walk
 
-_JOIN_SIGNS = {"inner": "⋈", "left": "⟕", "full": "⟗", "semi": "⋉", "anti": "▷"}
+_INNER_JOIN = "⋈"  # of the signs of joins the only one that most fonts have
 
 
 def stage_title(fragment: PhysicalPlan, output: StageOutput) -> str:
@@ -46,7 +46,8 @@ def _step(node: PhysicalPlan) -> str:
         case FilterExec():
             return "filter"
         case HashJoinExec():
-            return f"{_source(node.left)} {_JOIN_SIGNS.get(node.kind, '⋈')} {_source(node.right)}"
+            sign = _INNER_JOIN if node.kind == "inner" else f"{node.kind} join"
+            return f"{_source(node.left)} {sign} {_source(node.right)}"
         case BloomBuildExec():
             return "Bloom filter" if node.keys else "merge Bloom filters"
         case BloomProbeExec():

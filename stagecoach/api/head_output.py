@@ -46,6 +46,7 @@ class HeadOutput:
         fingerprint: Where its output is; another one if it runs again and Spark takes over.
         run_again: Runs the stage again for the same run and returns where its output is; None where
             a lost output is not made again.
+        known: The commit, by who has just looked at it; None to look it up.
     """
 
     store: ObjectStore
@@ -53,6 +54,7 @@ class HeadOutput:
     stage: str
     fingerprint: str
     run_again: Callable[[], str] | None = None
+    known: Manifest | None = None
 
     def manifest(self) -> Manifest:
         """Return the commit; an output that is lost is made again.
@@ -122,7 +124,7 @@ class HeadOutput:
         memory_bytes: int,
     ) -> Iterator[Any]:
         given = rounds = 0
-        manifest = self.manifest()
+        manifest = self.known or self.manifest()
         if content is not None and manifest.content_hash != content:
             raise ResultChangedError(
                 f"the result of {self.stage} was recomputed, and its rows are in another order; "

@@ -10,7 +10,7 @@ service.py     what they do
 └ metadata.py    tables, types and properties
 tokens.py, auth.py, tickets.py   who may do what
 holds.py       keeps what is read safe from gc
-serving.py     the life of a server
+serving.py     the life of a server; allocators.py: its memory
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -32,9 +32,25 @@ from stagecoach.planner.types import Field, arrow_schema
 
 if TYPE_CHECKING:
     from stagecoach.api.parameters import ParameterValue
+    from stagecoach.infra.shuffle.manifest import Manifest
     from stagecoach.infra.storage.object_store import ObjectStore
 
 _KEPT = 256
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A result that was handed out.
+
+    Args:
+        statement: Its statement.
+        columns: Its columns.
+        manifest: The commit.
+    """
+
+    statement: Statement
+    columns: tuple[Field, ...]
+    manifest: Manifest
 
 
 class Results:
@@ -63,7 +79,7 @@ class Results:
         self._limits = limits
         self._locations = tuple(locations)
         self._lock = threading.Lock()
-        self._statements: OrderedDict[str, Statement] = OrderedDict()
+        self._given: OrderedDict[str, _Given] = OrderedDict()
         self._cancelled: OrderedDict[str, None] = OrderedDict()
 
     def info(self, statement: Statement, descriptor: fl.FlightDescriptor) -> fl.FlightInfo:
@@ -77,10 +93,6 @@ class Results:
         assert head is not None
         expires = time.time() + self._limits.ticket_seconds
         self._holds.keep(statement.run_id, expires)
-        with self._lock:
-            self._statements[statement.statement_id] = statement
-            while len(self._statements) > _KEPT:
-                self._statements.popitem(last=False)
         stage_id = graph.head.stage_id
         columns = self._columns(statement.run_id, stage_id)
         output = HeadOutput(
@@ -90,6 +102,10 @@ class Results:
             fingerprint=head.fingerprint or "",
         )
         manifest = output.manifest()
+        with self._lock:
+            self._given[statement.statement_id] = _Given(statement, columns, manifest)
+            while len(self._given) > _KEPT:
+                self._given.popitem(last=False)
         ranges = file_ranges(
             [file.num_bytes for file in manifest.files],
             self._limits.endpoint_bytes,
@@ -150,7 +166,9 @@ class Results:
         Raises:
             NotFoundError: The result is gone.
         """
-        return arrow_schema(self._columns(ticket.run_id, ticket.stage_id))
+        given = self._given_for(ticket)
+        columns = self._columns(ticket.run_id, ticket.stage_id) if given is None else given.columns
+        return arrow_schema(columns)
 
     def batches(self, ticket: ResultTicket) -> Iterator[Rows]:
         """Return the rows that a ticket is for; the result must be held meanwhile.
@@ -163,15 +181,17 @@ class Results:
         with self._lock:
             if ticket.statement in self._cancelled:
                 raise NotFoundError("the result was cancelled; run the statement again")
-            statement = self._statements.get(ticket.statement)
+        given = self._given_for(ticket)
         output = HeadOutput(
             store=self._store,
             run_id=ticket.run_id,
             stage=f"{ticket.query}/stage_{ticket.stage_id}",
             fingerprint=ticket.fingerprint,
-            run_again=None if statement is None else lambda: _run_again(statement),
+            run_again=None if given is None else lambda: _run_again(given.statement),
+            # Held since it was handed out, so gc has not touched it.
+            known=None if given is None else given.manifest,
         )
-        columns = self._columns(ticket.run_id, ticket.stage_id)
+        columns = self._columns(ticket.run_id, ticket.stage_id) if given is None else given.columns
         files = range(ticket.first, ticket.end)
         return output.stored_batches(
             columns,
@@ -183,7 +203,7 @@ class Results:
     def cancel(self, ticket: ResultTicket) -> None:
         """Let nobody read the result any more, and release it."""
         with self._lock:
-            self._statements.pop(ticket.statement, None)
+            self._given.pop(ticket.statement, None)
             self._cancelled[ticket.statement] = None
             while len(self._cancelled) > 10 * _KEPT:
                 self._cancelled.popitem(last=False)
@@ -195,6 +215,18 @@ class Results:
         if isinstance(renewed, ResultTicket):
             self._holds.keep(renewed.run_id, renewed.expires)
         return renewed
+
+    def _given_for(self, ticket: ResultTicket) -> _Given | None:
+        """What was handed out with the ticket; None if another server did, or long ago."""
+        with self._lock:
+            found = self._given.get(ticket.statement)
+        if found is None:
+            return None
+        # A key that several servers share could sign anything.
+        named = ticket.run_id, ticket.fingerprint, ticket.content
+        manifest = found.manifest
+        held = found.statement.run_id, manifest.fingerprint, manifest.content_hash
+        return found if named == held else None
 
     def _columns(self, run_id: str, stage_id: int) -> tuple[Field, ...]:
         pointer = read_pointer(self._store, run_id, stage_id)

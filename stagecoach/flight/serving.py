@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
+from stagecoach.flight.allocators import give_back_memory, keep_freed_memory
 from stagecoach.flight.auth import Users
 from stagecoach.flight.errors import ServeError
 from stagecoach.flight.execution import Execution
@@ -88,6 +87,7 @@ class Serving:
         metrics: ServeMetrics | None = None,
     ) -> None:
         limits = options.limits
+        keep_freed_memory()
         _check_address(options.host, options.port)
         self.metrics = metrics or ServeMetrics()
         sessions = Sessions(open_session)
@@ -174,7 +174,7 @@ class Serving:
         """Return memory that streams have freed to the system; return whether there are any."""
         is_busy = self.streams.num_open > 0
         if was_busy and not is_busy:
-            pa.default_memory_pool().release_unused()
+            give_back_memory()
         return is_busy
 
 

@@ -11,11 +11,13 @@ _HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Stagecoach</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">{refresh}
 <style>
+:root {{ color-scheme: light dark; --soft: #5b6672; --bad: #b42318 }}
+@media (prefers-color-scheme: dark) {{ :root {{ --soft: #9aa5b1; --bad: #ff8a80 }} }}
 body {{ font: 15px system-ui, sans-serif; margin: 18vh auto 0; max-width: 22rem; padding: 0 1rem }}
 input, button {{ box-sizing: border-box; font: inherit; margin-top: .6rem; padding: .5rem;
   width: 100% }}
-p {{ color: #b3261e }}
-small {{ color: #666 }}
+p {{ color: var(--bad) }}
+small {{ color: var(--soft) }}
 </style></head>
 """
 _BODY = """<body><h1>Stagecoach</h1>

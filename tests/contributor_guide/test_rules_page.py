@@ -8,7 +8,7 @@ from tests.contributor_guide.changes import PlannerCopy, read_changes
 from tests.planner.optimizer.optimizer_cases import read_cases
 
 PLAN = """
-from stagecoach.planner.optimizer import RULES
+from stagecoach.planner.optimizer.rules import RULES
 from tests.planner.optimizer.test_optimizer import built, optimize
 from stagecoach.planner.explain.display import render_plan
 

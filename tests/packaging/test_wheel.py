@@ -1,4 +1,7 @@
-"""The wheel, installed beside a project whose modules have the names of our folders."""
+"""The wheel: what is in it, and the first hour of its users as two pages of the documentation tell it.
+
+The commands by which the first page installs it make the environment of all tests here.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,22 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import venv
 import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from docs.tutorial_steps import CommandStep, Step, steps
+from tests.private_cache import private_cache
+
 ROOT = Path(__file__).parents[2]
+LEARN = ROOT / "docs" / "learn"
+NEW_PROJECT, OLD_PROJECT = LEARN / "first-project.md", LEARN / "existing-project.md"
+INSTALLED_BY = "pip install "
 
 DEFINITIONS = """
 import assets
@@ -47,23 +57,87 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-@pytest.fixture(scope="module")
-def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Python of an environment with the wheel, and nothing of this checkout.
+@dataclass(frozen=True)
+class Reader:
+    """Somebody who does what pages tell, in one shell after the other.
 
-    The packages it depends on are those of this environment: a `.pth` file adds their folder, in
-    which `.pth` files, such as that of the editable install, are not read.
+    Args:
+        folder: The folder of the first project.
+        variables: Of the shell.
     """
-    folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, symlinks=True, with_pip=True)
-    python = folder / "bin" / "python"
-    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    command += ["--no-deps", "--no-index", str(wheel)]
-    subprocess.run(command, check=True)
+
+    folder: Path
+    variables: dict[str, str]
+
+    @property
+    def environment(self) -> Path:
+        """The Python environment that the first page makes."""
+        return self.folder / ".venv"
+
+    def follow(self, wanted: list[Step], folder: Path) -> None:
+        """Write files and run commands of a page."""
+        for step in wanted:
+            if isinstance(step, CommandStep):
+                step.run(folder, self.variables)
+            else:
+                step.write(folder)
+
+
+def install_steps() -> list[Step]:
+    """The steps of the first page up to that by which the wheel is installed."""
+    found = steps(NEW_PROJECT)
+    commands = [step.command if isinstance(step, CommandStep) else "" for step in found]
+    return found[: 1 + next(i for i, c in enumerate(commands) if c.startswith(INSTALLED_BY))]
+
+
+@pytest.fixture(scope="module")
+def reader(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """A reader of the first page who has installed the wheel, and has nothing of this checkout.
+
+    The packages that it depends on are those of this environment: a `.pth` file adds their folder,
+    in which `.pth` files, such as that of the editable install, are not read.
+    """
+    home = tmp_path_factory.mktemp("home")
+    (home / "stagecoach").mkdir()
+    (home / "stagecoach" / "dist").symlink_to(wheel.parent)
+    for folder in ("shop", "dagster"):
+        (home / folder).mkdir()
+    kept = {
+        name: os.environ[name] for name in ("JAVA_HOME", "SPARK_LOCAL_IP") if name in os.environ
+    }
+    reader = Reader(
+        home / "shop",
+        {
+            **kept,
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "HOME": str(home),
+            "XDG_CACHE_HOME": str(private_cache(home)),
+            "DAGSTER_HOME": str(home / "dagster"),  # which a project that is there has
+            "LANG": "C.UTF-8",
+            "PYTHONWARNINGS": "ignore",
+            "STAGECOACH_MASTER": "local[2]",
+            # No package is downloaded.
+            "PIP_NO_DEPS": "1",
+            "PIP_NO_INDEX": "1",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        },
+    )
+    reader.follow(install_steps(), reader.folder)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    site = folder / "lib" / version / "site-packages"
+    site = reader.environment / "lib" / version / "site-packages"
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return python
+    dagster = reader.environment / "bin" / "dagster"  # as pip would write it
+    dagster.write_text(f"#!{dagster.with_name('python')}\nfrom dagster._cli import main\nmain()\n")
+    dagster.chmod(0o755)
+    yield reader
+    stop = CommandStep(command="stagecoach warm --stop", output=(), fails=False)
+    stop.run(reader.folder, reader.variables)
+
+
+@pytest.fixture(scope="module")
+def python(reader: Reader) -> Path:
+    """Python of an environment with the wheel, and nothing of this checkout."""
+    return reader.environment / "bin" / "python"
 
 
 @pytest.fixture
@@ -115,6 +189,20 @@ def test_the_wheel_has_every_file_of_the_packages(wheel: Path) -> None:
     }
     assert len(expected) > 500
     assert not expected - names
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", [NEW_PROJECT, OLD_PROJECT], ids=lambda page: page.stem)
+def test_a_page_is_followed_from_the_wheel(reader: Reader, page: Path, tmp_path: Path) -> None:
+    followed = steps(page)
+    text = page.read_text(encoding="utf-8")
+    assert sum(isinstance(step, CommandStep) for step in followed) == text.count("\n$ ") > 15
+    if page == NEW_PROJECT:
+        reader.follow(followed[len(install_steps()) :], reader.folder)
+    else:
+        reader.follow(followed, tmp_path)
 
 
 @pytest.mark.slow

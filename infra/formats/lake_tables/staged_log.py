@@ -176,18 +176,21 @@ class StagedLog:
     def stage(self, commit: StagedCommit) -> StagedCommit:
         """Stage a commit, unless the same result is staged on the same version of the table.
 
-        Of what it would replace, `keep` commits stay with it, for people to look at.
+        Of what it would replace, `keep` commits stay with it, for people to look at. What is being
+        published stays in any case, for gc must not find its files loose.
 
         Returns:
             What is staged under the identity of the commit.
         """
 
         def step(known: _Commits) -> _Commits | None:
-            if any((c.id, c.base) == (commit.id, commit.base) for c in known):
+            same = next((c for c in known if c.id == commit.id), None)
+            if same is not None and (same.base == commit.base or same.claims):
                 return None
             keys = dict(commit.rows)
-            older = [c for c in known if c.id != commit.id and c.is_replaced_by(commit.mode, keys)]
-            gone = {c.token for c in older[: len(older) + 1 - max(commit.keep, 1)]}
+            older = [c for c in known if c != same and c.is_replaced_by(commit.mode, keys)]
+            dropped = older[: len(older) + 1 - max(commit.keep, 1)]
+            gone = {c.token for c in dropped if not c.claims}
             kept = (c for c in known if c.id != commit.id and c.token not in gone)
             return (*kept, commit)
 
@@ -239,7 +242,8 @@ class StagedLog:
             gone = {staged_id}
             for commit in older:
                 # Rows of another merge have other keys, and it may still be under way.
-                if mode != "merge" and commit.is_replaced_by(mode, keys):
+                is_over = mode != "merge" and not commit.claims
+                if is_over and commit.is_replaced_by(mode, keys):
                     gone.add(commit.id)
             left = tuple(commit for commit in known if commit.id not in gone)
             return None if left == known else left

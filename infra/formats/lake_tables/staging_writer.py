@@ -55,6 +55,7 @@ class StagingLakeWriter(LakeWriter[T, C]):
     """One commit to a table of a lake, which may wait; see `LakeWriter`."""
 
     _staged: StagedCommit | None = None
+    adopted = False
 
     @abstractmethod
     def _state_with(self, table: T) -> TableState:
@@ -227,7 +228,7 @@ class StagingLakeWriter(LakeWriter[T, C]):
         plan = plan_from_dict(values["plan"])
         if not isinstance(plan, LakePlan):
             raise TypeError(f"{type(plan).__name__} is not a plan of a lake")
-        self._staged, self._plan = commit, plan
+        self._staged, self._plan, self.adopted = commit, plan, True
         self._reported = list(values["files"])
         self._rewritten = {uri: list(written) for uri, written in values["rewritten"].items()}
         self._base, self._first_version = commit.base, values["first_version"]

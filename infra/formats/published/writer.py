@@ -89,7 +89,7 @@ class PublishedWriter:
         self._base_number, self._base_files = 0, files_id(None)
         self._footers = FooterCache()
         self._unused: set[str] = set()  # paths of files that a merge wrote and does not need
-        self.reused = False
+        self.reused = self.adopted = False
         self.plan = FilePlan(
             table=target.table,
             token=new_token(),  # another writer of the same commit has files of its own
@@ -239,7 +239,10 @@ class PublishedWriter:
         """Return what is staged of this result for this purpose; then `publish` publishes that."""
         current = read_current(self._store, self.change.table)
         found = find_same(current, self.change, current)
-        return None if found is None else self._wait(found)
+        if found is None:
+            return None
+        self.adopted = True
+        return self._wait(found)
 
     def stage_commit(self) -> StagedVersion | None:
         """Write down the files in the newest version, where no reader sees them.
@@ -258,8 +261,8 @@ class PublishedWriter:
             done = is_published(base, change) or find_same(base, change, read) is not None
             return None if done else stage_change(base, change, read)
 
-        committed, reused = self._log.commit(change.token, step)
-        if reused:
+        committed, self.adopted = self._log.commit(change.token, step)
+        if self.adopted:
             self.discard()
         found = find_staged(committed, change_id(change))
         return None if found is None else self._wait(found)

@@ -109,12 +109,12 @@ def test_what_a_stage_tells_about_itself(project: Path) -> None:
     assert leaf.tags["area"] == "emea"
     assert leaf.description is not None
     assert leaf.description.splitlines()[0] == "step 0 → hash(k)"
-    assert "**duckdb**: every expression is proven" in leaf.description
+    assert "Runs on duckdb: every expression is proven" in leaf.description
     assert "```text\nFilterExec: true\n  ScanExec: table=t" in leaf.description
     assert "```sql\nSELECT CAST(" in leaf.description
     assert "sales" not in leaf.description
     assert head.description is not None
-    assert "Sales of the month" in head.description
+    assert head.description.startswith("Sales of the month\n\nThe last of 4 stages: ")
     assert "```sql\n-- description: Sales" in head.description
     schema = head.metadata["dagster/column_schema"]
     assert [(c.name, c.type) for c in schema.columns] == [("k", "bigint"), ("v", "bigint")]
@@ -233,9 +233,9 @@ def test_comments_follow_columns_through_queries(project: Path, tmp_path: Path) 
         columns = node(definitions, query).metadata["dagster/column_schema"].columns
         return {column.name: column.description for column in columns}
 
-    nothing = {"w": None, "s": None, "other": None}
-    assert descriptions("sales") == {"K": "of whom", "v": "how many", **nothing}
-    assert descriptions("stock") == {"k": "of whom", "v": None, "s": None}
+    others = {"w": "from t.w", "s": "from t.k, t.v", "other": "from t.k"}
+    assert descriptions("sales") == {"K": "of whom", "v": "how many", **others}
+    assert descriptions("stock") == {"k": "of whom", "v": "from sales.v", "s": "from sales.s"}
 
 
 def test_a_blocked_query_looks_as_the_translator_has_it(project: Path) -> None:

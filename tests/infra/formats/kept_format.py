@@ -309,6 +309,7 @@ class BoxWriter:
     plan: BoxPlan
     fingerprint: str
     reused: bool = False
+    adopted: bool = False
     waits: bool = False
     files: list[BoxFile] = field(default_factory=list)
 

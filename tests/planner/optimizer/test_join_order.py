@@ -10,10 +10,10 @@ import pytest
 from benchmarks.planning import SHAPES, many_joins
 from stagecoach.planner.analysis.queries import build_logical
 from stagecoach.planner.estimates import Estimator
-from stagecoach.planner.optimizer import optimize
 from stagecoach.planner.optimizer.context import RuleContext, first_free_id
 from stagecoach.planner.optimizer.join_groups import flatten
 from stagecoach.planner.optimizer.join_order import MAX_PAIRS, _Search, _Tree
+from stagecoach.planner.optimizer.rules import optimize
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.logical import Join, LogicalPlan, Scan
 from stagecoach.planner.syntax.parse import parse_query

@@ -11,8 +11,8 @@ from stagecoach.planner.analysis.queries import build_logical
 from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.estimates import Estimator
 from stagecoach.planner.explain.display import render_plan
-from stagecoach.planner.optimizer import ABOUT, RULES, optimize
 from stagecoach.planner.optimizer.context import RuleContext, first_free_id
+from stagecoach.planner.optimizer.rules import ABOUT, RULES, optimize
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.logical import LogicalPlan
 from stagecoach.planner.syntax.parse import parse_query

@@ -12,9 +12,9 @@ import pytest
 from stagecoach.planner.analysis.queries import build_logical
 from stagecoach.planner.catalog import MappingCatalog
 from stagecoach.planner.estimates import Estimator
-from stagecoach.planner.optimizer import RULES, optimize
 from stagecoach.planner.optimizer.context import RuleContext, first_free_id
 from stagecoach.planner.optimizer.push_down_aggregates import push_down_aggregates
+from stagecoach.planner.optimizer.rules import RULES, optimize
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.logical import Aggregate, Join, LogicalPlan
 from stagecoach.planner.syntax.parse import parse_query

@@ -19,8 +19,8 @@ from stagecoach.planner.catalog import MappingCatalog
 from stagecoach.planner.distribution import distribute
 from stagecoach.planner.estimates import Estimator
 from stagecoach.planner.lowering.lower import Lowering
-from stagecoach.planner.optimizer import RULES
 from stagecoach.planner.optimizer.context import RuleContext, first_free_id
+from stagecoach.planner.optimizer.rules import RULES
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.logical import LogicalPlan
 from stagecoach.planner.plan.physical import PhysicalPlan, RepartitionExec, ScanExec

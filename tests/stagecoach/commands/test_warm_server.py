@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -18,7 +17,7 @@ import pytest
 
 import stagecoach
 from stagecoach.infra.spark.announcements import machine
-from stagecoach.infra.spark.java import cache_folders
+from tests.private_cache import private_cache
 
 ROOT = Path(stagecoach.__path__[0]).parent
 SQL = "SELECT k % 3 AS r, count(*) AS n, upper('x') AS u FROM t GROUP BY 1 ORDER BY 1"
@@ -46,13 +45,7 @@ with stagecoach.connect("catalog.yaml", "store-of-client", settings=settings) as
 def environment(tmp_path: Path) -> Mapping[str, str]:
     """Variables of commands whose user has no warm Spark yet."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("STAGECOACH_", "SPARK_R"))}
-    cache = tmp_path / "cache" / "stagecoach"
-    cache.mkdir(parents=True, mode=0o700)
-    for folder in cache_folders():  # the class data of this machine, which takes long to make
-        for archive in folder.glob("spark-*.jsa"):
-            with contextlib.suppress(FileExistsError):
-                (cache / archive.name).symlink_to(archive)
-    places = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    places = {"XDG_CACHE_HOME": str(private_cache(tmp_path)), "HOME": str(tmp_path)}
     return {**kept, **places, "PYTHONPATH": str(ROOT)}
 
 

@@ -18,6 +18,7 @@ from stagecoach.infra.formats.publishing import PublishError
 from stagecoach.infra.formats.stored import StoredTable
 from stagecoach.infra.publishing import jobs
 from stagecoach.infra.publishing.merge_tasks import RewriteTask
+from stagecoach.infra.publishing.merging import Merge
 from stagecoach.infra.publishing.publish import Published, Staged
 from stagecoach.infra.publishing.tasks import PublishReport, PublishTask
 from stagecoach.infra.storage.object_store import ObjectStore
@@ -178,6 +179,26 @@ def test_a_repeated_run_whose_table_changes_looks_at_it_again(table: Merged) -> 
     again = table.stage(2, 3)  # by another process, which has not looked at any file
     table.append(3, 4)
     again.publish()
+    assert table.keys() == [1, 2, 3, 4]
+    table.collect()
+    assert table.keys() == [1, 2, 3, 4]
+
+
+def test_two_runs_of_the_same_merge_at_once(table: Merged, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second takes what the first has staged; what it has rewritten itself is gone."""
+    table.publish(1, 2)
+    rewrite = Merge.rewrite
+
+    def overtaken(merge: Merge) -> None:
+        monkeypatch.undo()
+        table.stage(2, 3)
+        rewrite(merge)
+
+    monkeypatch.setattr(Merge, "rewrite", overtaken)
+    staged = table.stage(2, 3)
+    assert table.stored.staged() == [staged.version]
+    table.append(4)
+    staged.publish()
     assert table.keys() == [1, 2, 3, 4]
     table.collect()
     assert table.keys() == [1, 2, 3, 4]

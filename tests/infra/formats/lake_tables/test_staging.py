@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from stagecoach.infra.errors import StorageError
+from stagecoach.infra.formats.delta.opening import storage_options
 from stagecoach.infra.formats.lake_tables import staged_log, staging_writer
 from stagecoach.infra.formats.protocol import Access
 from stagecoach.infra.formats.published.table_format import FORMAT
@@ -24,10 +25,15 @@ from stagecoach.infra.formats.staged_version import STAGED, staged_version
 from stagecoach.infra.formats.stored import NotStagedError
 from stagecoach.infra.formats.table_places import write_place
 from stagecoach.infra.publishing.publish import Published
+from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.infra.storage.stores import open_store
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.versioned_names import TableVersion
+from tests.infra.formats.delta.lake import DeltaLake
 from tests.infra.formats.lake_tables.lakes import FORMATS, AnyLake, keys_in, make_lake, rows
 from tests.infra.formats.published.outputs import publish_rows
+from tests.moto_server import BUCKET
+from tests.moto_server import moto_options as moto_options
 
 MODES = ("append", "replace", "replace_partition")
 
@@ -273,3 +279,21 @@ def test_a_table_whose_first_result_is_staged_is_found(lake: AnyLake) -> None:
     staged = lake.stage_keys("append", 1)
     found = find_stored(lake.store, lake.stored.name, Access())
     assert found.staged() == [staged.version]
+
+
+@pytest.mark.s3
+def test_results_wait_on_s3(moto_options: StorageOptions, tmp_path: Path) -> None:
+    root = f"s3://{BUCKET}/{tmp_path.name}"
+    store = open_store(f"{root}/root", moto_options)
+    lake = AnyLake(
+        DeltaLake(tmp_path, store, f"{root}/lake", storage_options(moto_options)), "delta"
+    )
+    lake.publish_keys("append", 1)
+    one, two = lake.stage_keys("append", 2), lake.stage_keys("merge", 1, 3)
+    for staged, count in ((one, 2), (two, 2)):
+        files = lake.stored.staged_state(staged.version.id).snapshot.files
+        assert all(file.uri.startswith(f"{root}/lake/data/") for file in files)
+        assert sum(file.num_rows for file in files) == count
+    lake.stored.publish_staged(one.version.id)
+    two.publish()
+    assert (lake.keys(), lake.stored.staged(), lake.pending()) == ([1, 2, 3], [], [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stagecoach.planner.errors import UnsupportedSqlError
-from stagecoach.planner.optimizer import RULES, optimize
+from stagecoach.planner.optimizer.rules import RULES, optimize
 from stagecoach.planner.optimizer.unnesting.empty_groups import empty_value
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.expressions import contains
