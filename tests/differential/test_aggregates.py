@@ -120,7 +120,7 @@ def test_aggregates_equal_spark(
     oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner, group: str
 ) -> None:
     # All calls where there are no groups; what groups change of them, a share shows.
-    lists = [share(calls, 3) if group else calls for calls in ALIKE]
+    lists = [share(calls, 6) if group else calls for calls in ALIKE]
     wrong = [line for calls in lists for line in check(oracle, tables, runner, calls, group)]
     assert not wrong, "\n".join(wrong)
 
@@ -132,7 +132,7 @@ def test_aggregates_of_few_or_no_rows_equal_spark(
     wrong = [
         line
         for calls, group in itertools.product(ALIKE, ("", "h"))
-        for line in check(oracle, tables, runner, share(calls, 3), group, where)
+        for line in check(oracle, tables, runner, share(calls, 6), group, where)
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -113,7 +113,7 @@ def test_corpus_equals_spark_on_other_engines(
 ) -> None:
     """Stages on Spark, and beside those of DuckDB, as where DuckDB fails for the data of a stage."""
     runner, wrong, staged = FailingOver(tables, oracle), [], 0
-    for query in share(queries(subject), 20):
+    for query in share(queries(subject), 30):
         expected = ask_spark(oracle, query.sql)
         for name in ("single", "forced-4") if engines is on_spark else ("forced-4",):
             try:

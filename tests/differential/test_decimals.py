@@ -69,7 +69,7 @@ def decimal_runner(oracle: SparkSession, decimals: EdgeTables) -> InProcessRunne
 def _native(items: list[str], tables: EdgeTables) -> list[str]:
     """Those whose stage is not refused; every refusal has the reason that is expected."""
     kept = []
-    for item in share(items, 4):
+    for item in share(items, 8):
         graph = plan_query(f"SELECT id, {item} AS v FROM dec", tables.catalog, SINGLE)
         if graph.head.engine == "duckdb":
             kept.append(item)
@@ -102,7 +102,7 @@ def test_operations_equal_spark_on_all_pairs_of_types(
         # A quotient of 40 digits is an error even here; Spark then answers for the stage.
         items = [f"IF({_below(f'try_divide({a}, {b})', 9)}, {operation}({a}, {b}), NULL)" for a, b in itertools.product(names, names)]  # fmt: skip
     native = _native(items, decimals)
-    assert len(native) >= len(share(items, 4)) * 0.9
+    assert len(native) >= len(share(items, 8)) * 0.9
     _check(native, oracle, decimals, decimal_runner)
 
 
@@ -118,7 +118,7 @@ def test_operations_that_may_raise_equal_spark(
         items += [f"IF({small}, {one} div {two}, NULL)", f"IF({small}, {one} % {two}, NULL)"]
         items += [f"IF({small} AND {two} > 0, pmod({one}, {two}), NULL)"]
     native = _native(items, decimals)
-    assert len(native) >= len(share(items, 4)) * 0.9
+    assert len(native) >= len(share(items, 8)) * 0.9
     _check(native, oracle, decimals, decimal_runner)
 
 

@@ -123,7 +123,7 @@ def wrong(condition: str, spark: str, error: StagecoachError | None) -> Iterator
 @pytest.mark.slow
 def test_our_errors_name_sparks_condition(spark: SparkSession, tmp_path: Path) -> None:
     errors = Errors(spark, write_error_tables(tmp_path))
-    queries = share(QUERIES, 4)
+    queries = share(QUERIES, 8)
     with ThreadPoolExecutor(max_workers=3) as pool:
         theirs = list(pool.map(errors.of_spark, (sql for _, sql in queries)))
         ours = list(pool.map(errors.ours, (sql for _, sql in queries)))

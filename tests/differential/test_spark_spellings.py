@@ -42,7 +42,7 @@ def test_aggregates_written_for_spark_equal_spark(
     oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner, function: str
 ) -> None:
     wrong = []
-    for call in [*share(CALLS.get(function, []), 5), *MORE.get(function, [])]:
+    for call in [*share(CALLS.get(function, []), 10), *MORE.get(function, [])]:
         sql = f"SELECT g, {call} AS v FROM g GROUP BY g"
         expected = ask_spark(oracle, sql)
         try:

@@ -42,7 +42,7 @@ def test_generated_files(spark: SparkSession, tmp_path: Path) -> None:
     """`make csv-files` reads thousands."""
     session = spark.newSession()
     outcomes = []
-    for seed in share(range(1000), 14):
+    for seed in share(range(1000), 25):
         case = make_case(seed)
         outcome = try_case(session, case, tmp_path)
         assert outcome.kind != DIFFERS, f"seed {seed}: {case}\n{outcome.detail}"

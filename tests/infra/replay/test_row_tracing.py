@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 FORCED = PlannerOptions(force_distribution=True, num_partitions=4, broadcast_bytes=0)
 SINGLE = PlannerOptions(single_task_bytes=1 << 60)
 ALL = [query for subject in corpus_files.subjects() for query in corpus_files.queries(subject)]
-CASES = share([query for query in ALL if query.engine == NATIVE and not query.rounded], 30)
-TPCH = share([(name, options) for name in NAMES for options in (FORCED, SINGLE)], 3)
+CASES = share([query for query in ALL if query.engine == NATIVE and not query.rounded], 60)
+TPCH = share([(name, options) for name in NAMES for options in (FORCED, SINGLE)], 6)
 
 
 @dataclass(frozen=True, kw_only=True)

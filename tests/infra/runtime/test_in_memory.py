@@ -29,7 +29,7 @@ from tests.share import share
 
 FORCED = PlannerOptions(force_distribution=True, num_partitions=4, broadcast_bytes=0)
 ALL = [query for subject in corpus_files.subjects() for query in corpus_files.queries(subject)]
-CASES = share([query for query in ALL if query.engine == NATIVE and not query.rounded], 12)
+CASES = share([query for query in ALL if query.engine == NATIVE and not query.rounded], 24)
 
 
 @pytest.fixture(scope="module")

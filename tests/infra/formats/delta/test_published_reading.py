@@ -161,7 +161,11 @@ def test_a_lake_on_s3(s3_server: S3Server, tmp_path: Path) -> None:
 VALUES = {
     "i": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
     "x": (pa.float64(), st.floats() | st.sampled_from([math.nan, -0.0, 0.0, math.inf])),
-    "s": (pa.string(), st.text(st.characters(exclude_categories=["Cs"]), max_size=40)),
+    # A literal with a NUL in it is left to Spark.
+    "s": (
+        pa.string(),
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40),
+    ),
     "b": (pa.binary(), st.binary(max_size=20)),
     "d": (pa.date32(), st.dates()),
     "t": (
