@@ -57,7 +57,8 @@ cluster-down: install ## End what `make cluster` has started
 
 ##@ Work
 
-test: install check docs class-data ## Checks, documentation, quick, slow and operations tests: what CI runs
+test: install ## Checks, documentation, quick, slow and operations tests: what CI runs
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target check docs class-data
 	$(PYTEST) -m "not slow" -n 2 $(SLOWEST) $(PYTEST_ARGS) $(SELECTED)
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-slow test-operations
 
