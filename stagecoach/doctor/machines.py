@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 90.0
+_SETTLE_SECONDS, _MOST_SETTLE_SECONDS = 5.0, 20.0
 _NO_EXECUTOR = (
     "the cluster has no executor to spare, none is large enough for spark.executor.memory and "
     "spark.executor.cores, or executors cannot connect to the driver (spark.driver.host): no task "
@@ -71,12 +72,14 @@ def look_at_executors(
         TaskFailedError: Spark failed.
     """
     from stagecoach.infra.spark.secret_channel import sent
-    from stagecoach.infra.spark.session import task_slots
+    from stagecoach.infra.spark.session import is_connect, is_local, task_slots
     from stagecoach.infra.spark.task_environment import environment_check
     from stagecoach.infra.storage.forwarding import marked
 
     cancel = partial(_cancel, spark)
     within(_START_SECONDS, lambda: _run(spark, 1, _nothing()), _NO_EXECUTOR, cancel)
+    if not is_connect(spark) and not is_local(settings.master):
+        await_executors(lambda: _count_executors(spark))
     tasks = max(2 * task_slots(settings), 4)
     store = marked(settings.open_store().to_dict(), settings.credentials)
     check = environment_check(spark)
@@ -88,6 +91,27 @@ def look_at_executors(
 
     began, texts, ended = within(_LOOK_SECONDS, look, _NO_ANSWER, cancel)
     return read_reports(texts, began, ended)
+
+
+def await_executors(
+    count: Callable[[], int],
+    *,
+    settle_seconds: float = _SETTLE_SECONDS,
+    most_seconds: float = _MOST_SETTLE_SECONDS,
+) -> None:
+    """Wait until no more executors come, since those that come late would not be looked at.
+
+    Args:
+        count: Tells how many there are.
+        settle_seconds: For how long their number must stay the same.
+        most_seconds: How long to wait at most.
+    """
+    known, since = count(), time.monotonic()
+    deadline = since + most_seconds
+    while (now := time.monotonic()) < min(deadline, since + settle_seconds):
+        time.sleep(min(0.2, settle_seconds))
+        if (found := count()) != known:
+            known, since = found, now
 
 
 def read_reports(texts: Iterable[str], began: float, ended: float) -> list[MachineReport]:
@@ -158,6 +182,11 @@ def question(
         return json.dumps(report)
 
     return look
+
+
+def _count_executors(spark: SparkSession) -> int:
+    """How many executors a classic Spark knows, the driver among them."""
+    return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size())
 
 
 def _nothing() -> Callable[[int], str]:
