@@ -143,7 +143,8 @@ class ThreadExecutor(Executor):
             yield _start_log_capture(log_capture, job_context, execution_plan)
             steps = _StepThreads(job_context, active)
             try:
-                while not active.is_complete:
+                # A step whose last event has been handled may not have ended: its thread says so.
+                while not active.is_complete or steps.running:
                     if active.check_for_interrupts():
                         yield from self._interrupt(job_context, active, steps)
                     steps.start_ready()

@@ -6,10 +6,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 import pytest
 
+from stagecoach.assets.execution import executor as executors
 from stagecoach.assets.execution.cancellation import cancel_registry
 from stagecoach.assets.execution.executor import (
     ThreadExecutor,
@@ -173,6 +175,31 @@ def test_pool_limit(timeline: Timeline) -> None:
     spans = sorted(span for spans in timeline.spans.values() for span in spans)
     assert len(spans) == 3
     assert all(one[1] <= other[0] for one, other in itertools.pairwise(spans))
+
+
+def test_a_run_waits_for_a_step_that_ends_after_its_last_event(
+    timeline: Timeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a busy machine; the step's hooks run, and nothing of it is cancelled."""
+    events_of = executors.dagster_event_sequence_for_step
+
+    def late(context: Any) -> Iterator[dg.DagsterEvent]:
+        yield from events_of(context)
+        time.sleep(0.3)
+
+    monkeypatch.setattr(executors, "dagster_event_sequence_for_step", late)
+    noted: list[str] = []
+
+    @dg.success_hook
+    def note(context: dg.HookContext) -> None:
+        noted.append(context.op.name)
+
+    canceled: list[str] = []
+    monkeypatch.setattr(cancel_registry, "cancel", canceled.append)
+    job = make_job(timeline, {"one": []}, hooks=frozenset({note}))
+    assert execute_in_process(job, instance=instance, run_config=QUIET).success
+    assert noted == ["one"]
+    assert canceled == []
 
 
 def test_hooks_run(timeline: Timeline, instance: dg.DagsterInstance) -> None:

@@ -100,7 +100,7 @@ def test_what_makes_a_table_what_reads_it_and_what_follows_run_in_order(
         assert [(c.name, c.description) for c in columns] == [
             ("name", "of whom"),
             ("n", None),
-            ("last", None),
+            ("last", "from raw.id"),
         ]
     # A process that starts after the first asset has run sees the steps of the run.
     again = definitions_of(tmp_path, spark_settings).resolve_job_def("everything")
