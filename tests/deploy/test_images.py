@@ -26,6 +26,7 @@ from stagecoach.infra.spark.connect_conf import free_port
 from stagecoach.infra.spark.executor_packages import executor_requirements
 from stagecoach.infra.spark.java import find_java
 from tests.packaging.test_wheel import wheel as wheel
+from tests.share import EVERYTHING
 
 ROOT = Path(stagecoach.__path__[0]).parent
 DEPLOY = ROOT / "deploy"
@@ -75,6 +76,8 @@ def test_the_context_has_what_is_copied() -> None:
 
 
 # ---------------------------------------------------------------- the steps
+
+STEPS = pytest.mark.skipif(not EVERYTHING, reason="`make test-all` runs the steps of the images")
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +133,7 @@ def run_step(root: Path, text: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
+@STEPS
 def test_the_driver_has_stagecoach_and_every_extra_that_it_names(image: Path) -> None:
     assert run_step(image, "stagecoach --version", image).startswith("stagecoach")
     imports = "import deltalake, pyiceberg, prometheus_client, dagster_k8s, dagster_postgres"
@@ -137,6 +141,7 @@ def test_the_driver_has_stagecoach_and_every_extra_that_it_names(image: Path) ->
 
 
 @pytest.mark.slow
+@STEPS
 def test_the_executor_gets_the_versions_of_the_driver(image: Path) -> None:
     found = (image / "build" / "executor.txt").read_text().split()
     assert found == list(executor_requirements())
@@ -144,6 +149,7 @@ def test_the_executor_gets_the_versions_of_the_driver(image: Path) -> None:
 
 
 @pytest.mark.slow
+@STEPS
 def test_the_image_of_the_code_location_loads_the_project(image: Path) -> None:
     shutil.copytree(ROOT / "pipelines", image / "app" / "pipelines")
     (step,) = [text for name, text in instructions("code-location") if name == "RUN"]
@@ -222,6 +228,7 @@ def spark_home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@STEPS
 def test_the_scripts_start_a_cluster_and_an_executor_of_kubernetes(
     spark_home: Path, tmp_path: Path
 ) -> None:
