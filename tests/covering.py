@@ -104,7 +104,13 @@ def _named() -> dict[str, set[str]]:
         folder = module.rpartition(".")[0]
         # A program is started by its name, or as the file beside the one that starts it.
         beside = {f"{folder}.{name}" for name in re.findall(r'"(\w+)\.py"', text)}
-        found[module] = set(_NAME.findall(text)) | beside
+        # Commands are imported by their names when they are asked for.
+        by_name = {
+            f"{package}.{name}"
+            for package in re.findall(r'import_module\(f"([\w.]+)\.\{', text)
+            for name in re.findall(r'"(\w+)"', text)
+        }
+        found[module] = set(_NAME.findall(text)) | beside | by_name
     return found
 
 

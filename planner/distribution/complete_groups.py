@@ -16,6 +16,7 @@ from stagecoach.planner.distribution.merge_plans import merge
 from stagecoach.planner.lowering.sizes import PlanSizes
 from stagecoach.planner.optimizer.context import RuleContext
 from stagecoach.planner.plan.expressions import (
+    TRUE,
     Call,
     ColumnRef,
     Expression,
@@ -33,7 +34,7 @@ from stagecoach.planner.plan.physical import (
     ProjectionExec,
     ScanExec,
 )
-from stagecoach.planner.tree import walk
+from stagecoach.planner.tree import transform_up, walk
 from stagecoach.planner.types import BOOLEAN
 
 COMPLETE = "complete_in_task"
@@ -83,6 +84,14 @@ def early_filter(fragment: PhysicalPlan) -> tuple[FilterExec, AggregateExec] | N
         return None
     found = any(isinstance(e, Call) and e.function == COMPLETE for e in walk(fragment.predicate))
     return (fragment, fragment.child) if found else None
+
+
+def asked_of_rows(predicate: Expression) -> Expression:
+    """What a predicate asks of rows: not in which task they are."""
+    return transform_up(
+        predicate,
+        lambda node: TRUE if isinstance(node, Call) and node.function == COMPLETE else node,
+    )
 
 
 def complete_key(fragment: PhysicalPlan) -> tuple[ScanExec, int] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from stagecoach.planner.distribution.complete_groups import asked_of_rows
 from stagecoach.planner.errors import InternalPlanError
 from stagecoach.planner.lineage.model import (
     ColumnLineage,
@@ -132,7 +133,7 @@ class _Tracer:
             case WithItems():
                 self._define(node.items)
             case WithPredicate():
-                self._decide((node.predicate,), "filter")
+                self._decide((asked_of_rows(node.predicate),), "filter")
             case HashJoinExec() | Join():
                 self._decide(node.expressions, "join")
             case BloomBuildExec():
