@@ -235,7 +235,7 @@ def test_what_is_staged_for_a_lake_is_shown_read_and_decided(
         assert planned.head.estimated_rows == 2
     assert run("tables", "discard", table, one.id).output.startswith(f"discarded {one.id}")
     result = run("tables", "publish", table)
-    assert result.output.startswith(f"published {other.id} of {table}: 1 rows, version ")
+    assert result.output.startswith(f"published {other.id} of {table}: 1 row, version ")
     assert is_accepted(LocalStore("st"), table, other.fingerprint)
     assert lake.keys() == [1, 3]
     assert run("tables", table, "--staged").output == "nothing is staged\n"
