@@ -148,7 +148,9 @@ def live_vectors(
 def read_actions(file: LogFile, options: StorageOptions) -> list[dict[str, Any]]:
     """Return the actions of a commit, or of a checkpoint in JSON."""
     try:
-        return [json.loads(line) for line in _content(file.uri, options).splitlines() if line]
+        # Not `splitlines`: JSON may hold U+0085, U+2028 and U+2029 unescaped.
+        lines = _content(file.uri, options).split("\n")
+        return [json.loads(line) for line in lines if line.strip()]
     except ValueError as error:
         raise CatalogError(f"{file.uri} is damaged: {error}") from error
 

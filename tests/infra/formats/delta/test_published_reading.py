@@ -196,6 +196,16 @@ def test_any_rows_are_read_as_they_were(
             assert rows(catalog, sql, lake.folder) == [{"n": values.count(wanted)}], sql
 
 
+def test_texts_may_hold_what_unicode_calls_the_end_of_a_line(tmp_path: Path) -> None:
+    """JSON does not escape these, and the log has the bounds of the files in JSON."""
+    lake = local_lake(tmp_path)
+    ends = ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\r\n"]
+    lake.publish(pa.table({"i": range(len(ends)), "s": ends}), partition_by=("i",))
+    catalog: Any = stored_catalog(lake)
+    read = rows(catalog, "SELECT s FROM orders", lake.folder)
+    assert {row["s"] for row in read} == set(ends)
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_spark_reads_the_rows_that_were_published(lake: DeltaLake, spark: SparkSession) -> None:
