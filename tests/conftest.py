@@ -115,6 +115,7 @@ def spark(spark_settings: EngineSettings) -> Iterator[SparkSession]:
         # Whatever pyspark itself deprecates is not what our tests are about.
         warnings.simplefilter("ignore")
         session = get_session(spark_settings)
-    lease = SparkLease()  # a `Session` that a test closes must not stop it for the next tests
+    lease = SparkLease()
+    lease.take()  # a `Session` that a test closes must not stop it for the next tests
     yield session
     lease.release()

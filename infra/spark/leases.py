@@ -12,14 +12,20 @@ _held: set[SparkLease] = set()
 
 
 class SparkLease:
-    """Keeps the Spark of this process from being stopped until it is released."""
+    """Keeps the Spark of this process from being stopped while it is held."""
 
-    def __init__(self) -> None:
+    @property
+    def is_held(self) -> bool:
+        """Whether it has been taken and not released."""
+        return self in _held
+
+    def take(self) -> None:
+        """Use Spark from now on; whoever holds the lease already goes on holding it."""
         with _lock:
             _held.add(self)
 
     def release(self) -> None:
-        """Let go of Spark, and stop it unless somebody else uses it; a second call does nothing."""
+        """Stop using Spark, and stop it unless somebody else uses it; no effect if not held."""
         # Imports pyspark, which who takes a lease need not wait for.
         from stagecoach.infra.spark.session import stop_sessions
 

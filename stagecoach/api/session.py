@@ -21,6 +21,7 @@ from stagecoach.api.errors import SessionClosedError
 from stagecoach.api.planned_run import PlannedRun as PlannedRun
 from stagecoach.api.result import Result
 from stagecoach.api.storage_root import with_storage
+from stagecoach.infra.spark.leases import SparkLease
 from stagecoach.planner.errors import GraphFormatError, StagecoachError
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from stagecoach.infra.catalog.stored import StoredCatalog
     from stagecoach.infra.config.settings import EngineSettings
     from stagecoach.infra.spark.early_start import EarlyStart
-    from stagecoach.infra.spark.leases import SparkLease
     from stagecoach.infra.storage.object_store import ObjectStore
     from stagecoach.planner.arbiter import Arbiter
     from stagecoach.planner.options import PlannerOptions, PlanPhase
@@ -115,7 +115,7 @@ class Session:
         self.offline = offline
         self.on_spark: Callable[[], None] = lambda: None
         self._storage_checked = False
-        self._lease: SparkLease | None = None
+        self._lease = SparkLease()
         self._early: EarlyStart | None = None
         self._is_closed = False
 
@@ -385,13 +385,12 @@ class Session:
 
     def spark(self) -> SparkSession:
         """Return the Spark that the session's queries run on; it starts when it is first asked."""
-        from stagecoach.infra.spark.leases import SparkLease
         from stagecoach.infra.spark.session import get_session
 
         self._check_open()
-        if self._lease is None:
+        if not self._lease.is_held:
             self.on_spark()
-            self._lease = SparkLease()
+            self._lease.take()
         return get_session(self.settings)
 
     def expect_spark(self, *, fresh: bool) -> None:
@@ -406,7 +405,7 @@ class Session:
         from stagecoach.infra.spark.early_start import EarlyStart
         from stagecoach.infra.storage import layout
 
-        if self._lease is not None or self._early is not None or self.settings.remote:
+        if self._lease.is_held or self._early is not None or self.settings.remote:
             return
         store = self.store
         if fresh or (store.is_local and not Path(store.uri(layout.SHUFFLE_ROOT)).exists()):
@@ -415,12 +414,11 @@ class Session:
     def _start_spark(self) -> None:
         """Let Spark start in a thread, unless it is there: a run will ask for it in a moment."""
         from stagecoach.infra.spark.early_start import EarlyStart
-        from stagecoach.infra.spark.leases import SparkLease
 
         self._check_open()
-        if self._lease is not None:
+        if self._lease.is_held:
             return
-        self._lease = SparkLease()
+        self._lease.take()
         if self._early is None:
             # Before the thread, so that it need not share the interpreter until its JVM starts.
             import stagecoach.infra.spark.session  # noqa: F401
@@ -537,7 +535,7 @@ class Session:
         if self._is_closed:
             return
         self._is_closed = True
-        if self._lease is not None:
+        if self._lease.is_held:
             self._lease.release()
         elif self._early is not None:
             self._early.abandon()

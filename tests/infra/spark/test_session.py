@@ -142,9 +142,12 @@ def test_only_a_session_that_was_started_early_ends_when_it_is_abandoned(
 def test_the_last_of_its_users_stops_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     starting(monkeypatch, Spark)
     first, second = SparkLease(), SparkLease()
+    for lease in (first, first, second):
+        lease.take()
     spark = sessions.get_session(SETTINGS)
     first.release()
     first.release()
+    assert not first.is_held
     assert sessions.is_alive(spark)
     second.release()
     assert not sessions.is_alive(spark)
