@@ -19,7 +19,7 @@ from stagecoach.infra.reading.inputs import ArrowInput, LeafColumn
 from stagecoach.infra.replay.recorded_run import RecordedRun
 from stagecoach.infra.worker.inputs import task_resources
 from stagecoach.infra.worker.task import output_schema
-from stagecoach.planner.distribution.complete_groups import early_filter
+from stagecoach.planner.plan.early_filters import early_filter
 from stagecoach.planner.plan.physical import (
     AggregateExec,
     FilterExec,

@@ -15,8 +15,8 @@ from __future__ import annotations
 from stagecoach.planner.distribution.merge_plans import merge
 from stagecoach.planner.lowering.sizes import PlanSizes
 from stagecoach.planner.optimizer.context import RuleContext
+from stagecoach.planner.plan.early_filters import COMPLETE, divided_column
 from stagecoach.planner.plan.expressions import (
-    TRUE,
     Call,
     ColumnRef,
     Expression,
@@ -29,16 +29,10 @@ from stagecoach.planner.plan.physical import (
     AggregateExec,
     ExchangeExec,
     FilterExec,
-    HashJoinExec,
     PhysicalPlan,
-    ProjectionExec,
-    ScanExec,
 )
-from stagecoach.planner.tree import transform_up, walk
+from stagecoach.planner.tree import walk
 from stagecoach.planner.types import BOOLEAN
-
-COMPLETE = "complete_in_task"
-"""The function that tells whether a task has all rows of a group, by a key of it."""
 
 MIN_BYTES = 8 << 20
 """Estimated bytes of the groups of all tasks below which nothing is dropped."""
@@ -47,7 +41,6 @@ _MOST_KEPT = 0.5  # of the groups, by the estimate, from which dropping the othe
 _KINDS = ("tinyint", "smallint", "int", "bigint")
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _SAME_FOR_ONE_STATE = ("sum", "min", "max")
-_STREAMED = ("inner", "cross", "left", "semi", "anti")
 
 
 def drop_complete_groups(
@@ -78,36 +71,6 @@ def drop_complete_groups(
     return visit(plan)
 
 
-def early_filter(fragment: PhysicalPlan) -> tuple[FilterExec, AggregateExec] | None:
-    """The filter on top of a stage that drops complete groups, and their aggregate; or None."""
-    if not isinstance(fragment, FilterExec) or not isinstance(fragment.child, AggregateExec):
-        return None
-    found = any(isinstance(e, Call) and e.function == COMPLETE for e in walk(fragment.predicate))
-    return (fragment, fragment.child) if found else None
-
-
-def asked_of_rows(predicate: Expression) -> Expression:
-    """What a predicate asks of rows: not in which task they are."""
-    return transform_up(
-        predicate,
-        lambda node: TRUE if isinstance(node, Call) and node.function == COMPLETE else node,
-    )
-
-
-def complete_key(fragment: PhysicalPlan) -> tuple[ScanExec, int] | None:
-    """The scan that tasks of a stage share out, and the position of the key in it; or None."""
-    found = early_filter(fragment)
-    if found is None:
-        return None
-    predicate, aggregate = found[0].predicate, found[1]
-    calls = (e for e in walk(predicate) if isinstance(e, Call) and e.function == COMPLETE)
-    (key,) = next(calls).args
-    if not isinstance(key, ColumnRef):
-        return None
-    expression = next(e for column, e in aggregate.groups if column.id == key.id)
-    return _divided_column(aggregate.child, expression)
-
-
 def _with_early_filter(
     node: FilterExec, exchanges: list[ExchangeExec], sizes: PlanSizes
 ) -> FilterExec:
@@ -115,7 +78,7 @@ def _with_early_filter(
     if not isinstance(final, AggregateExec) or final.mode != "final":
         return node
     exchange = final.child
-    if not isinstance(exchange, ExchangeExec) or _is_read_elsewhere(exchange, exchanges, sizes):
+    if not isinstance(exchange, ExchangeExec):
         return node
     partial = exchange.child
     if not isinstance(partial, AggregateExec) or partial.mode != "partial":
@@ -125,7 +88,7 @@ def _with_early_filter(
         return node
     key = _clustered_key(partial, sizes)
     refused = _on_states(node.predicate, final)
-    if key is None or refused is None:
+    if key is None or refused is None or _is_read_elsewhere(exchange, exchanges, sizes):
         return node
     complete = call(COMPLETE, BOOLEAN, key)
     predicate = call("or", BOOLEAN, refused, call("not", BOOLEAN, complete))
@@ -152,30 +115,9 @@ def _clustered_key(partial: AggregateExec, sizes: PlanSizes) -> ColumnRef | None
     found = [
         (sizes.distinct(partial.child, expression.column_ids), -place, column.ref)
         for place, (column, expression) in enumerate(partial.groups)
-        if column.dtype.kind in _KINDS and _divided_column(partial.child, expression) is not None
+        if column.dtype.kind in _KINDS and divided_column(partial.child, expression) is not None
     ]
     return max(found)[2] if found else None
-
-
-def _divided_column(node: PhysicalPlan, expression: Expression) -> tuple[ScanExec, int] | None:
-    """The scan of which each task reads a part, if a column is one of its columns as it is."""
-    while isinstance(expression, ColumnRef):
-        match node:
-            case ScanExec() if type(node) is ScanExec and node.read == "split":
-                ids = [column.id for column in node.outputs]
-                return (node, ids.index(expression.id)) if expression.id in ids else None
-            case FilterExec():
-                node = node.child
-            case ProjectionExec():
-                items = {column.id: item for column, item in node.items}
-                if expression.id not in items:
-                    return None
-                node, expression = node.child, items[expression.id]
-            case HashJoinExec() if node.broadcast and node.kind in _STREAMED:
-                node = node.left
-            case _:
-                return None
-    return None
 
 
 def _on_states(predicate: Expression, final: AggregateExec) -> Expression | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from stagecoach.planner.distribution.complete_groups import asked_of_rows
 from stagecoach.planner.errors import InternalPlanError
 from stagecoach.planner.lineage.model import (
     ColumnLineage,
@@ -20,6 +19,7 @@ from stagecoach.planner.lineage.model import (
     StageColumn,
     TableColumn,
 )
+from stagecoach.planner.plan.early_filters import asked_of_rows
 from stagecoach.planner.plan.expressions import (
     AggregateCall,
     Column,

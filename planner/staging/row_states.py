@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stagecoach.planner.aggregates import AGGREGATES
-from stagecoach.planner.distribution.complete_groups import early_filter
 from stagecoach.planner.engines.protocol import Conditions
 from stagecoach.planner.engines.registry import planner_engine
+from stagecoach.planner.plan.early_filters import without_early_filter
 from stagecoach.planner.plan.operators import NamedExpression
 from stagecoach.planner.plan.physical import AggregateExec, ProjectionExec
 from stagecoach.planner.plan.stages import Stage
@@ -31,8 +31,7 @@ def passed_through(stage: Stage) -> Stage | None:
     row, or where the engine of the stage must not compute that form. The plan hash of the result
     means nothing: the stage is the same.
     """
-    early = early_filter(stage.fragment)
-    node = stage.fragment if early is None else early[1]
+    node = without_early_filter(stage.fragment)
     if not isinstance(node, AggregateExec) or node.mode != "partial" or not node.groups:
         return None
     items: list[NamedExpression] = list(node.groups)

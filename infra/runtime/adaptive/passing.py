@@ -23,7 +23,7 @@ from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.worker.reports import TaskReport
 from stagecoach.infra.worker.spec import EXPANSION, InputSpec, ShuffleInput, TaskSpec, Trial
 from stagecoach.infra.worker.trial import expected_share
-from stagecoach.planner.distribution.complete_groups import early_filter
+from stagecoach.planner.plan.early_filters import without_early_filter
 from stagecoach.planner.plan.physical import (
     AggregateExec,
     ExpandExec,
@@ -129,14 +129,13 @@ def streamed_leaf(stage: Stage) -> int | None:
 
 def _aggregate(stage: Stage) -> AggregateExec | None:
     """The aggregate on top of a stage, or below the filter that drops complete groups."""
-    early = early_filter(stage.fragment)
-    top = stage.fragment if early is None else early[1]
+    top = without_early_filter(stage.fragment)
     return top if isinstance(top, AggregateExec) else None
 
 
 def estimated_share(stage: Stage, tasks: int) -> float:
     """Groups per row of a task by the planner's estimate, 1 where there is none."""
-    below = 0 if early_filter(stage.fragment) is None else 1
+    below = int(without_early_filter(stage.fragment) is not stage.fragment)
     sizes = stage.operator_rows[below : below + 2]
     if len(sizes) < 2:
         return 1.0

@@ -21,8 +21,8 @@ from stagecoach.infra.runtime.adaptive.decision import Decision
 from stagecoach.infra.runtime.adaptive.estimator import TaskAssignment
 from stagecoach.infra.runtime.planning.row_group_bounds import MOST_FOOTERS, bounds_of_groups
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
-from stagecoach.planner.distribution.complete_groups import complete_key
-from stagecoach.planner.plan.stages import Stage
+from stagecoach.planner.plan.physical import ScanExec
+from stagecoach.planner.plan.stages import Branch, Stage
 from stagecoach.planner.plan.task_values import COMPLETE_ABOVE, COMPLETE_BELOW
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
@@ -31,45 +31,39 @@ KeyRange = tuple[int, int]
 """The least and the greatest key of some rows, both included."""
 
 
-@dataclass(frozen=True)
-class CompleteKeys:
-    """The keys that only one task reads.
-
-    Args:
-        ranges: For each task, the ends of the range of keys that only it reads, which are not in
-            it; None where there is no such key.
-        decision: What to say of it.
-    """
-
-    ranges: tuple[KeyRange | None, ...]
-    decision: Decision | None = None
-
-    def values(self, task: int) -> Mapping[str, int]:
-        """Return what the fragment of a task reads of them, by variable."""
-        found = self.ranges[task]
-        return {} if found is None else {COMPLETE_ABOVE: found[0], COMPLETE_BELOW: found[1]}
-
-
 def complete_keys(
-    stage: Stage, table: TableSnapshot, tasks: Sequence[TaskAssignment], store: ObjectStore
-) -> CompleteKeys:
-    """Return which keys only one of the tasks reads, by the bounds of files and row groups.
+    stage: Stage,
+    key: tuple[ScanExec, int],
+    table: TableSnapshot,
+    tasks: Sequence[TaskAssignment],
+    store: ObjectStore,
+) -> tuple[KeyRange | None, ...]:
+    """Return for each task the ends of the range of keys that only it reads.
+
+    The ends are not in the range. None for a task that has no such keys, as far as the bounds of
+    files and row groups tell.
 
     Args:
-        stage: A stage whose fragment asks for it.
-        table: The table of the scan with the key.
-        tasks: What its tasks read.
+        stage: A stage whose fragment drops complete groups.
+        key: The scan with the key, and the position of the key in it; see `complete_key`.
+        table: The table of the scan.
+        tasks: What the tasks of the stage read.
         store: The storage root, which tells how files are reached.
     """
-    spans = _spans(stage, table, tasks, store)
-    if spans is None:
-        return CompleteKeys((None,) * len(tasks))
-    ranges = tuple(exclusive_ranges(spans))
+    spans = _spans(stage, key, table, tasks, store)
+    return (None,) * len(tasks) if spans is None else tuple(exclusive_ranges(spans))
+
+
+def range_variables(ends: KeyRange | None) -> Mapping[str, int]:
+    """Return what a fragment reads of the range of its task, by variable."""
+    return {} if ends is None else {COMPLETE_ABOVE: ends[0], COMPLETE_BELOW: ends[1]}
+
+
+def complete_decision(ranges: Sequence[KeyRange | None]) -> Decision | None:
+    """Return what to say of the tasks; None if none of them drops anything."""
     found = sum(one is not None for one in ranges)
-    if not found:
-        return CompleteKeys(ranges)
-    text = f"{found:,} of {len(tasks):,} tasks drop groups that no other task has rows of"
-    return CompleteKeys(ranges, Decision("complete", text))
+    text = f"{found:,} of {len(ranges):,} tasks drop groups that no other task has rows of"
+    return Decision("complete", text) if found else None
 
 
 def exclusive_ranges(spans: Sequence[KeyRange | None]) -> Iterator[KeyRange | None]:
@@ -93,16 +87,18 @@ def exclusive_ranges(spans: Sequence[KeyRange | None]) -> Iterator[KeyRange | No
 
 
 def _spans(
-    stage: Stage, table: TableSnapshot, tasks: Sequence[TaskAssignment], store: ObjectStore
+    stage: Stage,
+    key: tuple[ScanExec, int],
+    table: TableSnapshot,
+    tasks: Sequence[TaskAssignment],
+    store: ObjectStore,
 ) -> list[KeyRange | None] | None:
-    """The keys of each task; None if those of one are not known."""
-    found = complete_key(stage.fragment)
-    if found is None or len(tasks) < 2 or table.native_reason is not None:
+    """The keys of each task, None for one without rows; None if those of one are not known."""
+    if len(tasks) < 2 or table.native_reason is not None:
         return None
-    scan, place = found
+    scan, place = key
     position = next(i for i, leaf in enumerate(stage.leaves) if leaf is scan)
-    (branch,) = stage.branches if len(stage.branches) == 1 else (None,)
-    if branch is None or branch.kind != "splits" or branch.leaves != (position,):
+    if stage.branches != (Branch("splits", (position,)),):
         return None
     name, dtype = scan.source[place], scan.outputs[place].dtype
     names = [column.name.lower() for column in table.columns]
@@ -114,9 +110,11 @@ def _spans(
     slices = [task.slices[position] for task in tasks]
     units = [part.units if isinstance(part, ScanSlice) else () for part in slices]
     bounds = _FileBounds.read(table, column, list(itertools.chain(*units)), store)
-    spans = [bounds and bounds.span(part) for part in units]
-    known = all(span or not part for span, part in zip(spans, units, strict=True))
-    return [span or None for span in spans] if known else None
+    if bounds is None:
+        return None
+    spans = [bounds.span(part) for part in units]
+    is_known = all(span or not part for span, part in zip(spans, units, strict=True))
+    return spans if is_known else None
 
 
 @dataclass(frozen=True)
@@ -136,8 +134,7 @@ class _FileBounds:
         cut = {unit.uri for unit in units if unit.row_start or unit.rows_after}
         if len(cut) > MOST_FOOTERS or not cut <= files.keys():
             return None
-        options = StorageOptions.from_dict(store.to_dict().get("options", {}))
-        name = table.columns[column].name
+        name, options = table.columns[column].name, StorageOptions.of(store)
         found = bounds_of_groups([files[uri] for uri in sorted(cut)], (name,), options)
         groups = {
             uri: None if known is None else [one for (one,) in known]

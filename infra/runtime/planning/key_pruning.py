@@ -189,7 +189,7 @@ class KeyPruner:
         if not by_footer or few or len(several) > MOST_FOOTERS:
             return list(sources)
         names = tuple(table.columns[f.place].name for f in by_footer if f.place is not None)
-        options = StorageOptions.from_dict(self.store.to_dict().get("options", {}))
+        options = StorageOptions.of(self.store)
         known = {file.uri: file for file in table.files}
         bounds = bounds_of_groups([known[s.uri] for s in several], names, options)
         keys = [f.keys for f in by_footer]

@@ -21,7 +21,11 @@ from stagecoach.infra.runtime.adaptive.passing import TrialRule, with_trials
 from stagecoach.infra.runtime.adaptive.ranges import output_order
 from stagecoach.infra.runtime.adaptive.tasks import divide_stage, without_useless
 from stagecoach.infra.runtime.planning.bloom_steps import bloom_step
-from stagecoach.infra.runtime.planning.complete_groups import complete_keys
+from stagecoach.infra.runtime.planning.complete_groups import (
+    complete_decision,
+    complete_keys,
+    range_variables,
+)
 from stagecoach.infra.runtime.planning.key_pruning import KeyPruner
 from stagecoach.infra.runtime.planning.leaf_inputs import bind_leaves
 from stagecoach.infra.shuffle.commit import load_blocks, load_index
@@ -31,9 +35,9 @@ from stagecoach.infra.shuffle.sorted_blocks import SortedBlocks
 from stagecoach.infra.storage.forwarding import marked
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.worker.spec import InputSpec, TaskSettings, TaskSpec
-from stagecoach.planner.distribution.complete_groups import complete_key
 from stagecoach.planner.distribution.wide_tasks import leaves_build_side
 from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.plan.early_filters import complete_key
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.physical import ScanExec, StageInputExec
 from stagecoach.planner.plan.stages import Stage, StageGraph
@@ -203,10 +207,13 @@ def build_specs(
     key = complete_key(stage.fragment)
     if key is not None and settings.decides("complete"):
         table = reads.snapshot.table(key[0].table)
-        complete = complete_keys(stage, table, divided.tasks, store)
-        numbered = enumerate(specs)
-        specs = tuple(replace(spec, variables=complete.values(task)) for task, spec in numbered)
-        decisions += [] if complete.decision is None else [complete.decision]
+        ranges = complete_keys(stage, key, table, divided.tasks, store)
+        specs = tuple(
+            replace(spec, variables=range_variables(ends))
+            for spec, ends in zip(specs, ranges, strict=True)
+        )
+        complete = complete_decision(ranges)
+        decisions += [] if complete is None else [complete]
     if settings.decides("passing"):
         rule = TrialRule(settings.passing_share, row_sql)
         specs = with_trials(stage, specs, rule, reads.snapshot, manifests)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from stagecoach.planner.catalog import ColumnStats, MappingCatalog, TableInfo, TableStats
-from stagecoach.planner.distribution.complete_groups import complete_key, early_filter
 from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.early_filters import complete_key, early_filter
+from stagecoach.planner.plan.physical import AggregateExec
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.planning import plan_query
 from stagecoach.planner.render.fragment import render_fragment
@@ -43,7 +44,8 @@ def dropping(graph: StageGraph) -> list[tuple[str, str]]:
         if (early := early_filter(stage.fragment)) is not None:
             key = complete_key(stage.fragment)
             assert key is not None
-            assert early[1].mode == "partial"
+            assert isinstance(early.child, AggregateExec)
+            assert early.child.mode == "partial"
             sql = render_fragment(stage, "duckdb", {})
             found.append((sql.split(" WHERE ")[-1], key[0].source[key[1]]))
     return found
