@@ -5,7 +5,7 @@ Each reader is a process of its own and reads the whole result; the files are in
     pyarrow     opens the committed map files and decompresses all batches: no checks, no network
     pyarrow 1   the same with one thread
     storage     our own reader, which checks all checksums and has one thread
-    flight 1    one stream over all files, of which the client decompresses the batches
+    flight 1    one stream over all files; the client decompresses the batches
     flight 2    two streams over half of them each, by one client
     flight n    one stream to a client that asks for batches without compression
     parts       file by file, one after the other, from storage and by Flight: what a task of the

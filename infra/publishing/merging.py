@@ -162,7 +162,7 @@ class Merge:
             newer = self.writer.merge_base()
             if newer is not None and any(file.uri == error.uri for file in newer.files):
                 raise
-            log.info("table %s: a file is no longer live: %s", self.target.table, error)
+            log.info("table %s: another writer has replaced a file: %s", self.target.table, error)
             return False
         known = {file.uri: self._known.get(_identity(file)) for file in files}
         replaced = {uri: written for uri, written in known.items() if written is not None}

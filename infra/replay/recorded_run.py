@@ -130,7 +130,7 @@ def open_run(store: ObjectStore, settings: EngineSettings, name: str) -> Recorde
         store: The storage root.
         settings: How its stages are run now.
         name: Id of the run as Dagster, logs and `runs/` in storage show it. A re-execution belongs
-            to the run that it goes on with. A run of several queries has a folder for each:
+            to the run that it continues. A run of several queries has a folder for each:
             `<run>.<query>`.
 
     Raises:

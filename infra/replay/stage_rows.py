@@ -245,7 +245,7 @@ def check_unchanged(run: RecordedRun, inputs: Sequence[InputSpec]) -> None:
     Raises:
         InputLostError: One is not.
     """
-    options = StorageOptions.from_dict(run.store.to_dict().get("options", {}))
+    options = StorageOptions.of(run.store)
     for leaf in inputs:
         if isinstance(leaf, ScanInput):
             check_still_same(leaf.files, options)

@@ -102,6 +102,11 @@ class StorageOptions:
         fields = ", ".join(f"{name}={value!r}" for name, value in shown.items())
         return secrets.redact(f"{type(self).__name__}({fields})")
 
+    @classmethod
+    def of(cls, store: ObjectStore) -> StorageOptions:
+        """Return how a store is reached."""
+        return cls.from_dict(store.to_dict().get("options", {}))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the options that differ from their defaults as plain data (with secrets)."""
         return {

@@ -47,7 +47,7 @@ def reread(
     """
     if store.is_local:
         return read()
-    options = StorageOptions.from_dict(store.to_dict().get("options", {}))
+    options = StorageOptions.of(store)
     return _read_again(read, passing, options.retry_seconds, lambda: store.uri(key))
 
 

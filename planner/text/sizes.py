@@ -17,7 +17,7 @@ def format_rows(num_rows: int, *, is_estimate: bool = False, width: int = 0) -> 
     Args:
         num_rows: The number.
         is_estimate: Whether it is not exact.
-        width: Characters of the number, which stands at their right end: for lines in columns.
+        width: Characters to which the number is padded on the left, for columns of text.
     """
     number = f"≈ {num_rows:,}" if is_estimate else f"{num_rows:,}"
     one = num_rows == 1 and not is_estimate

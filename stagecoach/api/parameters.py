@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from stagecoach.planner.types import DataType
 
 HINT = "; give it with --param {name}=…"
+"""How to give a value."""
 _WINDOW_HINT = (
     "; the query has partitions, and Dagster gives a run those of its partition. Here, give both "
     "bounds: --param partition_start=… --param partition_end=… (exclusive)"
 )
-"""How to give a value."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*")
 
 

@@ -30,7 +30,7 @@ def open_recorded_run(
             only read for a query that calls some.
 
     Raises:
-        ConfigError: There is no such run, or several are meant, or the table has no version yet.
+        ConfigError: No run matches, several runs match, or the table has no version yet.
         NotReplayableError: It has left too little.
         CatalogError: The catalog file cannot be used.
     """

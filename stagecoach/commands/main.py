@@ -52,7 +52,7 @@ _SECTIONS: Mapping[str, Mapping[str, str]] = {
 }
 """The commands, in the order in which one needs them, and what `stagecoach --help` says of each."""
 _FUNCTIONS = {"compile": "compile_"}
-"""Names of commands that are none of a Python function."""
+"""Functions of commands whose names cannot be names of Python functions."""
 _NAME_WIDTH = max(len(name) for section in _SECTIONS.values() for name in section)
 
 

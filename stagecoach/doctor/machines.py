@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 90.0
-_SETTLE_SECONDS, _MOST_SETTLE_SECONDS = 5.0, 20.0
+_SETTLE_SECONDS, _MOST_SETTLE_SECONDS, _POLL_SECONDS = 5.0, 20.0, 0.2
 _NO_EXECUTOR = (
     "the cluster has no executor to spare, none is large enough for spark.executor.memory and "
     "spark.executor.cores, or executors cannot connect to the driver (spark.driver.host): no task "
@@ -94,22 +94,18 @@ def look_at_executors(
 
 
 def await_executors(
-    count: Callable[[], int],
-    *,
-    settle_seconds: float = _SETTLE_SECONDS,
-    most_seconds: float = _MOST_SETTLE_SECONDS,
+    count: Callable[[], int], *, most_seconds: float = _MOST_SETTLE_SECONDS
 ) -> None:
-    """Wait until no more executors come, since those that come late would not be looked at.
+    """Wait until the number of executors is stable: one that registers later gets no task.
 
     Args:
         count: Tells how many there are.
-        settle_seconds: For how long their number must stay the same.
         most_seconds: How long to wait at most.
     """
     known, since = count(), time.monotonic()
     deadline = since + most_seconds
-    while (now := time.monotonic()) < min(deadline, since + settle_seconds):
-        time.sleep(min(0.2, settle_seconds))
+    while (now := time.monotonic()) < min(deadline, since + _SETTLE_SECONDS):
+        time.sleep(_POLL_SECONDS)
         if (found := count()) != known:
             known, since = found, now
 

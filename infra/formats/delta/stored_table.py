@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.lake_tables.leftovers import storage_options
 from stagecoach.infra.formats.lake_tables.publications import CLEAR, LakeVersion, Publication
 from stagecoach.infra.formats.lake_tables.stored_table import LakeTable
 from stagecoach.infra.formats.mapped_files.paths import canonical_path
@@ -96,4 +95,4 @@ class StoredDeltaTable(LakeTable):
 
     @property
     def _options(self) -> StorageOptions:
-        return storage_options(self.store)
+        return StorageOptions.of(self.store)

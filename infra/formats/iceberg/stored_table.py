@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from stagecoach.infra.formats.iceberg.declaration import IcebergSource
 from stagecoach.infra.formats.iceberg.manifests import manifest_entries
 from stagecoach.infra.formats.iceberg.publications import ancestors, publication_of, version_of
-from stagecoach.infra.formats.lake_tables.leftovers import storage_options
 from stagecoach.infra.formats.lake_tables.publications import CLEAR, LakeVersion, Publication
 from stagecoach.infra.formats.lake_tables.stored_table import LakeTable
 from stagecoach.infra.formats.mapped_files.paths import canonical_path
 from stagecoach.infra.formats.protocol import TableSource
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.formats.version_log import new_token
+from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.planner.errors import CatalogError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class StoredIcebergTable(LakeTable):
         if self.source is None:
             return None
         kept: dict[str, Any] = self.access.keep("iceberg.catalogs", dict)
-        return find_table(self.source.declaration, storage_options(self.store), kept)
+        return find_table(self.source.declaration, StorageOptions.of(self.store), kept)
 
     def _versions(self, limit: int | None) -> list[LakeVersion]:
         from stagecoach.infra.formats.iceberg.schema import fields_of, table_columns

@@ -16,10 +16,10 @@ import datetime
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from stagecoach.infra.errors import StorageError
-from stagecoach.infra.formats.lake_tables.staged_log import StagedLog
+from stagecoach.infra.formats.lake_tables.committed_table import CommittedTable, ExpiredObjects
 from stagecoach.infra.formats.mapped_files.paths import canonical_path
 from stagecoach.infra.storage import checked_json, layout
 from stagecoach.infra.storage.listing import StoredObject, list_objects
@@ -32,44 +32,6 @@ from stagecoach.infra.storage.stores import open_store
 from stagecoach.planner.errors import StagecoachError
 
 log = logging.getLogger(__name__)
-
-
-class CommittedTable(Protocol):
-    """A table that knows what its commits have put where."""
-
-    @property
-    def store(self) -> ObjectStore:
-        """The storage root."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """Name of the table."""
-        ...
-
-    @property
-    def folder(self) -> str:
-        """Folder of the format in the storage root."""
-        ...
-
-    @property
-    def staged_log(self) -> StagedLog:
-        """Which commits are staged."""
-        ...
-
-    def is_lost(self, token: str, location: str) -> bool:
-        """Whether no version of the table has a file of a commit, as far as is known.
-
-        A table that is gone or has moved may have them under another name.
-
-        Args:
-            token: Identity of the commit.
-            location: The folder of its files, as the table spells it.
-
-        Raises:
-            StagecoachError: The table cannot be read.
-        """
-        ...
 
 
 def begin(store: ObjectStore, folder: str, table: str, token: str, location: str) -> None:
@@ -143,78 +105,38 @@ def remove_others(lake: ObjectStore, kept: Collection[str]) -> None:
 
 def lake_store(store: ObjectStore, location: str) -> ObjectStore:
     """Return a folder of a lake, which is reached in the same way as the storage root."""
-    return open_store(canonical_path(location), storage_options(store))
-
-
-def storage_options(store: ObjectStore) -> StorageOptions:
-    """Return how the storage root is reached, and so the data files of its tables."""
-    return StorageOptions.from_dict(store.to_dict().get("options", {}))
+    return open_store(canonical_path(location), StorageOptions.of(store))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Leftover:
+class Leftover(ExpiredObjects):
     """Files of one commit that was never ended; an `Expired`.
 
+    There are none if they are live, or if none was written.
+
     Attributes:
-        table: The table.
         token: Identity of the commit.
         location: The folder of its files.
-        files: They; none if they are live, or if none was written.
     """
 
-    table: CommittedTable
+    what = "files of a lost commit"
+
     token: str
     location: str
-    files: tuple[StoredObject, ...]
-
-    @property
-    def table_name(self) -> str:
-        """Name of the table."""
-        return self.table.name
-
-    @property
-    def num_versions(self) -> int:
-        """No version goes: none has the files."""
-        return 0
-
-    @property
-    def num_objects(self) -> int:
-        """How many files there are."""
-        return len(self.files)
-
-    @property
-    def num_bytes(self) -> int:
-        """Their size."""
-        return sum(file.num_bytes for file in self.files)
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """How many files there are."""
-        return {"files of a lost commit": len(self.files)}
-
-    @property
-    def metadata(self) -> Mapping[str, int]:
-        """Nothing else."""
-        return {}
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to remove."""
-        return not self.files
 
     def without(self, pinned_uris: Collection[str]) -> Self:
         """Return what still may go; no run can have pinned a file that no version has."""
         root = canonical_path(self.location).rstrip("/")
-        kept = tuple(f for f in self.files if f"{root}/{f.key}" not in pinned_uris)
-        return replace(self, files=kept)
+        kept = tuple(f for f in self.objects if f"{root}/{f.key}" not in pinned_uris)
+        return replace(self, objects=kept)
 
     def remove(self) -> None:
         """Remove the files, unless the commit has ended or is staged after all."""
         table = self.table
         if self.token in staged_tokens(table):
             return
-        if self.files and table.is_lost(self.token, self.location):
-            lake_store(table.store, self.location).delete([file.key for file in self.files])
+        if self.objects and table.is_lost(self.token, self.location):
+            lake_store(table.store, self.location).delete([file.key for file in self.objects])
         end(table.store, table.folder, table.name, self.token)
 
 
@@ -239,7 +161,7 @@ def find_leftovers(table: CommittedTable, limit: datetime.datetime) -> list[Left
             files: tuple[StoredObject, ...] = ()
             if table.is_lost(token, location):
                 files = tuple(list_objects(lake_store(table.store, location), ""))
-            found.append(Leftover(table=table, token=token, location=location, files=files))
+            found.append(Leftover(table=table, token=token, location=location, objects=files))
     except (StagecoachError, ValueError, KeyError) as error:
         log.warning("table %s: what its lost commits left is not known: %s", table.name, error)
         return []

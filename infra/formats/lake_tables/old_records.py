@@ -3,62 +3,21 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
 from stagecoach.infra.formats.expiry import oldest_kept
-from stagecoach.infra.formats.lake_tables.leftovers import CommittedTable
+from stagecoach.infra.formats.lake_tables.committed_table import CommittedTable, ExpiredObjects
 from stagecoach.infra.storage import layout
-from stagecoach.infra.storage.listing import StoredObject, list_objects
+from stagecoach.infra.storage.listing import list_objects
 
 
 @dataclass(frozen=True, kw_only=True)
-class OldRecords:
-    """Records that were followed by another one; an `Expired`.
+class OldRecords(ExpiredObjects):
+    """Records that were followed by another one, oldest first; an `Expired`."""
 
-    Attributes:
-        table: The table.
-        records: They, oldest first.
-    """
-
-    table: CommittedTable
-    records: tuple[StoredObject, ...]
-
-    @property
-    def table_name(self) -> str:
-        """Name of the table."""
-        return self.table.name
-
-    @property
-    def num_versions(self) -> int:
-        """No version of the table goes."""
-        return 0
-
-    @property
-    def num_objects(self) -> int:
-        """How many records there are."""
-        return len(self.records)
-
-    @property
-    def num_bytes(self) -> int:
-        """Their size."""
-        return sum(record.num_bytes for record in self.records)
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """How many records there are."""
-        return {"old records of what is staged": len(self.records)}
-
-    @property
-    def metadata(self) -> Mapping[str, int]:
-        """Nothing else."""
-        return {}
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to remove."""
-        return not self.records
+    what = "old records of what is staged"
 
     def without(self, pinned_uris: Collection[str]) -> Self:
         """Return it: no run reads a record."""
@@ -67,7 +26,7 @@ class OldRecords:
     def remove(self) -> None:
         """Remove the records."""
         # One by one and the oldest first, so that the numbers that stay never have a gap.
-        for record in self.records:
+        for record in self.objects:
             self.table.store.delete([record.key])
 
 
@@ -78,4 +37,4 @@ def find_old_records(table: CommittedTable, limit: datetime.datetime) -> OldReco
     written = {n: item.modified for n, item in by_number.items() if n is not None}
     oldest = oldest_kept(written, 1, limit)
     gone = tuple(by_number[n] for n in sorted(written) if n < oldest)
-    return OldRecords(table=table, records=gone) if gone else None
+    return OldRecords(table=table, objects=gone) if gone else None

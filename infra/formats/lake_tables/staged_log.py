@@ -142,7 +142,7 @@ _Commits = tuple[StagedCommit, ...]
 
 
 class _NeverStagedError(Exception):
-    """There is no log, and nothing to write into it."""
+    """Nothing has ever been staged, and the change stages nothing."""
 
 
 @dataclass(frozen=True)

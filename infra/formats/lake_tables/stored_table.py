@@ -17,11 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.formats.capabilities import Expired, ExpiryRule
 from stagecoach.infra.formats.expiry import READER_GRACE
-from stagecoach.infra.formats.lake_tables.leftovers import (
-    find_leftovers,
-    held,
-    storage_options,
-)
+from stagecoach.infra.formats.lake_tables.leftovers import find_leftovers, held
 from stagecoach.infra.formats.lake_tables.old_records import find_old_records
 from stagecoach.infra.formats.lake_tables.staged_log import StagedCommit, StagedLog
 from stagecoach.infra.formats.protocol import Access, Table, TableSource
@@ -39,7 +35,7 @@ from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.formats.table_places import read_place
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.listing import store_now
-from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry
 from stagecoach.planner.catalog import ColumnNotes
 from stagecoach.planner.errors import CatalogError
@@ -181,7 +177,7 @@ class LakeTable(StoredTable):
         if source is None:
             raise CatalogError(f"table '{self.name}' has no data yet; materialize it first")
         # The lake is reached as the storage root is.
-        return self.reader(source, replace(self.access, options=storage_options(self.store)))
+        return self.reader(source, replace(self.access, options=StorageOptions.of(self.store)))
 
 
 class LakeFormat(StoredFormat):

@@ -42,7 +42,7 @@ from stagecoach.infra.formats.row_keys import target_row_keys
 from stagecoach.infra.formats.snapshot import TableSnapshot
 from stagecoach.infra.formats.stored_version import StoredVersion
 from stagecoach.infra.formats.version_log import new_token
-from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.planner.types import Field
 
 MAX_COMMIT_TRIES = 20
@@ -96,7 +96,7 @@ class LakeWriter(ABC, Generic[T, C]):
         self._target = target
         self._columns = tuple(columns)
         self._check_result()
-        self._options = leftovers.storage_options(store)
+        self._options = StorageOptions.of(store)
         self._row_keys = target_row_keys(self._columns, target)
         self._reported: list[Mapping[str, Any]] = []
         self._holder: tuple[T, C] | None = None

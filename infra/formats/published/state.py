@@ -63,7 +63,7 @@ def _footers(
 ) -> tuple[FileFooter, ...]:
     prefix = canonical_uri(store, paths.table_prefix(version.table))
     warn_without_checksums(version.table, prefix, (file.checksums for file in version.files))
-    options = StorageOptions.from_dict(store.to_dict().get("options", {}))
+    options = StorageOptions.of(store)
     footers = read_footers(version_entries(store, version), options, cache, immutable=True)
     found: list[FileFooter] = []
     for file, footer in zip(version.files, footers, strict=True):

@@ -410,7 +410,7 @@ def _raise_lost_input(attempt: Attempt, views: Mapping[str, InputSpec]) -> None:
 
 def _check_files(attempt: Attempt, views: Mapping[str, InputSpec]) -> None:
     """Raise `InputLostError` if a table file is not the one of the snapshot any more."""
-    options = StorageOptions.from_dict(attempt.run.store.to_dict().get("options", {}))
+    options = StorageOptions.of(attempt.run.store)
     read = (
         view.files if isinstance(view, ScanInput) else view.file_rows
         for view in views.values()
