@@ -70,7 +70,7 @@ class Holds:
         with self._lock:
             hold = self._held_or_new(run_id)
             hold.until = max(hold.until, until)
-        self._begin(run_id, hold)
+        self._begin(run_id, hold)  # who asks again after a failure tries again
 
     @contextmanager
     def reading(self, run_id: str) -> Iterator[None]:
@@ -90,7 +90,11 @@ class Holds:
         with self._lock:
             hold = self._held_or_new(run_id)
             hold.streams += 1
-        self._begin(run_id, hold)
+        try:
+            self._begin(run_id, hold)
+        except BaseException:
+            self.close_stream(run_id)
+            raise
 
     def close_stream(self, run_id: str) -> None:
         """End what `open_stream` began."""
@@ -136,16 +140,8 @@ class Holds:
         with hold.lock:
             if hold.is_begun:
                 return
-            try:
-                mark_begun(self._store, run_id, hold.reader, is_hosted=True)
-            except BaseException:
-                with self._lock:
-                    if self._held.get(run_id) is hold:
-                        del self._held[run_id]
-                raise
+            mark_begun(self._store, run_id, hold.reader, is_hosted=True)
             hold.is_begun = True
-            with self._lock:  # where another thread has failed to make it
-                self._held.setdefault(run_id, hold)
 
     def _end(self, over: dict[str, _Hold]) -> None:
         for run_id, hold in over.items():

@@ -63,8 +63,11 @@ def test_who_comes_while_a_hold_begins_waits_and_others_do_not(
     assert sorted(calls) == ["other", "slow"]
 
 
-def test_a_hold_that_cannot_begin_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    holds = Holds(open_store(tmp_path))
+def test_a_hold_that_cannot_begin_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(tmp_path)
+    holds = Holds(store)
 
     def refuse(*_: object, **__: object) -> None:
         raise StorageError("no space")
@@ -75,6 +78,24 @@ def test_a_hold_that_cannot_begin_is_none(tmp_path: Path, monkeypatch: pytest.Mo
             holds.keep("a", 100.0)
         with pytest.raises(StorageError):
             holds.open_stream("a")
-    assert len(holds) == 0
+    assert marks(store, "a") == (0, 0)
     holds.keep("a", 100.0)
-    assert len(holds) == 1
+    assert marks(store, "a") == (1, 0)
+    holds.sweep(now=101.0)  # the stream that was not opened is not waited for
+    assert (marks(store, "a"), len(holds)) == ((1, 1), 0)
+
+
+def test_a_hold_that_never_began_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(tmp_path)
+    holds = Holds(store)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise StorageError("no space")
+
+    monkeypatch.setattr("stagecoach.flight.holds.mark_begun", refuse)
+    with pytest.raises(StorageError):
+        holds.keep("a", 100.0)
+    holds.sweep(now=101.0)
+    assert (marks(store, "a"), len(holds)) == ((0, 0), 0)
