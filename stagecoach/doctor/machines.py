@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 90.0
 _SETTLE_SECONDS, _MOST_SETTLE_SECONDS, _POLL_SECONDS = 5.0, 20.0, 0.2
+_LOOKS = 3
 _NO_EXECUTOR = (
     "the cluster has no executor to spare, none is large enough for spark.executor.memory and "
     "spark.executor.cores, or executors cannot connect to the driver (spark.driver.host): no task "
@@ -37,7 +38,7 @@ class MachineReport:
     Args:
         host: Name of the machine.
         python: Its interpreter.
-        executor: Tells executors of one machine apart.
+        executor: Its working directory, which tells executors of one machine apart.
         problem: What it lacks, which keeps it from looking further; None if nothing.
         skew: By how many seconds its clock is ahead of the driver's at least.
         disk: See `stagecoach.infra.worker.machine`.
@@ -78,19 +79,29 @@ def look_at_executors(
 
     cancel = partial(_cancel, spark)
     within(_START_SECONDS, lambda: _run(spark, 1, _nothing()), _NO_EXECUTOR, cancel)
-    if not is_connect(spark) and not is_local(settings.master):
+    is_counted = not is_connect(spark) and not is_local(settings.master)
+    if is_counted:
         await_executors(lambda: _count_executors(spark))
     tasks = max(2 * task_slots(settings), 4)
     store = marked(settings.open_store().to_dict(), settings.credentials)
     check = environment_check(spark)
 
-    def look() -> tuple[float, list[str], float]:
+    def look() -> list[MachineReport]:
         with sent(spark, store) as carried:
             function = question(carried, settings.spill_folder, dict(files), check)
-            return time.time(), _run(spark, tasks, function), time.time()
+            began, texts = time.time(), _run(spark, tasks, function)
+            return read_reports(texts, began, time.time())
 
-    began, texts, ended = within(_LOOK_SECONDS, look, _NO_ANSWER, cancel)
-    return read_reports(texts, began, ended)
+    def look_at_all() -> list[MachineReport]:
+        found: dict[tuple[str, str], MachineReport] = {}
+        # One executor may be given all tasks before another takes its first.
+        for _ in range(_LOOKS):
+            found = {(report.host, report.executor): report for report in look()} | found
+            if not is_counted or len(found) >= _count_executors(spark):
+                break
+        return list(found.values())
+
+    return within(_LOOK_SECONDS, look_at_all, _NO_ANSWER, cancel)
 
 
 def await_executors(
@@ -163,7 +174,7 @@ def question(
         report: dict[str, Any] = {
             "host": socket.gethostname(),
             "python": sys.executable,
-            "executor": str(os.getppid()),  # the daemon that forks the workers of one executor
+            "executor": os.getcwd(),  # a folder of its own for each executor of a machine
             "clock": time.time(),
             "problem": check(),
         }
@@ -181,8 +192,9 @@ def question(
 
 
 def _count_executors(spark: SparkSession) -> int:
-    """How many executors a classic Spark knows, the driver among them."""
-    return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size())
+    """How many executors a classic Spark with a cluster knows."""
+    driver = 1
+    return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - driver
 
 
 def _nothing() -> Callable[[int], str]:
