@@ -29,7 +29,7 @@ from stagecoach.infra.formats.publishing import PartitionWindow, PublishError
 from stagecoach.infra.storage.stores import open_store
 from tests.infra.formats.delta.handmade import Action, HandmadeTable, catalog_of, field, struct
 from tests.infra.formats.delta.lake import DeltaLake
-from tests.infra.formats.delta.random_queries import VALUES, State, check, value
+from tests.infra.formats.lake_tables.random_queries import VALUES, State, check, value
 from tests.infra.publishing.merge_model import Model
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-COUNT = int(os.environ.get("DELTA_HISTORIES", "3"))
-STEPS = int(os.environ.get("DELTA_STEPS", "6"))
+COUNT = int(os.environ.get("DELTA_HISTORIES", "2"))
+STEPS = int(os.environ.get("DELTA_STEPS", "5"))
 ARROW = {
     "int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "double": pa.float64(), "decimal(12,2)": pa.decimal128(12, 2),
     "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"), "struct<a: int, b: string>": pa.struct([("a", pa.int32()), ("b", pa.string())]),
@@ -358,6 +358,7 @@ def test_random_histories(kind: Any, spark: SparkSession, tmp_path: Path) -> Non
             if step:
                 chance.choice(history.steps())()
             history.versions[history.version()] = history.state()
-            check(chance, catalog_of(folder, t=history.folder), history.versions, plain, folder)
+            catalog = catalog_of(folder, t=history.folder)
+            check(chance, catalog, history.state(), history.versions, plain, folder)
 
     tried()

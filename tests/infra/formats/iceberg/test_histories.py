@@ -1,8 +1,10 @@
 """Random histories of Iceberg tables: what is read is what a model of plain rows says.
 
-A history appends, deletes by position, by deletion vectors and by values, compacts, and changes
-columns and partitions. The model applies each operation to its rows. A table without equality
-deletes is read by pyiceberg, too. `make iceberg-histories` tries many more.
+A history appends, overwrites, deletes by position, by deletion vectors and by values, compacts, and
+changes columns and partitions. The model applies each operation to its rows. Some histories are read
+at their end, by pyiceberg too where it can; others after each step, by random queries of the table
+and of its snapshots, beside plain Spark over the rows of the model.
+`make iceberg-histories` tries many more.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import os
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -21,11 +23,21 @@ from pyiceberg.types import IntegerType, StringType
 
 from tests.infra.formats.iceberg.answers import as_set, catalog_of, rows
 from tests.infra.formats.iceberg.handmade import Entry, HandmadeTable
+from tests.infra.formats.lake_tables.random_queries import VALUES, State, check
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FIRST = int(os.environ.get("ICEBERG_FIRST_SEED", "0"))
 COUNT = int(os.environ.get("ICEBERG_HISTORIES", "6"))
+STEPPED = int(os.environ.get("ICEBERG_STEPPED_HISTORIES", "1"))
+STEPS = int(os.environ.get("ICEBERG_STEPS", "8"))
 TRANSFORMS = (("k", "identity"), ("k", "bucket[3]"), ("k", "truncate[4]"), ("s", "identity"), ("s", "truncate[1]"), ("s", "bucket[2]"))  # fmt: skip
-ARROW = {"int": pa.int32(), "long": pa.int64(), "string": pa.string()}
+ARROW = {
+    "int": pa.int32(), "long": pa.int64(), "string": pa.string(), "double": pa.float64(),
+    "decimal(12, 2)": pa.decimal128(12, 2), "date": pa.date32(), "timestamptz": pa.timestamp("us", "UTC"),
+}  # fmt: skip
+SPARK = {"long": "bigint", "decimal(12, 2)": "decimal(12,2)", "timestamptz": "timestamp"}
 
 
 @dataclass
@@ -72,7 +84,9 @@ class History:
             return None
         if column.kind == "string":
             return self.random.choice(["", "a", "ab", "b", "bc", "ü", "zz"])
-        return self.random.randint(-5, 12)
+        if column.kind in ("int", "long"):
+            return self.random.randint(-5, 12)
+        return self.random.choice(VALUES[SPARK.get(column.kind, column.kind)])
 
     def read(self, row: dict[int, Any], column: Column) -> Any:
         return row.get(column.number, column.default)
@@ -84,6 +98,10 @@ class History:
             for i in sorted(f.left)
         ]
 
+    def state(self) -> State:
+        columns = {c.name: SPARK.get(c.kind, c.kind) for c in self.columns}
+        return State(columns, self.shown())
+
     # ------------------------------------------------------------------ operations
 
     def append(self) -> None:
@@ -92,6 +110,11 @@ class History:
             for _ in range(self.random.randint(1, 12))
         ]
         self._write(given)
+
+    def overwrite(self) -> None:
+        gone = [f.entry.path for f in self.files] + [f.vector for f in self.files if f.vector]
+        self.files = []
+        self._write([{c.number: self.value(c) for c in self.columns}], tuple(gone))
 
     def _write(self, given: list[dict[int, Any]], removed: tuple[str, ...] = ()) -> None:
         parts: dict[tuple[Any, ...], list[dict[int, Any]]] = {}
@@ -147,7 +170,8 @@ class History:
         self.table.commit(replace(entry, **of_file), removed=removed)  # type: ignore[arg-type]
 
     def delete_values(self) -> None:
-        chosen = self.random.sample(self.columns, self.random.randint(1, len(self.columns)))
+        known = [column for column in self.columns if column.kind != "double"]
+        chosen = self.random.sample(known, self.random.randint(1, len(known)))
         keys = [tuple(self.value(c) for c in chosen) for _ in range(self.random.randint(1, 3))]
         data = {
             c.name: pa.array([key[i] for key in keys], ARROW[c.kind]) for i, c in enumerate(chosen)
@@ -178,8 +202,10 @@ class History:
         elif kind == "promote" and column.kind == "int":
             column.kind = "long"
         elif kind == "add":
-            default = self.random.choice([None, 7]) if self.table.version == 3 else None
-            self.columns.append(Column(self.next_id, next(self.names), "int", default))
+            new = self.random.choice([name for name in ARROW if name != "long"])
+            has_default = new == "int" and self.table.version == 3 and self.random.random() < 0.5
+            default = 7 if has_default else None
+            self.columns.append(Column(self.next_id, next(self.names), new, default))
             self.next_id += 1
         elif kind == "drop" and len(self.columns) > 2 and column.number not in used | {1, 2}:
             self.columns.remove(column)
@@ -197,21 +223,26 @@ class History:
             )
         )
 
+    def step(self) -> None:
+        steps = [self.append, self.append, self.append, self.delete_positions, self.delete_positions, self.delete_values,
+                 self.delete_values, self.compact, self.compact, self.overwrite, self.change_columns, self.change_columns,
+                 self.change_columns, self.change_partitions]  # fmt: skip
+        self.random.choice(steps)()
+
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
 def test_a_random_history(seed: int, tmp_path: Path) -> None:
     history = History(seed, tmp_path)
-    steps = [history.append, history.append, history.delete_positions, history.delete_values,
-             history.compact, history.change_columns, history.change_columns, history.change_partitions]  # fmt: skip
     history.append()
     for _ in range(history.random.randint(4, 14)):
-        history.random.choice(steps)()
+        history.step()
     location = history.table.save()
     catalog = catalog_of(tmp_path, t=location)
     shown = history.shown()
     assert as_set(rows(catalog, "SELECT * FROM t", tmp_path)) == as_set(shown)
     for _ in range(4):
-        column = history.random.choice(history.columns)
+        simple = [c for c in history.columns if c.kind in ("int", "long", "string")]
+        column = history.random.choice(simple)
         name, value = column.name, history.value(column)
         if value is None:
             where, passes = f"{name} IS NULL", [r for r in shown if r[name] is None]
@@ -230,3 +261,19 @@ def test_a_random_history(seed: int, tmp_path: Path) -> None:
     if not history.has_keys and history.table.version == 2:
         theirs = StaticTable.from_metadata(location).scan().to_arrow().to_pylist()
         assert as_set(theirs) == as_set(shown)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + STEPPED))
+def test_each_step_of_a_random_history(seed: int, spark: SparkSession, tmp_path: Path) -> None:
+    plain = spark.newSession()
+    history = History(seed, tmp_path)
+    versions: dict[int, State] = {}
+    for step in range(STEPS + 1):
+        known = len(history.table.snapshots)
+        history.step() if step else history.append()
+        if len(history.table.snapshots) > known:
+            versions[history.table.snapshots[-1]["snapshot-id"]] = history.state()
+        catalog = catalog_of(tmp_path, t=history.table.save())
+        check(history.random, catalog, history.state(), versions, plain, tmp_path)

@@ -112,22 +112,23 @@ def answer(catalog: FileCatalog, sql: str, folder: Path, options: PlannerOptions
 def check(
     chance: random.Random,
     catalog: FileCatalog,
+    current: State,
     versions: Mapping[int, State],
     spark: SparkSession,
     folder: Path,
     count: int = 2,
 ) -> None:
-    """Compare the newest version, and queries of any, with Spark over the rows they must have."""
-    newest = max(versions)
-    queries = [(newest, "SELECT * FROM {t}")]
+    """Compare the table, and queries of it and its versions, with Spark over the rows they have."""
+    queries = [("t", current, "SELECT * FROM {t}")]
     for _ in range(count):
-        number = newest if chance.random() < 0.7 else chance.choice(list(versions))
-        queries.append((number, query(chance, versions[number].columns, "{t}")))
-    for number, text in queries:
-        state = versions[number]
+        source, state = "t", current
+        if versions and chance.random() < 0.4:
+            number = chance.choice(list(versions))
+            source, state = f"t VERSION AS OF {number}", versions[number]
+        queries.append((source, state, query(chance, state.columns, "{t}")))
+    for source, state, text in queries:
         kinds = ", ".join(f"{name} {kind}" for name, kind in state.columns.items())
         spark.createDataFrame([tuple(r[n] for n in state.columns) for r in state.rows], kinds).createOrReplaceTempView("t")  # fmt: skip
-        source = "t" if number == newest else f"t VERSION AS OF {number}"
         options = FORCED if chance.random() < 0.5 else PlannerOptions()
         sql = text.format(t=source)
         found = answer(catalog, sql, folder, options)
