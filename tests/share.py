@@ -1,4 +1,7 @@
-"""CI runs a share of long lists of cases; `make test-all` runs all of them."""
+"""CI runs a share of long lists of cases, and leaves some tests out; `make test-all` runs everything.
+
+A test is left out that takes a minute for processes of its own, and whose code paths others take.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,14 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
+import pytest
+
 T = TypeVar("T")
 
 EVERYTHING = os.environ.get("STAGECOACH_TEST_ALL", "") not in ("", "0")
+
+in_test_all = pytest.mark.skipif(not EVERYTHING, reason="`make test-all` runs it")
+"""Marks a test that CI leaves out."""
 
 
 def share(cases: Iterable[T], one_of: int) -> list[T]:

@@ -29,7 +29,7 @@ QUICK = {
     "damage": 11,
     "s3_damage": 3,
     "full_disk": 3,
-    "network": 11,
+    "network": 7,
     "server_killed": 1,
     "drivers_killed": 3,
 }

@@ -25,6 +25,7 @@ from tests.acceptance.processes import COMMAND, FORCED, environment, planner_arg
 from tests.cluster import cluster as cluster
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.s3_server import s3_server as s3_server
+from tests.share import in_test_all
 from tests.tpch import Tpch, query_text
 
 pytestmark = [
@@ -120,6 +121,7 @@ def test_the_credentials_of_the_driver_are_forwarded_unseen(
         assert files_with(text, tmp_path, cluster.folder, s3_server.folder) == []
 
 
+@in_test_all
 def test_executors_use_the_credentials_of_their_machine(
     cluster: StandaloneCluster, catalog: Path, s3_server: S3Server, tmp_path: Path, oracle: Oracle
 ) -> None:
@@ -180,6 +182,9 @@ def test_the_doctor_names_the_worker_that_lacks_a_package(
     link.rename(link.with_suffix(".away"))
     where = ["--catalog", str(catalog), "--storage", s3_server.new_root()]
     spark = ["--master", cluster.master, "--set", f"spark.driver.host={HOST}"]
+    # No task before both executors are there, however long the second takes on a busy machine.
+    spark += ["--set", f"spark.cores.max={cluster.workers * cluster.cores}"]
+    spark += ["--set", "spark.scheduler.minRegisteredResourcesRatio=1.0"]
     command = [*COMMAND, "doctor", "--json", "--set", "engine.credentials=forward", *where, *spark]
     try:
         done = subprocess.run(

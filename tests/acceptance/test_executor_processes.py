@@ -47,6 +47,7 @@ from tests.assets.warm_location import (
     make_definitions,
     process_job,
 )
+from tests.share import in_test_all
 
 # A process that runs classic Spark cannot connect to a server, so these run in one of their own.
 pytestmark = [
@@ -127,6 +128,7 @@ def rows_of(project: Path, fingerprint: str | None) -> Rows:
     return list(zip(*(c.to_pylist() for c in columns), strict=True))
 
 
+@in_test_all
 def test_dagsters_multiprocess_executor(
     project: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,8 +58,14 @@ SAMPLE: list[tuple[str, str, int]] = [
 ]
 
 
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("name", some(NAMES, QUICK))
+PAIRS = [(name, plan) for name in NAMES for plan in PLANS]
+OF_QUICK = [(name, plan) for name, plan in PAIRS if name in QUICK]
+OF_OTHERS = share([pair for pair in PAIRS if pair not in OF_QUICK], 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "plan"), [*OF_QUICK, *(pytest.param(*p, marks=pytest.mark.slow) for p in OF_OTHERS)]
+)
 def test_every_plan_gives_sparks_answer(
     name: str, plan: str, in_process: Runner, oracle: Oracle
 ) -> None:
@@ -70,7 +76,7 @@ def test_every_plan_gives_sparks_answer(
     assert_same(ran.table, oracle.answer(sql))
 
 
-@pytest.mark.parametrize("name", some(NAMES, QUICK))
+@pytest.mark.parametrize("name", some([n for n in NAMES if n in {*QUICK, *share(NAMES, 2)}], QUICK))
 def test_a_sample_goes_through_spark_jobs(name: str, runner: Runner, oracle: Oracle) -> None:
     plan, codec, min_task_bytes = SAMPLE[NAMES.index(name) % len(SAMPLE)]
     sql = query_text(name)

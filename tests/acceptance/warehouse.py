@@ -1,6 +1,6 @@
 """A project of queries that Dagster operates: its data, its files, and Spark's answer for each day.
 
-bought, branches ─▶ daily ─▶ turnover ─▶ weekly     30 days, one backfill
+bought, branches ─▶ daily ─▶ turnover ─▶ weekly     days, one backfill
         goals ────────────────────────▶ weekly     what does not depend on the day
 payments ─▶ paid                                   a day with a fault
 branches ─▶ feed ─▶ follow                         automation
@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.share import EVERYTHING
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -29,7 +31,7 @@ SCHEDULE = "run_often_schedule"
 SENSOR = "stagecoach_on_upstream_change"
 BACKFILLED = ("daily", "turnover", "weekly")
 FIRST = datetime.date(2024, 1, 1)
-DAYS = [FIRST + datetime.timedelta(days=number) for number in range(30)]
+DAYS = [FIRST + datetime.timedelta(days=number) for number in range(30 if EVERYTHING else 14)]
 BAD_DAY, LOST_DAY = DAYS[9], DAYS[12]
 REGIONS = ("north", "south", "east", "west")
 NUM_SHOPS = 40

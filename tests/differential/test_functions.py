@@ -351,16 +351,15 @@ def report(wrong: list[str]) -> str:
 
 @pytest.mark.slow
 def test_native_cases_run_on_duckdb_and_equal_spark(proof: Proof) -> None:
-    wrong, cases = check(proof, [e for group in NATIVE.values() for e in group])
+    wrong, cases = check(proof, share([e for group in NATIVE.values() for e in group], 2))
     wrong += [f"{c.expr}: is not native: {c.refusal}" for c in cases if not c.is_native]
     assert not wrong, report(wrong)
 
 
 @pytest.mark.slow
 def test_refused_cases_run_on_spark_with_our_types(proof: Proof) -> None:
-    wrong, cases = check(
-        proof, [e for group in REFUSED.values() for e in group], values_of_refused=True
-    )
+    refused = share([e for group in REFUSED.values() for e in group], 2)
+    wrong, cases = check(proof, refused, values_of_refused=True)
     wrong += [f"{c.expr}: is native" for c in cases if c.is_native]
     assert not wrong, report(wrong)
 

@@ -23,6 +23,7 @@ from tests.differential.inprocess import InProcessRunner
 from tests.differential.nested_queries import QUERIES
 from tests.differential.query_check import ALL_OPTIONS, SINGLE, ask_spark, differences
 from tests.differential.test_functions import Proof, check, report
+from tests.share import share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +45,7 @@ def proofs(tables: EdgeTables, oracle: SparkSession) -> dict[str, Proof]:
 def test_native_cases_run_on_duckdb_and_equal_spark(proofs: dict[str, Proof], table: str) -> None:
     expressions = [e for group in TABLES[table].NATIVE.values() for e in group]
     expressions += cases_collections.OTHERS if table == "n" else []
-    wrong, cases = check(proofs[table], expressions)
+    wrong, cases = check(proofs[table], share(expressions, 2))
     wrong += [f"{c.expr}: is not native: {c.refusal}" for c in cases if not c.is_native]
     assert not wrong, report(wrong)
 
@@ -95,7 +96,7 @@ def test_queries_over_nested_columns_equal_spark(
 ) -> None:
     wrong = []
     # One task differs in its plan only, so it need not run them all.
-    for sql in QUERIES if run != "single" else QUERIES[::3]:
+    for sql in share(QUERIES, 2) if run != "single" else share(QUERIES, 6):
         expected = ask_spark(oracle, sql)
         assert expected.rows is not None, f"{sql}: {expected.error}"
         found = differences(sql, tables.catalog, runner, expected, ALL_OPTIONS[run])

@@ -27,6 +27,7 @@ from tests.contexts import new_context, run_stages
 from tests.differential import project_code
 from tests.differential.query_check import SHUFFLED
 from tests.infra.spark_runs import rows_of
+from tests.share import share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,7 +152,7 @@ def _as_text(table: pa.Table) -> pa.Table:
     return pa.table(columns)
 
 
-@pytest.mark.parametrize("sql", QUERIES)
+@pytest.mark.parametrize("sql", share(QUERIES, 2))
 def test_both_engines_give_plain_sparks_rows(
     spark: SparkSession,
     plain: SparkSession,

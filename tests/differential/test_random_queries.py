@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-COUNT = int(os.environ.get("STAGECOACH_RANDOM_QUERIES", "20"))
-BATCH = 20
+COUNT = int(os.environ.get("STAGECOACH_RANDOM_QUERIES", "10"))
+BATCH = 10
 OPTIONS = {
     "single": PlannerOptions(single_task_bytes=1 << 60),
     "broadcast-2": PlannerOptions(force_distribution=True, num_partitions=2),

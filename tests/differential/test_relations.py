@@ -18,6 +18,7 @@ from tests.differential.query_check import SHUFFLED, SINGLE, ask_spark
 from tests.differential.relation_cases import ERRORS, FALLBACKS, FAMILIES, PARTLY_ON_SPARK
 from tests.differential.relation_tables import write_relation_tables
 from tests.differential.spark_answers import all_differences, ask_spark_all, plain_session
+from tests.share import share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +52,7 @@ def runner(oracle: SparkSession, relations: EdgeTables) -> InProcessRunner:
 def test_relational_forms_equal_spark(
     oracle: SparkSession, relations: EdgeTables, runner: InProcessRunner, family: str
 ) -> None:
-    answers = ask_spark_all(oracle, FAMILIES[family])
+    answers = ask_spark_all(oracle, share(FAMILIES[family], 2))
     refused = [f"{sql}: {answer.error}" for sql, answer in answers.items() if answer.rows is None]
     assert not refused, "Spark refuses them"
     wrong = all_differences(answers, relations, runner, OPTIONS)

@@ -21,6 +21,7 @@ import pytest
 
 from docs.tutorial_steps import CommandStep, Step, steps
 from tests.private_cache import private_cache
+from tests.share import in_test_all
 
 ROOT = Path(__file__).parents[2]
 LEARN = ROOT / "docs" / "learn"
@@ -194,7 +195,9 @@ def test_the_wheel_has_every_file_of_the_packages(wheel: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("page", [NEW_PROJECT, OLD_PROJECT], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [NEW_PROJECT, pytest.param(OLD_PROJECT, marks=in_test_all)], ids=lambda page: page.stem
+)
 def test_a_page_is_followed_from_the_wheel(reader: Reader, page: Path, tmp_path: Path) -> None:
     followed = steps(page)
     text = page.read_text(encoding="utf-8")

@@ -51,6 +51,7 @@ from stagecoach.planner.types import (
     Field,
     decimal,
 )
+from tests.share import in_test_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -307,6 +308,7 @@ def run_elsewhere(folder: Path, *settings: str) -> str:
 
 
 @pytest.mark.slow
+@in_test_all
 def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
     output = run_elsewhere(tmp_path, "master=local-cluster[2,1,1024]")
     assert "all is well" in output, output
@@ -348,6 +350,7 @@ def connect_url(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
+@in_test_all
 def test_connect(tmp_path: Path, connect_url: str) -> None:
     folder = tmp_path / "project"
     folder.mkdir()

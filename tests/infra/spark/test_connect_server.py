@@ -27,6 +27,7 @@ from stagecoach.infra.spark.connect_conf import (
 )
 from stagecoach.infra.spark.connect_server import WarmServer, await_server
 from stagecoach.infra.spark.worker_memory import WORKER_MEMORY
+from tests.share import in_test_all
 
 ROOT = Path(stagecoach.__path__[0]).parent
 _PARENT = """
@@ -166,6 +167,7 @@ def is_gone(pid: int, seconds: float = 60.0) -> bool:
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@in_test_all
 def test_a_warm_server_serves_recovers_and_ends(
     parent: tuple[int, WarmServer], tmp_path: Path
 ) -> None:

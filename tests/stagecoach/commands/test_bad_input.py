@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from stagecoach.commands.main import cli
+from tests.share import in_test_all
 
 ROWS = 20_000
 
@@ -264,6 +265,7 @@ def test_batch_ends_with_1_and_without_noise(
 
 @pytest.mark.slow
 @pytest.mark.spark
+@in_test_all
 def test_disk_full_while_a_stage_writes(project: Path, tmp_path: Path) -> None:
     storage = tmp_path / "small"
     storage.mkdir()

@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.share import in_test_all
+
 HEAVY = (
     *("pyspark", "py4j", "dagster", "sqlalchemy", "grpc", "graphql", "pandas", "duckdb"),
     *("fsspec", "s3fs", "aiobotocore", "botocore", "aiohttp", "starlette", "rich"),
@@ -193,6 +195,7 @@ def here(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@in_test_all
 def test_the_columns_of_a_reused_result_were_checked_by_spark(project: Path) -> None:
     query()
     for answer in (project / "store" / "analysis").iterdir():

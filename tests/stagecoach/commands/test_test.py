@@ -18,6 +18,7 @@ from stagecoach.assets.query_tests.schema import schema_text
 from stagecoach.assets.query_tests.schema import tests_schema as published_keys
 from stagecoach.commands.main import cli
 from stagecoach.infra.config.yaml_text import load_yaml
+from tests.share import in_test_all
 
 ROOT = Path(__file__).parents[3]
 CATALOG = """
@@ -312,6 +313,7 @@ def test_on_spark() -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark
+@in_test_all
 def test_recording() -> None:
     """In a process of its own: it starts Spark."""
     rows = {

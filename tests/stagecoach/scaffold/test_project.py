@@ -15,6 +15,7 @@ from dagster.components import load_from_defs_folder
 
 from stagecoach.assets import build_definitions
 from stagecoach.commands.main import cli
+from tests.share import in_test_all
 
 QUERY = "pipelines/queries/revenue_by_region.sql"
 
@@ -144,6 +145,7 @@ def test_dagster_loads_a_new_project(here: Path) -> None:
 
 
 @pytest.mark.slow
+@in_test_all
 def test_the_first_query_and_a_table_of_ones_own(here: Path) -> None:
     """In processes of their own, as a user runs them."""
 
