@@ -24,7 +24,9 @@ def planner_arguments(options: Mapping[str, str]) -> list[str]:
 
 def environment(**more: str) -> dict[str, str]:
     """This process's environment without what would change a run, and with `more`."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("STAGECOACH_", "SPARK_"))}
+    # A Spark of this process, if there is one, has named its Python for executors, too.
+    changing = ("STAGECOACH_", "SPARK_", "PYSPARK_")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(changing)}
     # How JVMs of tests are started, which changes no result; see tests/conftest.py.
     kept |= {k: v for k, v in os.environ.items() if k == "SPARK_SUBMIT_OPTS"}
     folders = [more.pop("PYTHONPATH", ""), str(ROOT)]
