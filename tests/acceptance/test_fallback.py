@@ -169,7 +169,7 @@ FORMS: dict[str, tuple[str, tuple[int, ...]]] = {
 QUICK = ("row_number", "rollup", "intersect", "lateral view explode", "pivot", "recursive cte")
 
 
-@pytest.mark.parametrize("case", some([f for f in FORMS if f in {*QUICK, *share(FORMS, 3)}], QUICK))
+@pytest.mark.parametrize("case", some([f for f in FORMS if f in {*QUICK, *share(FORMS, 5)}], QUICK))
 def test_what_cannot_be_staged_has_sparks_answer(case: str, runner: Runner, oracle: Oracle) -> None:
     sql, keys = FORMS[case]
     ran = runner.run(sql, FORCED)

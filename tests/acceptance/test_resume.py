@@ -34,7 +34,7 @@ from tests.acceptance.processes import (
     started,
     wait_until,
 )
-from tests.share import share
+from tests.share import EVERYTHING
 from tests.tpch import Tpch, query_file, query_text
 
 if TYPE_CHECKING:
@@ -147,7 +147,9 @@ def check_no_trouble(log: pytest.LogCaptureFixture) -> None:
 MOMENTS = [(at, manifests) for at in ("map_file", "commit") for manifests in (0, 2, -1)]
 
 
-@pytest.mark.parametrize(("at", "manifests"), share(MOMENTS, 3))
+@pytest.mark.parametrize(
+    ("at", "manifests"), MOMENTS if EVERYTHING else [("map_file", 2), ("commit", 0)]
+)
 def test_killed_at_a_chosen_moment(
     at: str,
     manifests: int,

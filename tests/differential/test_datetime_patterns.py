@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-PATTERNS = int(os.environ.get("STAGECOACH_PATTERNS", "80"))
+PATTERNS = int(os.environ.get("STAGECOACH_PATTERNS", "40"))
 
 FIELDS = {
     "y": ("2019", "0007"), "yy": ("19", "70"), "yyy": ("2019",), "yyyy": ("2019", "0001", "1583"),

@@ -17,6 +17,7 @@ from tests.differential.engine_mix import mixed
 from tests.differential.inprocess import InProcessRunner
 from tests.differential.query_check import ask_spark, differences, graph_differences
 from tests.differential.query_grammar import QueryGrammar
+from tests.share import in_test_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +35,7 @@ OPTIONS = {
 SPARK_BREAKS = {61, 961}
 
 
+@in_test_all  # of this kind, CI runs those of test_random_campaign.py
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("first", range(0, COUNT, BATCH))
 def test_random_queries_equal_spark(
