@@ -26,7 +26,8 @@ def with_view_names(query: ParsedQuery) -> str:
     A text that cannot be changed so stays as it is: Spark refuses it. That is one with a version
     that is no constant, or with the name of a column behind a table's name of several parts.
     """
-    tables = query.tree.find_all(exp.Table)
+    named = query.tree.find_all(exp.Table)
+    tables = (n for n in named if not isinstance(n.this, exp.Func))  # such as `range(5)`
     nodes = [n for n in tables if full_name(n) != n.name or len(n.parts) > 1]
     if not nodes or any(len(column.parts) > 2 for column in query.tree.find_all(exp.Column)):
         return query.sql
