@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.report import document, json_option, write_document
 
-AIM_SECONDS = 5.0
+AIM_SECONDS = 3.0
 READ_EARLIER = 4
 NUM_PARTITIONS = 8
 
