@@ -85,6 +85,10 @@ class Dialect(ABC):
 
     # ------------------------------------------------------------ expressions
 
+    def conditions(self, predicate: Expression, scalar: Scalar) -> Sequence[str]:
+        """What stands in WHERE for a predicate; all of it must be true."""
+        return (scalar(predicate),)
+
     def cast(self, text: str, source: DataType, target: DataType, *, safe: bool) -> str:
         """A cast; a safe one gives NULL where it fails."""
         del source

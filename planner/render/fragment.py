@@ -196,7 +196,8 @@ class _Renderer:
                 return _Block("(SELECT 1 AS one_row) AS one")
             case FilterExec():
                 child = self._open(self.plan(node.child, leaves))
-                return replace(child, where=(*child.where, self.scalar(node.predicate)))
+                conditions = self.dialect.conditions(node.predicate, self.scalar)
+                return replace(child, where=(*child.where, *conditions))
             case ProjectionExec():
                 child = self._open(self.plan(node.child, leaves))
                 return replace(child, items=tuple(self._item(c, e) for c, e in node.items))

@@ -15,14 +15,17 @@ from stagecoach.planner.functions.spell_collections import normalized, order_key
 from stagecoach.planner.plan.expressions import (
     AggregateCall,
     Call,
+    Expression,
     Literal,
     ProjectCall,
     WindowCall,
+    conjuncts,
 )
 from stagecoach.planner.plan.operators import JoinKind
 from stagecoach.planner.plan.physical import GenerateExec
 from stagecoach.planner.text.quoting import duckdb_text
 from stagecoach.planner.text.type_names import duckdb_type
+from stagecoach.planner.tree import walk
 from stagecoach.planner.types import DataType
 
 
@@ -41,6 +44,18 @@ class DuckDbDialect(Dialect):
         """A cast that gives Spark's values."""
         template = cast_template(source, target, safe=safe)
         return template.format(text, type=duckdb_type(target))
+
+    def conditions(self, predicate: Expression, scalar: Scalar) -> Sequence[str]:
+        """Conditions on members of structs are written so that scans do not take them over.
+
+        DuckDB 2.0 takes `s.a IN (1)` or `s.b LIKE 'x%'` as true for NULLs, too, where a row group
+        of a Parquet file has one value of the member beside NULL: the statistics of a member do not
+        tell that it has NULLs, and the condition is computed for the one value and left out.
+        """
+        if not _reads_member(predicate):
+            return (scalar(predicate),)
+        parts = ((_reads_member(part), scalar(part)) for part in conjuncts(predicate))
+        return tuple(f"({text} IS TRUE)" if reads else text for reads, text in parts)
 
     def function(self, node: Call) -> str:
         """The template of a call.
@@ -115,3 +130,7 @@ class DuckDbDialect(Dialect):
     def distance(self, offset: Literal, key: DataType | None) -> str:
         """The bound of a frame."""
         return distance_text(offset, key) or super().distance(offset, key)
+
+
+def _reads_member(predicate: Expression) -> bool:
+    return any(isinstance(e, Call) and e.function == "get_field" for e in walk(predicate))
