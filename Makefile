@@ -62,7 +62,7 @@ test: install ## Checks, documentation, quick, slow and operations tests: what C
 	$(PYTEST) -m "not slow" -n 2 $(SLOWEST) $(PYTEST_ARGS) $(SELECTED)
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-slow test-operations
 
-test-all: ## As `test`, with every case of the long lists of which CI runs a share; 45 minutes
+test-all: ## As `test`, with every case of long lists and every test that CI leaves out
 	STAGECOACH_TEST_ALL=1 $(MAKE) test
 
 test-for: install ## The tests that cover one file (FILE=planner/types.py, PYTEST_ARGS=…)
@@ -118,12 +118,12 @@ fuzz-lexers: install ## Compare our SQL tokens with Spark's on 200,000 random te
 random-queries: install ## Run 10,000 random queries beside plain Spark (RANDOM_ARGS="--queries N --seed S --log FILE")
 	$(BIN)/python -m benchmarks.random_queries $(RANDOM_ARGS)
 
-iceberg-histories: install ## Read 500 random histories of Iceberg tables at their end, and 70 after each of 30 steps (ICEBERG_HISTORIES=N ICEBERG_STEPPED_HISTORIES=M ICEBERG_FIRST_SEED=S)
+iceberg-histories: install ## Read 500 histories of Iceberg tables, and 70 after each of 30 steps (ICEBERG_HISTORIES=N ICEBERG_STEPPED_HISTORIES=M …)
 	ICEBERG_HISTORIES=$(or $(ICEBERG_HISTORIES),500) ICEBERG_FIRST_SEED=$(or $(ICEBERG_FIRST_SEED),1000) \
 	ICEBERG_STEPPED_HISTORIES=$(or $(ICEBERG_STEPPED_HISTORIES),70) ICEBERG_STEPS=$(or $(ICEBERG_STEPS),30) \
 	  $(BIN)/python -m pytest -q --timeout 0 tests/infra/formats/iceberg/test_histories.py $(PYTEST_ARGS)
 
-delta-histories: install ## Read 350 random histories of Delta tables, after each step (DELTA_HISTORIES=N DELTA_STEPS=M)
+delta-histories: install ## Read 525 random histories of Delta tables, after each step (DELTA_HISTORIES=N DELTA_STEPS=M)
 	DELTA_HISTORIES=$(or $(DELTA_HISTORIES),175) DELTA_STEPS=$(or $(DELTA_STEPS),6) \
 	  $(BIN)/python -m pytest -q --timeout 0 tests/infra/formats/delta/test_histories.py $(PYTEST_ARGS)
 

@@ -86,7 +86,7 @@ class Dialect(ABC):
     # ------------------------------------------------------------ expressions
 
     def conditions(self, predicate: Expression, scalar: Scalar) -> Sequence[str]:
-        """What stands in WHERE for a predicate; all of it must be true."""
+        """Return the terms of a WHERE clause, joined by AND, that keep the rows of a predicate."""
         return (scalar(predicate),)
 
     def cast(self, text: str, source: DataType, target: DataType, *, safe: bool) -> str:

@@ -63,14 +63,15 @@ def test_who_comes_while_a_hold_begins_waits_and_others_do_not(
     assert sorted(calls) == ["other", "slow"]
 
 
+def refuse(*_: object, **__: object) -> None:
+    raise StorageError("no space")
+
+
 def test_a_hold_that_cannot_begin_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(tmp_path)
     holds = Holds(store)
-
-    def refuse(*_: object, **__: object) -> None:
-        raise StorageError("no space")
 
     with monkeypatch.context() as patch:
         patch.setattr("stagecoach.flight.holds.mark_begun", refuse)
@@ -90,9 +91,6 @@ def test_a_hold_that_never_began_is_forgotten(
 ) -> None:
     store = open_store(tmp_path)
     holds = Holds(store)
-
-    def refuse(*_: object, **__: object) -> None:
-        raise StorageError("no space")
 
     monkeypatch.setattr("stagecoach.flight.holds.mark_begun", refuse)
     with pytest.raises(StorageError):
