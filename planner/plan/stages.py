@@ -30,7 +30,7 @@ from stagecoach.planner.tree import walk
 from stagecoach.planner.types import DataType, Field
 
 FORMAT_VERSION = 2
-PLANNER_VERSION = 5
+PLANNER_VERSION = 6
 
 BranchKind = OneOf["splits", "partitions", "single"]
 

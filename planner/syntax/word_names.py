@@ -135,6 +135,8 @@ def _wants_value(previous: TokenType | None, token: Token, wanted: bool) -> bool
         return True
     if previous == _T.ALIAS:
         return kind == _T.L_PAREN
+    if previous == _T.DOT:
+        return False  # a name, whatever the word
     if kind in (_T.HINT, _T.NOT):
         return wanted  # behind a value, NOT belongs to LIKE, IN or BETWEEN
     if kind in _OPENING or kind in _OPERATORS:

@@ -16,6 +16,7 @@ SAME = {
     "SELECT ALL x FROM t WHERE where = 1": "SELECT ALL x FROM t WHERE `where` = 1",
     "SELECT y AS select, select + 1, with + 1 FROM t": "SELECT y AS `select`, `select` + 1, `with` + 1 FROM t",
     "SELECT 1 AS select, 2 when FROM t": "SELECT 1 AS `select`, 2 AS `when` FROM t",
+    "SELECT s.in AS a, s.in FROM t WHERE s.in AND (s.in = 1)": "SELECT s.`in` AS a, s.`in` FROM t WHERE s.`in` AND (s.`in` = 1)",
     "SELECT case.x FROM t AS case": "SELECT `case`.x FROM t AS `case`",
     "SELECT CASE when WHEN 1 THEN then ELSE else END FROM t": "SELECT CASE `when` WHEN 1 THEN `then` ELSE `else` END FROM t",
     "WITH union AS (SELECT 1) SELECT * FROM union UNION ALL FROM t": "WITH `union` AS (SELECT 1) SELECT * FROM `union` UNION ALL FROM t",
