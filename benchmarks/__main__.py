@@ -5,7 +5,8 @@ same files, adaptive execution as by default) and DuckDB alone. The order of the
 with every query and repeat. Every result is compared; one that differs is an error (exit 1).
 
 With `--s3` Stagecoach has its tables and its storage on an S3 server of this machine, the others
-their local files.
+their local files. With `--workers` the session is one of a standalone Spark cluster here, whose
+workers have a core each and none of our packages; plain Spark SQL runs on the same executors.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import click
 
+from benchmarks.cluster.standalone import HOST, StandaloneCluster
 from benchmarks.compare import difference, rough_difference
 from benchmarks.contenders import Contender, DuckDb, Sample, SparkSql, Stagecoach
 from benchmarks.rclone import RcloneServer
@@ -63,6 +65,12 @@ WHERE s_suppkey < 10 GROUP BY n_name ORDER BY n_name
 @storage_option
 @click.option("--s3", is_flag=True, help="Stagecoach's tables and storage are on an S3 server.")
 @click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Run on a Spark cluster of so many workers of one core; 0 for Spark in this process.",
+)
+@click.option(
     "--contenders", "chosen", default=",".join(CONTENDERS), help="Who runs; stagecoach must."
 )
 @click.option(
@@ -83,6 +91,7 @@ def main(
     data: Path | None,
     storage: Path,
     s3: bool,
+    workers: int,
     chosen: str,
     assignments: tuple[str, ...],
     spark_memory_bytes: int,
@@ -103,7 +112,13 @@ def main(
     ensure_java()
     configure_logging(debug=False)
     divert_noise()
-    with bench_session(folder, storage, settings, s3=s3) as (session, spill):
+    with ExitStack() as held:
+        if workers:
+            memory = f"{(spark_memory_bytes >> 20) // workers}m"
+            _join(
+                held, StandaloneCluster(_temporary(held, storage), workers, memory=memory), settings
+            )
+        session, spill = held.enter_context(bench_session(folder, storage, settings, s3=s3))
         measurements = run_all(contenders(chosen_names, session, folder, spill), queries, repeat)
         document = to_json(
             measurements,
@@ -111,13 +126,15 @@ def main(
             settings={
                 "repeat": repeat,
                 "s3": s3,
+                "workers": workers,
                 "set": list(assignments),
                 "spark_conf": settings.engine["spark_conf"],
                 "shuffle_codec": session.settings.codec,
                 "duckdb_task_memory_bytes": session.settings.task_memory_bytes,
             },
         )
-    path = json_path or HERE / "results" / f"tpch-sf{scale_factor:g}{'-s3' if s3 else ''}.json"
+    where = f"{'-s3' if s3 else ''}{f'-{workers}-workers' if workers else ''}"
+    path = json_path or HERE / "results" / f"tpch-sf{scale_factor:g}{where}.json"
     write(path, document)
     click.echo(f"{render(measurements)}\n\nWritten to {path}")
     if any(m.problems for m in measurements):
@@ -140,9 +157,8 @@ def bench_session(
         settings: Of the session; with `s3` it is added how to reach the server.
         s3: Whether tables and storage are on an S3 server of this machine.
     """
-    storage.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
-        root = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=storage)))
+        root = _temporary(held, storage)
         tables: Path | str = folder
         stored: Path | str = root / "storage"
         if s3:
@@ -153,6 +169,26 @@ def bench_session(
         write_catalog(catalog, tables)
         session = connect(catalog, stored, settings=settings.engine, options=settings.planner)
         yield held.enter_context(session), root / "spill"
+
+
+def _temporary(held: ExitStack, below: Path) -> Path:
+    """A folder that is there until the end."""
+    below.mkdir(parents=True, exist_ok=True)
+    return Path(
+        held.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=below))
+    ).resolve()
+
+
+def _join(held: ExitStack, cluster: StandaloneCluster, settings: Settings) -> None:
+    """Start a cluster, and let the session be one of it."""
+    held.enter_context(cluster)
+    os.environ["SPARK_LOCAL_IP"] = HOST
+    settings.engine["master"] = cluster.master
+    settings.engine["credentials"] = "forward"
+    settings.engine["spark_conf"] = {
+        **_texts(settings.engine.get("spark_conf")),
+        "spark.executor.memory": cluster.memory,
+    }
 
 
 def run_all(
