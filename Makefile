@@ -9,6 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 LOCK_ARGS  ?=
 BENCH_ARGS ?=
 CLUSTER_ARGS ?=
+CLUSTER_FAULT_ARGS ?=
 FAULT_ARGS ?=
 FUZZ_ARGS  ?=
 FILES_ARGS ?=
@@ -30,7 +31,7 @@ SLOWEST := --durations=20 --durations-min=5
 SELECTED := $(if $(strip $(PYTEST_ARGS)),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui cluster cluster-down test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults stored-faults fuzz-lexers random-queries iceberg-histories delta-histories incremental-histories flight-soak flight-abuse csv-files sql-support settings query-schema screenshots dist lock clean distclean
+.PHONY: help install demo ui cluster cluster-down test test-all test-for test-fast test-slow test-operations matrix class-data corpus-engines check docs format golden bench bench-overhead bench-peers faults cluster-faults stored-faults fuzz-lexers random-queries iceberg-histories delta-histories incremental-histories flight-soak flight-abuse csv-files sql-support settings query-schema screenshots dist lock clean distclean
 
 ##@ Start
 
@@ -108,6 +109,9 @@ bench: install ## TPC-H beside plain Spark SQL and DuckDB alone (BENCH_ARGS="--s
 
 faults: install ## Let 500 faults happen to runs and count how they end (FAULT_ARGS="--faults 1000 --seed 1")
 	$(BIN)/python -m benchmarks.faults $(FAULT_ARGS)
+
+cluster-faults: install ## Let 200 faults happen to runs on a Spark cluster (CLUSTER_FAULT_ARGS="--faults N --seed S --log FILE")
+	$(BIN)/python -m benchmarks.cluster_faults $(CLUSTER_FAULT_ARGS)
 
 stored-faults: install ## Damage 240 stored objects, read them and verify them (FAULT_ARGS="--faults 1000 --seed 1 --folder …")
 	$(BIN)/python -m benchmarks.stored_faults $(FAULT_ARGS)

@@ -23,13 +23,22 @@ def started_at(pid: int) -> str:
         return ""
 
 
-def end_sessions(leaders: Iterable[int]) -> int:
-    """Kill all processes of the sessions with these numbers; return how many there were."""
+def members(leaders: Iterable[int]) -> list[int]:
+    """All processes of the sessions with these numbers."""
     wanted = set(leaders)
-    count = 0
+    found = []
     for name in filter(str.isdecimal, os.listdir(_PROC)):
         with suppress(ProcessLookupError, PermissionError):
             if os.getsid(int(name)) in wanted:
-                os.kill(int(name), signal.SIGKILL)
-                count += 1
+                found.append(int(name))
+    return found
+
+
+def end_sessions(leaders: Iterable[int]) -> int:
+    """Kill all processes of the sessions with these numbers; return how many there were."""
+    count = 0
+    for pid in members(leaders):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+            count += 1
     return count

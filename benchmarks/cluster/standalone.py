@@ -11,10 +11,11 @@ import os
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyspark
 
@@ -25,6 +26,7 @@ from stagecoach.infra.spark.java import ensure_java
 
 _START_SECONDS = 60.0
 HOST = "127.0.0.1"
+MASTER = "master"
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class Process:
 
     pid: int
     folder: Path
+
+    @property
+    def name(self) -> str:
+        """`master`, or `worker-` and a number."""
+        return self.folder.name
 
     @property
     def log(self) -> Path:
@@ -55,6 +62,10 @@ class StandaloneCluster:
         cores: Of each worker.
         memory: Of each worker, as Spark writes it.
         worker_environment: Further variables of workers, which their executors have as well.
+        own_environments: The same of single workers, by name.
+        prefixes: What a process is started by, such as `unshare --mount`, by its name. It must
+            become that process.
+        master_options: Options of the master's JVM.
     """
 
     folder: Path
@@ -62,6 +73,9 @@ class StandaloneCluster:
     cores: int = 1
     memory: str = "1536m"
     worker_environment: Mapping[str, str] = field(default_factory=dict)
+    own_environments: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    prefixes: dict[str, Sequence[str]] = field(default_factory=dict)
+    master_options: Sequence[str] = ()
     processes: list[Process] = field(default_factory=list)
     port: int = 0
     ui_port: int = 0
@@ -78,12 +92,50 @@ class StandaloneCluster:
             RuntimeError: They do not in time; with the end of their logs.
         """
         self.port, self.ui_port = free_port(), free_port()
+        self.launch(MASTER)
+        self._wait(lambda: self.alive() >= 0, "the master does not answer")
+        for name in self.worker_names:
+            self.launch(name)
+        self._wait(lambda: self.alive() >= self.workers, "the workers do not register")
+
+    @property
+    def worker_names(self) -> list[str]:
+        """Names of its workers."""
+        return [f"worker-{number}" for number in range(1, self.workers + 1)]
+
+    def process(self, name: str) -> Process:
+        """The process of a name, whether it runs or has been killed."""
+        return next(p for p in self.processes if p.name == name)
+
+    def kill(self, name: str) -> None:
+        """Kill a process and what it has started, and wait for its end; `launch` starts it anew."""
+        killed = self.process(name)
+        end_sessions([killed.pid])
+        _wait_for(killed)
+        self.processes.remove(killed)
+
+    def launch(self, name: str) -> None:
+        """Start the master or a worker, and return at once."""
+        if name == MASTER:
+            self._start_master()
+        else:
+            self._start_worker(name)
+
+    def state(self) -> dict[str, Any] | None:
+        """What the master tells of workers and applications; None while it does not."""
+        try:
+            with urllib.request.urlopen(f"http://{HOST}:{self.ui_port}/json/", timeout=5) as answer:
+                found: dict[str, Any] = json.load(answer)
+                return found
+        except (OSError, ValueError):
+            return None
+
+    def _start_master(self) -> None:
         arguments = ["--host", HOST, "--port", str(self.port), "--webui-port", str(self.ui_port)]
-        self._launch("master", "org.apache.spark.deploy.master.Master", arguments, {})
-        self._wait(self._answers, "the master does not answer")
-        for number in range(1, self.workers + 1):
-            self._start_worker(f"worker-{number}")
-        self._wait(lambda: self._alive() >= self.workers, "the workers do not register")
+        # Its REST server has a fixed port.
+        options = ["-Dspark.master.rest.enabled=false", *self.master_options]
+        variables = {"SPARK_MASTER_OPTS": " ".join(options)}
+        self._launch(MASTER, "org.apache.spark.deploy.master.Master", arguments, variables)
 
     def _start_worker(self, name: str) -> None:
         home = self.folder / name
@@ -91,6 +143,7 @@ class StandaloneCluster:
         arguments = ["--host", HOST, "--cores", str(self.cores), "--memory", self.memory]
         arguments += ["--webui-port", str(free_port()), "--work-dir", str(home / "work")]
         more = {"PATH": f"{python.parent}:{os.defpath}", **self.worker_environment}
+        more |= self.own_environments.get(name, {})
         kind = "org.apache.spark.deploy.worker.Worker"
         self._launch(name, kind, [*arguments, self.master], more)
 
@@ -106,11 +159,11 @@ class StandaloneCluster:
             "JAVA_HOME": str(ensure_java()),
             "SPARK_HOME": str(home),
             "SPARK_LOCAL_IP": HOST,
-            "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",  # it has a fixed port
             **variables,
         }
-        command = [str(home / "bin" / "spark-class"), kind, *arguments]
-        with open(folder / "log", "wb") as log:
+        command = [*self.prefixes.get(name, ()), str(home / "bin" / "spark-class"), kind]
+        command += arguments
+        with open(folder / "log", "ab") as log:
             process = subprocess.Popen(
                 command,
                 cwd=folder,
@@ -123,16 +176,10 @@ class StandaloneCluster:
         self.processes.append(Process(process.pid, folder))
         process.returncode = 0  # it is ended by its number, perhaps by another process
 
-    def _answers(self) -> bool:
-        return self._alive() >= 0
-
-    def _alive(self) -> int:
+    def alive(self) -> int:
         """Workers that have registered; -1 while the master does not tell."""
-        try:
-            with urllib.request.urlopen(f"http://{HOST}:{self.ui_port}/json/", timeout=5) as answer:
-                return int(json.load(answer)["aliveworkers"])
-        except (OSError, ValueError):
-            return -1
+        state = self.state()
+        return -1 if state is None else int(state["aliveworkers"])
 
     def _wait(self, condition: Callable[[], bool], problem: str) -> None:
         deadline = time.monotonic() + _START_SECONDS
@@ -147,8 +194,7 @@ class StandaloneCluster:
         """Kill all processes and what they have started, and wait for their end."""
         end_sessions(process.pid for process in self.processes)
         for process in self.processes:
-            with suppress(ChildProcessError):  # of another process
-                os.waitpid(process.pid, 0)
+            _wait_for(process)
         self.processes.clear()
 
     def __enter__(self) -> StandaloneCluster:
@@ -157,3 +203,8 @@ class StandaloneCluster:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _wait_for(process: Process) -> None:
+    with suppress(ChildProcessError):  # of another process
+        os.waitpid(process.pid, 0)

@@ -7,26 +7,19 @@ nothing behind.
 
 from __future__ import annotations
 
-import datetime
 import logging
-import os
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.faults.leftovers import left_behind, lost_commits
 from benchmarks.faults.local_runs import LocalRuns, tasks_here
-from stagecoach.infra.errors import ShuffleReadError
-from stagecoach.infra.host.process_folders import sweep_process_folders
-from stagecoach.infra.host.processes import is_running
 from stagecoach.infra.runtime.stages.run import Run
 from stagecoach.infra.runtime.stages.run_stage import read_result, run_stage
-from stagecoach.infra.shuffle.commit import is_lost, load_manifest
+from stagecoach.infra.shuffle.commit import load_manifest
 from stagecoach.infra.shuffle.manifest import ManifestError
-from stagecoach.infra.shuffle.reader import verify_files
-from stagecoach.infra.upkeep.gc import collect_garbage
 from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.plan.stages import StageGraph
 
@@ -49,17 +42,24 @@ COLUMNS = (
 a second run that fails, a commit that is gone, an object that gc leaves."""
 BAD = COLUMNS[4:]
 
-_ANALYSIS = re.compile(r"analysis/[0-9a-f]{64}\.json")
-"""What Spark says of a query, which gc keeps: it is of no run."""
+_BESIDE = ("not met", "lost", "orphans", "computed again")
+"""What is counted beside the ending of a fault that was met."""
+
 _MOST_RUNS = 3
 """How often a fault that finds nobody is tried, on average."""
-_PROCESS_FOLDER = re.compile(r"stagecoach-(?P<kind>[a-z]+)-(?P<pid>\d+)-\w+")
 
 
 @dataclass
 class Tally:
-    """Counts of endings by kind of fault."""
+    """Counts of endings by kind of fault.
 
+    Args:
+        columns: How faults end.
+        bad: Those of them that there must be none of.
+    """
+
+    columns: Sequence[str] = COLUMNS
+    bad: Sequence[str] = BAD
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Tally:
     def add(self, kind: str, ending: str, note: str = "") -> None:
         """Count an ending."""
         self.counts.setdefault(kind, Counter())[ending] += 1
-        if ending in BAD:
+        if ending in self.bad:
             self.notes.append(f"{kind}: {ending}: {note}")
             log.error("%s: %s: %s", kind, ending, note)
 
@@ -77,17 +77,17 @@ class Tally:
 
     def total(self, *endings: str) -> int:
         """How many faults ended so; all that were met where none is named."""
-        wanted = endings or tuple(c for c in COLUMNS if c not in ("not met", "lost", "orphans"))
+        wanted = endings or tuple(c for c in self.columns if c not in _BESIDE)
         return sum(counter[e] for counter in self.counts.values() for e in wanted)
 
     def table(self) -> str:
         """The counts as text."""
         width = max([len("kind of fault"), *(len(kind) for kind in self.counts)])
-        heads = [f"{'kind of fault':<{width}}", "faults", *COLUMNS]
+        heads = [f"{'kind of fault':<{width}}", "faults", *self.columns]
         lines = ["  ".join(heads)]
         for kind, counter in [*self.counts.items(), ("all", sum(self.counts.values(), Counter()))]:
-            met = sum(v for k, v in counter.items() if k not in ("not met", "lost", "orphans"))
-            cells = [f"{met:>6}", *(f"{counter[c]:>{len(c)}}" for c in COLUMNS)]
+            met = sum(v for k, v in counter.items() if k not in _BESIDE)
+            cells = [f"{met:>6}", *(f"{counter[c]:>{len(c)}}" for c in self.columns)]
             lines.append("  ".join([f"{kind:<{width}}", *cells]))
         return "\n".join(lines)
 
@@ -190,43 +190,18 @@ class Trial:
     def _look(self, context: Run, again: Run) -> None:
         """What is committed is whole, and garbage collection leaves nothing of all of it."""
         store = self.runs.store
-        for stage_id, fingerprint in dict(context.fingerprints).items():
-            if fingerprint in self.damaged:
-                continue
-            name = context.stage_name(stage_id)
-            try:
-                manifest = load_manifest(store, fingerprint)
-                if manifest is None or is_lost(store, manifest):
-                    self.tally.add(self.kind, "lost", f"the commit of {name}")
-                else:
-                    verify_files(store, manifest)
-            except (ManifestError, ShuffleReadError) as error:
-                self.tally.add(self.kind, "lost", f"{name}: {error}")
+        commits = {
+            context.stage_name(stage_id): fingerprint
+            for stage_id, fingerprint in dict(context.fingerprints).items()
+            if fingerprint not in self.damaged
+        }
+        for problem in lost_commits(store, commits):
+            self.tally.add(self.kind, "lost", problem)
         self.runs.end(context)
         self.runs.end(again)
-        later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=2)
-        collect_garbage(store, older_than=datetime.timedelta(0), now=later)
-        left = [key for key in store.list("") if not _ANALYSIS.fullmatch(key)]
-        left += list(_spilled(self.runs.settings.spill_folder))
+        left = left_behind(store, self.runs.settings.spill_folder)
         if left:
             self.tally.add(self.kind, "orphans", f"{len(left)} objects, such as {left[0]}")
-
-
-def _spilled(folder: str) -> Iterator[str]:
-    """What is left in a spill folder after another process has begun to use it.
-
-    A process that lives has a folder for DuckDB, and one of Spark may still end its last task. Of
-    files that processes share, those are left that a living one has locked, and what was checked.
-    """
-    sweep_process_folders(folder)
-    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-        if name.startswith(("stagecoach-shared-", "stagecoach-checked-")):
-            continue
-        match = _PROCESS_FOLDER.fullmatch(name)
-        is_ours = match is not None and int(match["pid"]) == os.getpid()
-        in_use = match is not None and is_running(int(match["pid"]))
-        if not in_use or (is_ours and match is not None and match["kind"] != "duckdb"):
-            yield os.path.join(folder, name)
 
 
 def load_manifest_of(context: Run, stage_id: int) -> Any:
