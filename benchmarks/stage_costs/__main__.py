@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -31,40 +32,38 @@ def main(tasks: str, partitions: str, json_path: Path | None) -> None:
         for point in points:
             found.append(server.shuffle(*point))
             click.echo(f"{found[-1].to_dict()}")
-    fits = [fit(model, found) for model in MODELS]
+    fits = [fit(name, found) for name in MODELS]
     for line in _lines(fits):
         click.echo(line)
     for each in fits:
         click.echo("\n" + _chart(each, found))
     path = write_document(
         document(
-            "stage_costs",
-            points=[s.to_dict() for s in found],
-            fits=[
-                {"name": f.model.name, "term": f.model.term, "each": round(f.each, 3),
-                 "base": round(f.base, 1), "worst": round(f.worst, 3)}
-                for f in fits
-            ],
+            "stage_costs", points=[s.to_dict() for s in found], fits=[asdict(f) for f in fits]
         ),
         json_path,
-    )  # fmt: skip
+    )
     click.echo(f"\nWritten to {path}")
     discard_log()
 
 
 def _lines(fits: Sequence[Fit]) -> list[str]:
     """The table of `docs/scale.md`."""
-    lines = ["", "| what | each | of | base | largest deviation |", "|---|---|---|---|---|"]
+    lines = ["", "| what | base | each | largest deviation |", "|---|---|---|---|"]
     for f in fits:
-        what = f.model.name.replace("_", " ")
-        lines.append(f"| {what} | {f.each:.2f} | {f.model.term} | {f.base:.0f} | {f.worst:.1%} |")
+        each = ", ".join(f"{value:.2f} a {term}" for term, value in f.each.items())
+        lines.append(f"| {_words(f.name)} | {f.base:.0f} | {each} | {f.worst:.1%} |")
     return lines
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _chart(line: Fit, shuffles: Sequence[Shuffle]) -> str:
     """Points as bars and the fit as a line, as a chart of mermaid."""
-    points = sorted(shuffles, key=lambda s: (line.model.of(s), s.tasks))
-    name = line.model.name.replace("_", " ")
+    points = sorted(shuffles, key=lambda s: (line.at(s), s.tasks))
+    name = _words(line.name)
     labels = ", ".join(f'"{s.tasks}×{s.partitions}"' for s in points)
     return "\n".join(
         (
@@ -73,7 +72,7 @@ def _chart(line: Fit, shuffles: Sequence[Shuffle]) -> str:
             f'  title "{name}, by map tasks × partitions: measured (bars) and fitted (line)"',
             f"  x-axis [{labels}]",
             f'  y-axis "{name}"',
-            f"  bar [{', '.join(str(getattr(s, line.model.name)) for s in points)}]",
+            f"  bar [{', '.join(str(getattr(s, line.name)) for s in points)}]",
             f"  line [{', '.join(f'{line.at(s):.0f}' for s in points)}]",
             "```",
         )

@@ -9,63 +9,57 @@ import numpy as np
 
 from benchmarks.stage_costs.measure import Shuffle
 
-
-@dataclass(frozen=True)
-class Model:
-    """A quantity as a linear function of one term.
-
-    Args:
-        name: The field of `Shuffle`.
-        term: What it grows with, in words.
-        of: The term of a shuffle.
-    """
-
-    name: str
-    term: str
-    of: Callable[[Shuffle], int]
-
-
-MODELS = (
-    Model("writes", "map task", lambda s: s.tasks),
-    Model("reads", "range", lambda s: s.ranges),
-    Model("commit", "reading task", lambda s: s.partitions),
-    Model("index_bytes", "range", lambda s: s.ranges),
-    Model("manifest_bytes", "map task", lambda s: s.tasks),
-)
+TERMS: dict[str, Callable[[Shuffle], int]] = {
+    "map task": lambda s: s.tasks,
+    "partition": lambda s: s.partitions,
+    "range": lambda s: s.ranges,
+}
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted line.
+    """A quantity as a linear function of terms.
 
     Args:
-        model: Of which quantity.
-        each: How much one more of the term adds.
+        name: The field of `Shuffle`.
+        each: By term, how much one more adds.
         base: What is left without any.
         worst: The largest deviation of a measured point, as a share of the point.
     """
 
-    model: Model
-    each: float
+    name: str
+    each: dict[str, float]
     base: float
     worst: float
 
     def at(self, shuffle: Shuffle) -> float:
-        """What the line says for a shuffle."""
-        return self.base + self.each * self.model.of(shuffle)
+        """What the function says for a shuffle."""
+        return self.base + sum(each * TERMS[term](shuffle) for term, each in self.each.items())
 
 
-def fit(model: Model, shuffles: Sequence[Shuffle]) -> Fit:
-    """The line with the least squared deviations relative to the points, as they span magnitudes.
+# What each quantity grows with.
+MODELS: dict[str, tuple[str, ...]] = {
+    "writes": ("map task",),
+    "reads": ("range",),
+    "commit": ("partition",),
+    "run": ("map task", "partition"),
+    "index_bytes": ("range",),
+    "manifest_bytes": ("map task", "partition"),
+}
+
+
+def fit(name: str, shuffles: Sequence[Shuffle]) -> Fit:
+    """The least squared deviations relative to the points, which span magnitudes.
 
     Args:
-        model: What to fit.
-        shuffles: At least two points with different terms.
+        name: A key of `MODELS`.
+        shuffles: More points than terms, not all with the same terms.
     """
-    terms = np.array([model.of(s) for s in shuffles], dtype=float)
-    values = np.array([getattr(s, model.name) for s in shuffles], dtype=float)
+    terms = MODELS[name]
+    values = np.array([getattr(s, name) for s in shuffles], dtype=float)
     weights = 1 / np.maximum(values, 1)
-    matrix = np.stack([terms, np.ones_like(terms)], axis=1) * weights[:, None]
-    (each, base), *_ = np.linalg.lstsq(matrix, values * weights, rcond=None)
-    deviations = np.abs(base + each * terms - values) * weights
-    return Fit(model, float(each), float(base), float(deviations.max()))
+    rows = [[*(TERMS[term](s) for term in terms), 1] for s in shuffles]
+    matrix = np.array(rows, dtype=float)
+    found, *_ = np.linalg.lstsq(matrix * weights[:, None], values * weights, rcond=None)
+    worst = float((np.abs(matrix @ found - values) * weights).max())
+    return Fit(name, dict(zip(terms, map(float, found[:-1]), strict=True)), float(found[-1]), worst)
