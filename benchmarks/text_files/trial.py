@@ -15,6 +15,7 @@ from stagecoach.infra.errors import QueryError
 from stagecoach.infra.formats.protocol import Access, TableSource
 from stagecoach.infra.formats.registry import table_format
 from stagecoach.infra.formats.requests import whole_table
+from stagecoach.infra.formats.snapshot import TableState
 from stagecoach.infra.formats.units import ScanSlice, ScanUnit
 from stagecoach.infra.integrity.local import FileChecks
 from stagecoach.infra.reading.format_input import RowsInput, input_from_dict, input_to_dict
@@ -40,18 +41,28 @@ class Outcome:
 
 
 def try_case(spark: SparkSession, case: Case, folder: Path) -> Outcome:
-    """Read a file both ways and compare the rows."""
+    """Read a file both ways and compare the rows, and their number with what a plan counts on."""
     path = folder / case.name
     path.write_bytes(case.content)
+    counted = _counted_rows(case, path)
     try:
         rows = read_here(case, path, folder)
     except QueryError as error:
-        return Outcome(LEFT, str(error).splitlines()[0][:100])
+        left = Outcome(LEFT, str(error).splitlines()[0][:100])
+        if counted is None:
+            return left
+        rows = None
     spark.conf.set("spark.sql.session.timeZone", case.time_zone)
     try:
-        theirs: object = read_by_spark(spark, case, path).to_pylist()
+        answer = read_by_spark(spark, case, path)
     except Exception as error:  # noqa: BLE001 -- whatever Spark raises is its answer
-        theirs = str(error).splitlines()[0]
+        theirs: object = str(error).splitlines()[0]
+    else:
+        theirs = answer.to_pylist()
+        if counted not in (None, answer.num_rows):
+            return Outcome(DIFFERS, f"{counted} rows were counted\nSpark: {theirs!r}")
+    if rows is None:
+        return left
     ours = rows.to_pylist()
     if repr(ours) == repr(theirs):
         return Outcome(EQUAL)
@@ -65,10 +76,7 @@ def read_here(case: Case, path: Path, folder: Path) -> pa.Table:
         QueryError: Spark must read the file.
     """
     found = table_format(case.format)
-    body = {"columns": dict(case.columns), "options": dict(case.options)}
-    declaration = found.declare("table 't'", body)
-    source = TableSource(name="t", location=str(path), format=case.format, declaration=declaration)
-    table = found.open(source, Access()).state().snapshot
+    table = _state(case, path).snapshot
     fields = [f for name in case.selected for f in table.columns if f.name == name]
     scan = found.plan_scan(whole_table("t", fields, case.time_zone), table)
     schema = None
@@ -83,6 +91,20 @@ def read_here(case: Case, path: Path, folder: Path) -> pa.Table:
         batches += [conform(b.select(schema.names), schema) for b in reached.batches()]
     assert schema is not None
     return pa.Table.from_batches(batches, schema)
+
+
+def _counted_rows(case: Case, path: Path) -> int | None:
+    """The rows that a plan counts on, None where it estimates them."""
+    stats = _state(case, path).info.stats
+    return None if stats is None or stats.is_estimate else stats.num_rows
+
+
+def _state(case: Case, path: Path) -> TableState:
+    found = table_format(case.format)
+    body = {"columns": dict(case.columns), "options": dict(case.options)}
+    declaration = found.declare("table 't'", body)
+    source = TableSource(name="t", location=str(path), format=case.format, declaration=declaration)
+    return found.open(source, Access()).state()
 
 
 def _shares(units: Sequence[ScanUnit], cuts: Sequence[float]) -> list[ScanSlice]:

@@ -74,7 +74,11 @@ class _Source(Protocol):
 
 
 def line_blocks(
-    file: DataFile, options: StorageOptions, block_bytes: int = BLOCK_BYTES
+    file: DataFile,
+    options: StorageOptions,
+    block_bytes: int = BLOCK_BYTES,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[bytes]:
     """Yield the lines of a range of a file in blocks; each line has its end, but for the last one.
 
@@ -126,8 +130,8 @@ def line_blocks(
                 kept = found[cut:]
             else:
                 kept += found
-            if len(kept) > MAX_LINE_BYTES:
-                raise QueryError(f"{file.uri} has a line of more than {MAX_LINE_BYTES} bytes")
+            if len(kept) > max_line_bytes:
+                raise QueryError(f"{file.uri} has a line of more than {max_line_bytes} bytes")
         if kept:
             yield kept
 

@@ -36,6 +36,9 @@ import pyarrow.csv
 
 from stagecoach.infra.errors import QueryError
 
+BLANKS = bytes(range(33))
+"""What Java's `trim` leaves out."""
+
 _LINE_FEED, _RETURN = 10, 13
 _BOM = b"\xef\xbb\xbf"
 # A line that Java's `trim` leaves nothing of, though it has something.

@@ -19,8 +19,10 @@ import re
 from collections.abc import Sequence
 
 from stagecoach.infra.formats.column_declaration import DeclaredColumns
+from stagecoach.infra.formats.text_files.csv_blocks import BLANKS
 from stagecoach.infra.formats.text_files.csv_input import CsvInput, separator_of
-from stagecoach.infra.formats.text_files.options import CSV_OPTIONS, FileOptions
+from stagecoach.infra.formats.text_files.line_rules import LineRule
+from stagecoach.infra.formats.text_files.options import CSV_OPTIONS, FileOptions, is_utf8
 from stagecoach.infra.formats.text_files.table_format import TextFormat
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.functions.csv_options import MOST_COLUMNS
@@ -30,6 +32,13 @@ from stagecoach.planner.types import Field
 _NATIVE = (
     "header", "mode", "columnNameOfCorruptRecord", "sep", "delimiter", "quote", "escape",
     "nullValue", "encoding", "charset", "enforceSchema",
+)  # fmt: skip
+# What else decides on values and not on lines.
+_COUNTED = (
+    *_NATIVE, "multiLine", "dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat",
+    "timeZone", "locale", "enableDateTimeParsingFallback", "charToEscapeQuoteEscaping",
+    "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace", "emptyValue", "nanValue", "positiveInf",
+    "negativeInf",
 )  # fmt: skip
 _SEPARATORS = frozenset(",;|\t~^:")
 _QUOTES = frozenset(["", '"', "'"])
@@ -66,6 +75,16 @@ class CsvFormat(TextFormat):
         odd = next((f.dtype for f in stored if not is_read_field(f.dtype)), None)
         return f"only Spark reads {odd} from CSV" if odd else None
 
+    def line_rule(self, options: FileOptions) -> LineRule | None:
+        """Return that each line is a row, but for blank ones and a header."""
+        if options.besides(_COUNTED) is not None or not is_utf8(options):
+            return None
+        return LineRule(
+            blanks=BLANKS,
+            has_header=options.is_on("header"),
+            is_exact=options.mode != "DROPMALFORMED" and not options.is_on("multiLine"),
+        )
+
 
 def _unproven(options: FileOptions) -> str | None:
     quote, escape = options.get("quote", '"'), options.get("escape", "\\")
@@ -79,9 +98,8 @@ def _unproven(options: FileOptions) -> str | None:
     plain = _PRINTABLE.fullmatch(null) is not None and null.strip() == null
     if not plain or any(sign and sign in null for sign in (separator, quote, escape)):
         return f"nullValue {null!r}"
-    encoding = options.get("encoding") or options.get("charset") or "UTF-8"
-    if encoding.upper() not in ("UTF-8", "UTF8"):
-        return f"the encoding {encoding}"
+    if not is_utf8(options):
+        return f"the encoding {options.get('encoding') or options.get('charset')}"
     return None if options.is_on("enforceSchema", default=True) else "enforceSchema off"
 
 

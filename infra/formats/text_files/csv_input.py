@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.formats.text_files.csv_blocks import (
+    BLANKS,
     CsvRules,
     UnclearTextError,
     check_lines,
@@ -114,13 +115,9 @@ def _without_first_line(blocks: Iterator[bytes]) -> Iterator[bytes]:
         while start < len(block):
             end = block.find(b"\n", start) + 1 or len(block)
             line, start = block[start:end], end
-            if line.strip(_BLANKS):
+            if line.strip(BLANKS):
                 yield block[start:]
                 yield from blocks
                 return
     if has_lines:  # the header may be in another range
         raise UnclearTextError("a range of CSV with a header begins with blank lines only")
-
-
-_BLANKS = bytes(range(33))
-"""What Java's `trim` leaves out."""

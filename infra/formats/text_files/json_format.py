@@ -10,12 +10,19 @@ import re
 from collections.abc import Sequence
 
 from stagecoach.infra.formats.text_files.line_inputs import JsonInput
+from stagecoach.infra.formats.text_files.line_rules import LineRule
 from stagecoach.infra.formats.text_files.options import JSON_OPTIONS, FileOptions
 from stagecoach.infra.formats.text_files.table_format import TextFormat
 from stagecoach.planner.functions.spell_from_json import is_read_value
 from stagecoach.planner.types import Field
 
 _NATIVE = ("mode", "columnNameOfCorruptRecord")
+# What else decides on values and not on lines.
+_COUNTED = (
+    *_NATIVE, "dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat", "timeZone",
+    "locale", "enableDateTimeParsingFallback",
+)  # fmt: skip
+_BLANKS = b" \t\r"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _NAME_BYTES = 4
 """Quotes, a colon and a blank."""
@@ -39,6 +46,12 @@ class JsonFormat(TextFormat):
             return f"only Spark reads members of JSON with names such as {odd_name!r}"
         odd = next((f.dtype for f in stored if not is_read_value(f.dtype)), None)
         return f"only Spark reads {odd} from JSON" if odd else None
+
+    def line_rule(self, options: FileOptions) -> LineRule | None:
+        """Return that each object is a row, well-formed or not."""
+        if options.besides(_COUNTED) is not None:
+            return None
+        return LineRule(blanks=_BLANKS, opening=b"{", is_exact=options.mode != "DROPMALFORMED")
 
     def row_bytes(self, fields: Sequence[Field]) -> int:
         """Estimate how many bytes a row has, with the names of its members."""

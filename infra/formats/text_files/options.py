@@ -93,6 +93,12 @@ class FileOptions:
         return next((name for name, _ in self.given if name.lower() not in known), None)
 
 
+def is_utf8(options: FileOptions) -> bool:
+    """Return whether the files are said to be UTF-8, or nothing is said."""
+    encoding = options.get("encoding") or options.get("charset") or "UTF-8"
+    return encoding.upper() in ("UTF-8", "UTF8")
+
+
 def read_options(place: str, body: object, known: Sequence[str]) -> FileOptions:
     """Return the options that a table gives.
 

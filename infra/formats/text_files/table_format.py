@@ -1,11 +1,12 @@
 """Text files as a table format: what CSV, JSON and plain lines share.
 
-    catalog.yaml ──▶ TextDeclaration (columns, options) ──▶ TextTable ──▶ files, rows estimated
+    catalog.yaml ──▶ TextDeclaration (columns, options) ──▶ TextTable ──▶ files, rows
                                                                               │
                     TextInput (a range of bytes, columns, options) ◀── TextScan
 
-Where only Spark can read the files, the table's `native_reason` says why, and stages that scan it
-are planned for Spark. Else a task reads them, and raises where a line is not plain.
+Rows of small tables are counted, those of others estimated. Where only Spark can read the files,
+the table's `native_reason` says why, and stages that scan it are planned for Spark. Else a task
+reads them, and raises where a line is not plain.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from stagecoach.infra.formats.protocol import Access, ScanPlan, Table, TableForm
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.formats.text_files.inputs import TextInput
+from stagecoach.infra.formats.text_files.line_rules import LineRule
 from stagecoach.infra.formats.text_files.options import FileOptions, read_options
+from stagecoach.infra.formats.text_files.row_counts import RowCounts
 from stagecoach.infra.formats.units import ScanSlice
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.line_blocks import is_split, spark_only
@@ -64,7 +67,7 @@ class TextTable(Table):
     format: TextFormat
 
     def state(self, version: int | None = None) -> TableState:
-        """List the files; nothing in them is read."""
+        """List the files, and count their rows if they are small."""
         if version is not None:
             raise CatalogError(f"table {self.source.name!r}: text files have no versions")
         try:
@@ -128,13 +131,20 @@ class TextTable(Table):
         fields = self._columns.fields
         partitions = declared_partitions(self.source.location, entries, fields)
         stored = fields[: len(fields) - len(partitions)]
-        files = tuple(_data_file(entry, self.format.row_bytes(stored)) for entry in entries)
+        row_bytes = self.format.row_bytes(stored)
+        counts, is_exact = self._counts(entries)
+        files = tuple(
+            _data_file(entry, row_bytes, rows) for entry, rows in zip(entries, counts, strict=True)
+        )
         reason = self._native_reason(entries, stored)
         stats = TableStats(
-            num_rows=sum(file.num_rows for file in files),
+            num_rows=sum(
+                file.num_rows if rows is None else rows
+                for file, rows in zip(files, counts, strict=True)
+            ),
             num_bytes=sum(file.num_bytes for file in files),
             num_files=len(files),
-            is_estimate=True,
+            is_estimate=not is_exact,
         )
         snapshot = TableSnapshot(
             table=self.source.name,
@@ -145,6 +155,15 @@ class TextTable(Table):
             detail=[list(pair) for pair in self.source.declaration.options.given],
         )
         return TableState(self._info(fields, stats, reason), snapshot)
+
+    def _counts(self, entries: Sequence[FileEntry]) -> tuple[Sequence[int | None], bool]:
+        """Rows of each file, None where they are to be estimated, and whether all are exact."""
+        rule = self.format.line_rule(self.source.declaration.options)
+        if rule is None:
+            return (None,) * len(entries), False
+        known = self.access.keep("text.rows", RowCounts)
+        counts = known.of(entries, rule, self.access.options)
+        return counts, rule.is_exact and None not in counts
 
     def _native_reason(
         self, entries: Sequence[FileEntry], stored: Sequence[Field] | None = None
@@ -237,6 +256,10 @@ class TextFormat(TableFormat):
     def native_reason(self, fields: Sequence[Field], options: FileOptions) -> str | None:
         """Return why only Spark may read files with these columns and options, or None."""
 
+    @abstractmethod
+    def line_rule(self, options: FileOptions) -> LineRule | None:
+        """Return which lines are rows, or None where lines do not tell how many rows there are."""
+
     def row_bytes(self, fields: Sequence[Field]) -> int:
         """Estimate how many bytes a row has."""
         return max(sum(_width(f.dtype) + 1 for f in fields), 1)
@@ -252,10 +275,14 @@ def _width(dtype: DataType) -> int:
     return _WIDTHS.get(dtype.kind, _WIDTH)
 
 
-def _data_file(entry: FileEntry, row_bytes: int) -> DataFile:
-    """A file with about as many rows as it may have, in pieces of about equal size."""
+def _data_file(entry: FileEntry, row_bytes: int, counted: int | None = None) -> DataFile:
+    """A file with about as many rows as it may have, in pieces of about equal size.
+
+    Its rows stand for its bytes: a file that has bytes has one at least, so that all are read.
+    """
     whole = not is_split(entry.uri)
     expected = entry.num_bytes * (_COMPRESSION if whole else 1) // row_bytes
+    expected = expected if counted is None else counted
     rows = max(expected, 1) if entry.num_bytes else 0
     pieces = 1 if whole else max(min(entry.num_bytes // PIECE_BYTES, rows), 1)
     cuts = [rows * i // pieces for i in range(pieces + 1)]
