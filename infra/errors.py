@@ -38,6 +38,12 @@ class SparkUnavailableError(ConfigError):
     examined = True
 
 
+class SparkLostError(SparkUnavailableError):
+    """Spark has ended or has lost its executors; the next session that is asked for is another."""
+
+    retryable = True
+
+
 class StorageError(StagecoachError):
     """Object storage refused or failed a request; often passing, so a retry can help."""
 

@@ -72,6 +72,7 @@ _AT_LEAST_0 = (
     "late_broadcast_bytes",
     "passing_share",
     "claim_seconds",
+    "executor_seconds",
     "verify_seconds",
 )
 _ABOVE_0 = (
@@ -100,6 +101,9 @@ class EngineSettings:
             sessions and Dagster's runs, too) or `never`.
         remote: Spark Connect URL (`sc://host:port`), or None for classic Spark.
         connect_seconds: How long to wait for that server while it does not listen yet.
+        executor_seconds: How long a stage waits while Spark has no executor at all, before it fails
+            and another Spark session is started for the next try; 0 for as long as it takes. A
+            Spark Connect server does not tell of its executors.
         time_zone: Session time zone that queries are planned with, an IANA name.
         parallelism: Task slots to plan for; 0 asks Spark (`defaultParallelism`).
         memory_bytes: Memory limit of DuckDB in one task, which spills above it; 0 shares 60 % of
@@ -166,6 +170,7 @@ class EngineSettings:
     warm: WarmUsers = "commands"
     remote: str | None = None
     connect_seconds: float = 60.0
+    executor_seconds: float = 300.0
     time_zone: str = "UTC"
     parallelism: int = 0
     memory_bytes: int = 0

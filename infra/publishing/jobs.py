@@ -95,10 +95,10 @@ class PublishJobs:
         manifest, spark, count = self.manifest, self.spark(), len(tasks)
         tag = job_tag(self.run_id, manifest.stage_id)
         description = f"{manifest.stage_name}: publish {self.table}"
-        seconds = self.settings.progress_seconds
+        seconds = (self.settings.progress_seconds, self.settings.executor_seconds)
         try:
             with (
-                tagged_job(spark, tag, description, self.progress, seconds),
+                tagged_job(spark, tag, description, self.progress, *seconds),
                 sent(spark, tasks[0].store) as store,
             ):
                 payload = []

@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stagecoach.infra.spark.session import forget_session, is_connect
+from stagecoach.infra.errors import SparkLostError
+from stagecoach.infra.spark.executors import ExecutorWatch, executor_watch
+from stagecoach.infra.spark.session import forget_session, is_alive, is_connect
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker
@@ -49,10 +51,12 @@ class _Running:
     Args:
         spark: The session that runs its jobs.
         done: Set when the block is left.
+        lost: Set when its jobs are given up, because Spark has no executors.
     """
 
     spark: SparkSession
     done: threading.Event = field(default_factory=threading.Event)
+    lost: threading.Event = field(default_factory=threading.Event)
 
 
 _lock = threading.Lock()
@@ -65,6 +69,7 @@ _aliases: dict[str, str] = {}
 # interrupted itself goes on with them.
 _INTERRUPT_SECONDS = 0.2
 _ABANDON_SECONDS = 1.0
+_EXECUTOR_POLL_SECONDS = 1.0
 
 # What Spark Connect says where the server was started anew, or does not answer.
 _LOST_SERVER = (
@@ -137,6 +142,7 @@ def tagged_job(
     description: str,
     listener: ProgressListener | None = None,
     interval_seconds: float = 0.2,
+    executor_seconds: float = 0.0,
 ) -> Iterator[None]:
     """Tag the Spark jobs that this thread starts inside the block.
 
@@ -146,12 +152,16 @@ def tagged_job(
         description: What the Spark UI shows.
         listener: Told of completed tasks from another thread; classic Spark only.
         interval_seconds: Time between two looks.
+        executor_seconds: How long the jobs may be without any executor; 0 for as long as it takes.
+
+    Raises:
+        SparkLostError: They were so for longer, or Spark has ended; the next session is another.
     """
     job = _Running(spark)
     with _lock:
         _running[tag] = job
         _canceled.discard(tag)
-    watcher: threading.Thread | None = None
+    watchers: list[threading.Thread] = []
     try:
         if is_connect(spark):
             spark.addTag(tag)
@@ -159,16 +169,22 @@ def tagged_job(
             spark.sparkContext.setJobGroup(tag, description, interruptOnCancel=True)
             if listener is not None:
                 arguments = (spark, tag, listener, interval_seconds, job.done)
-                watcher = threading.Thread(target=_watch, args=arguments, daemon=True)
+                watchers.append(threading.Thread(target=_watch, args=arguments, daemon=True))
+            if (watch := executor_watch(spark, executor_seconds)) is not None:
+                watched = (job, tag, watch)
+                watchers.append(threading.Thread(target=_await_loss, args=watched, daemon=True))
+            for watcher in watchers:
                 watcher.start()
         yield
     except BaseException as error:  # also Ctrl-C and Dagster's interrupts, which are no Exception
         if is_connect(spark):
             _abandon(spark, tag, error)
+        elif isinstance(error, Exception):
+            _tell_loss(job, tag, executor_seconds, error)
         raise
     finally:
         job.done.set()
-        if watcher is not None:
+        for watcher in watchers:
             watcher.join()
         with _lock:
             _running.pop(tag, None)
@@ -203,6 +219,35 @@ def _interrupt_until_ended(job: _Running, tag: str) -> None:
     with _giving_up(tag, "interrupts"):
         while not job.done.wait(_INTERRUPT_SECONDS):
             _interrupt(job.spark, tag)
+
+
+def _await_loss(job: _Running, tag: str, watch: ExecutorWatch) -> None:
+    """Interrupt the job when there has been no executor for too long."""
+    with _giving_up(tag, "looks at executors"):
+        while not job.done.wait(_EXECUTOR_POLL_SECONDS):
+            if watch.are_missing():
+                job.lost.set()
+                _interrupt_until_ended(job, tag)
+
+
+def _tell_loss(job: _Running, tag: str, executor_seconds: float, error: Exception) -> None:
+    """Raise what is behind an error of a classic session that can run nothing any more."""
+    if job.lost.is_set():
+        forget_session(job.spark)
+        raise SparkLostError(_no_executors(job.spark, executor_seconds)) from error
+    if not was_canceled(tag) and not is_alive(job.spark):
+        raise SparkLostError(
+            "Spark, which this process had started, has ended: its JVM was killed, or the cluster "
+            "has given the application up; the next try starts it anew"
+        ) from error
+
+
+def _no_executors(spark: SparkSession, seconds: float) -> str:
+    return (
+        f"Spark at {spark.sparkContext.master} has had no executor for {seconds:g} s: no worker "
+        "has room, or the master was started anew and does not know this application any more; the "
+        "next try is another application (the setting executor_seconds says how long to wait)"
+    )
 
 
 def _abandon(spark: SparkSession, tag: str, error: BaseException) -> None:

@@ -12,14 +12,16 @@ import atexit
 import logging
 import os
 import shlex
+import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -66,6 +68,8 @@ _warm: dict[str, WarmUse] = {}
 # Of a request to a warm server, and milliseconds between two of them at most.
 _RETRIES = 5
 _BACKOFF = 1000
+# How long a JVM that does not answer any more may take to end.
+_JVM_END_SECONDS = 5.0
 # What pyspark sets in this process when it connects, and a classic session must not find.
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -111,6 +115,10 @@ def _session(settings: EngineSettings) -> SparkSession:
         log.warning("the warm Spark is gone")
         _forget(session)
         session = None
+    if session is not None and has_ended(session):
+        log.warning("Spark has ended by itself and is started anew")
+        _stop_classic(session)
+        session = None
     if session is None or not is_alive(session):
         for name in _NOISY_LOGGERS:
             # They print every error with its JVM stack as JSON, also those that we handle.
@@ -143,15 +151,16 @@ def stop_sessions() -> None:
 
 
 def forget_session(session: SparkSession) -> None:
-    """Have the next `get_session` connect anew: the server of this session is gone.
+    """Have the next `get_session` start or connect anew: the Spark of this session is gone.
 
     Args:
-        session: Any Connect session on that server, isolated ones too; classic ones are kept.
+        session: Any session on it, isolated ones too. A classic one is stopped.
     """
-    if not is_connect(session):
-        return
     with _lock:
-        _forget(session)
+        if is_connect(session):
+            _forget(session)
+        elif session.sparkContext._jsc is not None:
+            _stop_classic(session)
 
 
 def _forget(session: SparkSession) -> None:
@@ -164,6 +173,21 @@ def _forget(session: SparkSession) -> None:
                 used.hold.release()
                 # pyspark would give it to whoever asks for a session next.
                 _close(known)
+
+
+def _stop_classic(session: SparkSession) -> None:
+    """Stop classic Spark, whether its JVM still runs or not; the next session may start another."""
+    with suppress(Py4JError, OSError):
+        session.stop()
+        return
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_JVM_END_SECONDS)
+            # pyspark gives up where the JVM cannot be told: the rest of it is in this process.
+            session.sparkContext.stop()
+            SparkContext._gateway = SparkContext._jvm = None
+            SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def _close(session: SparkSession) -> None:
@@ -244,7 +268,20 @@ def is_alive(session: SparkSession) -> bool:
     """Whether the session can still run jobs."""
     if is_connect(session):
         return not getattr(session, "is_stopped", False)
-    return session.sparkContext._jsc is not None
+    return session.sparkContext._jsc is not None and not has_ended(session)
+
+
+def has_ended(session: SparkSession) -> bool:
+    """Whether a classic session has ended though nobody has stopped it here.
+
+    Its JVM was killed, or the cluster has given the application up.
+    """
+    if is_connect(session) or (context := session.sparkContext._jsc) is None:
+        return False
+    try:
+        return bool(context.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
 
 
 def ship_code(session: SparkSession) -> None:

@@ -362,9 +362,10 @@ def _table_of(leaf: ScanExec | StageInputExec) -> str:
 def _job(attempt: Attempt, spark: SparkSession) -> Iterator[None]:
     tag = job_tag(attempt.run.run_id, attempt.stage.stage_id)
     description = f"{attempt.stage_name}: {attempt.stage.title}"
-    interval = attempt.run.settings.progress_seconds
+    settings, listener = attempt.run.settings, attempt.run.progress
+    seconds = (settings.progress_seconds, settings.executor_seconds)
     try:
-        with tagged_job(spark, tag, description, attempt.run.progress, interval):
+        with tagged_job(spark, tag, description, listener, *seconds):
             yield
     except TaskFailedError as error:
         if was_canceled(tag):

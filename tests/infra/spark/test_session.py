@@ -26,9 +26,16 @@ class Spark:
     def __init__(self) -> None:
         self.sparkContext = self
         self._jsc: Any = self
+        self.is_stopped_by_itself = False
 
     def stop(self) -> None:
         self._jsc = None
+
+    def sc(self) -> Spark:
+        return self
+
+    def isStopped(self) -> bool:
+        return self.is_stopped_by_itself
 
 
 @pytest.fixture(autouse=True)
@@ -151,3 +158,38 @@ def test_the_last_of_its_users_stops_spark(monkeypatch: pytest.MonkeyPatch) -> N
     assert sessions.is_alive(spark)
     second.release()
     assert not sessions.is_alive(spark)
+
+
+def test_spark_that_has_ended_by_itself_is_started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Spark(), Spark()
+    made = iter((first, second))
+    starting(monkeypatch, lambda: next(made))
+    assert sessions.get_session(SETTINGS) is first
+    assert sessions.get_session(SETTINGS) is first
+    first.is_stopped_by_itself = True  # the cluster has given the application up
+    assert sessions.get_session(SETTINGS) is second
+    assert first._jsc is None, "pyspark must not give it to anybody"
+
+
+def test_spark_whose_jvm_was_killed_is_started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> bool:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    first, second = Spark(), Spark()
+    made = iter((first, second))
+    starting(monkeypatch, lambda: next(made))
+    assert sessions.get_session(SETTINGS) is first
+    monkeypatch.setattr(first, "isStopped", refuse)
+    assert sessions.get_session(SETTINGS) is second
+
+
+def test_a_classic_session_that_is_forgotten_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Spark(), Spark()
+    made = iter((first, second))
+    starting(monkeypatch, lambda: next(made))
+    forgotten: Any = sessions.get_session(SETTINGS)
+    sessions.forget_session(forgotten)
+    assert first._jsc is None
+    assert sessions.get_session(SETTINGS) is second
+    sessions.forget_session(forgotten)  # by another of its stages
+    assert sessions.get_session(SETTINGS) is second
