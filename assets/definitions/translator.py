@@ -145,20 +145,24 @@ class StageTranslator:
         return props.query.front_matter.tags
 
     def get_kinds(self, props: StageProps) -> set[str]:
-        """The engine, and the format of the output; a published table says that it is one.
+        """The engine, and the format of a result; a published table says that it is one.
 
-        A stage that is not the result says `stage`, by which the UI can leave it out.
+        A stage that is not the result says `stage`, by which the UI can leave it out. Its format is
+        always the same: one icon more would leave its name less room in lists.
         """
+        if not props.is_head:
+            return {props.stage.engine, STAGE_KIND}
         output = props.query.front_matter.output
         formats = (
             shown_kinds(result_format(output.format_name).name) if props.is_table else {"arrow"}
         )
-        return {props.stage.engine, *formats, *(() if props.is_head else (STAGE_KIND,))}
+        return {props.stage.engine, *formats}
 
     def get_description(self, props: StageProps) -> str:
         """Markdown whose first line says what the stage does; of a result, what people say of it.
 
-        The first line is all that the UI shows in graphs and lists, which show Markdown as it is.
+        Lists show as much of it as has room, on one line and without its Markdown; so what people
+        say comes first, and a paragraph ends as a sentence does.
         """
         stage, graph = props.stage, props.graph
         count = len(graph.stages)
@@ -172,6 +176,7 @@ class StageTranslator:
             parts.append(f"Runs on {stage.engine}: {stage.engine_reason}")
         if graph.fallback_reason:
             parts.append(f"The query is one Spark stage: {graph.fallback_reason}")
+        parts = [_ended(part) for part in parts]
         if props.is_head:
             parts.append(_fenced("sql", graph.sql))
         if stage.sql is None and not props.is_query:
@@ -247,6 +252,14 @@ class StageTranslator:
         stats = table.stats
         rows = f", {format_rows(stats.num_rows, is_estimate=stats.is_estimate)}" if stats else ""
         return f"Base table {table.name}: {len(table.columns)} columns{rows}"
+
+
+def _ended(paragraph: str) -> str:
+    """Text with the full stop that separates it from the next where both are on one line."""
+    text = paragraph.rstrip()
+    is_sentence = text[-1:].isalnum() or text.endswith((")", "'", '"', "`"))
+    is_item = text.rpartition("\n")[2].lstrip().startswith(("-", "*", "#", "```", "|", ">"))
+    return f"{text}." if is_sentence and not is_item else text
 
 
 def _clipped(text: str) -> str:

@@ -36,7 +36,7 @@ def cut(text: str) -> str:
 def to_check_result(
     check: Check, key: dg.AssetKey, rows: pa.Table, run_id: str = ""
 ) -> dg.AssetCheckResult:
-    """What a check reports: how many rows failed it, and some of them.
+    """What a check reports: how many rows failed it and some of them, or how many rows there are.
 
     Args:
         check: The check.
@@ -46,19 +46,19 @@ def to_check_result(
             not known.
     """
     found = rows.num_rows
+    metadata: dict[str, dg.MetadataValue[Any]] = {}
     if check.kind == "row_count":
-        (counted,) = rows.column(0).to_pylist() or (None,)
-        text = f"{counted:,} rows" if counted is not None else "as many rows as there should be"
+        counts = rows.column(0).to_pylist()  # one for each key of a list of partitions
+        text = ", ".join(_many(n, "row") for n in counts) or "as many rows as there should be"
+        if found:
+            metadata[f"{NAMESPACE}/rows"] = dg.MetadataValue.int(sum(counts))
     else:
-        number = f"at least {found:,}" if found >= MAX_FAILING_ROWS else f"{found:,}"
-        text = f"{number} row(s) fail the check" if found else "no row fails the check"
-    metadata: dict[str, dg.MetadataValue[Any]] = {
-        f"{NAMESPACE}/failing_rows": dg.MetadataValue.int(found)
-    }
-    if found:
+        failing, text = _failing(check, rows)
+        metadata[f"{NAMESPACE}/failing_rows"] = dg.MetadataValue.int(failing)
+    if found and check.kind != "row_count":
         sample = markdown_rows(rows.slice(0, SAMPLE_ROWS))
         metadata[f"{NAMESPACE}/sample"] = dg.MetadataValue.md(sample)
-        if run_id and check.kind != "row_count":
+        if run_id:
             command = f"stagecoach replay {run_id} --check {check.check_name}"
             metadata[REPLAY] = dg.MetadataValue.text(command)
     return dg.AssetCheckResult(
@@ -71,6 +71,28 @@ def to_check_result(
         description=text,
         metadata=metadata,
     )
+
+
+def _failing(check: Check, rows: pa.Table) -> tuple[int, str]:
+    """How many rows fail a check, and the same in words; a row may stand for several."""
+    found = rows.num_rows
+    if not found:
+        return 0, "no row fails the check"
+    least = "at least " if found >= MAX_FAILING_ROWS else ""
+    what = {"unique": "key", "accepted_values": "value"}.get(check.kind)
+    if what is None:
+        return found, f"{least}{_many(found, 'row')} {_verb(found)} the check"
+    failing = sum(rows.column(rows.num_columns - 1).to_pylist())
+    said = f"{least}{_many(failing, 'row')} {_verb(failing)} the check, of {_many(found, what)}"
+    return failing, said
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _verb(count: int) -> str:
+    return "fails" if count == 1 else "fail"
 
 
 def replayed_run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from stagecoach.planner.distribution.reasons import RESULT
 from stagecoach.planner.plan.physical import (
     AggregateExec,
     BloomBuildExec,
@@ -27,7 +28,7 @@ _INNER_JOIN = "⋈"  # of the signs of joins the only one that most fonts have
 
 
 def stage_title(fragment: PhysicalPlan, output: StageOutput) -> str:
-    """The line, from the operators bottom-up."""
+    """The line, from the operators bottom-up; the last stage makes the result."""
     steps: list[str] = []
     for node in reversed(list(walk(fragment))):
         step = _step(node)
@@ -36,7 +37,8 @@ def stage_title(fragment: PhysicalPlan, output: StageOutput) -> str:
     names = [c.name for c in fragment.columns]
     keys = ", ".join(names[k] for k in output.keys)
     work = "divide" if isinstance(fragment, StageInputExec) else "compute"
-    return f"{', '.join(steps) or work} → {output.kind}{f'({keys})' if keys else ''}"
+    end = "result" if output.reason == RESULT else output.kind
+    return f"{', '.join(steps) or work} → {end}{f'({keys})' if keys else ''}"
 
 
 def _step(node: PhysicalPlan) -> str:

@@ -94,7 +94,7 @@ def test_the_partition_grid(page: Page, shop: Shop, second_week: Run) -> None:
 def test_checks_that_passed_and_failed(page: Page, shop: Shop, second_week: Run) -> None:
     assert not second_week.checks["unique_order_id"]["success"]
     ui_pages.open_check(page, shop, "unique_order_id")
-    _comes(page.get_by_text("3 row(s) fail the check"))
+    _comes(page.get_by_text("6 rows fail the check, of 3 keys"))
     _comes(page.get_by_text("blocking").first)
     ui_pages.open_check(page, shop, "not_null_region")
     _comes(page.get_by_text("no row fails the check"))

@@ -104,17 +104,17 @@ def test_what_a_stage_tells_about_itself(project: Path) -> None:
     graph = make_graph()
     assert leaf.group_name == head.group_name == "sales"
     assert leaf.code_version == graph.stages[0].plan_hash
-    assert leaf.kinds == {"duckdb", "arrow", "stage"}
+    assert leaf.kinds == {"duckdb", "stage"}
     assert list(leaf.owners) == ["team:sales"]
     assert leaf.tags["area"] == "emea"
     assert leaf.description is not None
-    assert leaf.description.splitlines()[0] == "step 0 → hash(k)"
+    assert leaf.description.splitlines()[0] == "step 0 → hash(k)."
     assert "Runs on duckdb: every expression is proven" in leaf.description
     assert "```text\nFilterExec: true\n  ScanExec: table=t" in leaf.description
     assert "```sql\nSELECT CAST(" in leaf.description
     assert "sales" not in leaf.description
     assert head.description is not None
-    assert head.description.startswith("Sales of the month\n\nThe last of 4 stages: ")
+    assert head.description.startswith("Sales of the month.\n\nThe last of 4 stages: ")
     assert "```sql\n-- description: Sales" in head.description
     schema = head.metadata["dagster/column_schema"]
     assert [(c.name, c.type) for c in schema.columns] == [("k", "bigint"), ("v", "bigint")]

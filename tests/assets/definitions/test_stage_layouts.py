@@ -96,7 +96,7 @@ def test_the_catalog_has_tables_alone(tmp_path: Path) -> None:
     assert {dep.asset_key.to_user_string() for dep in sales.deps} == {"t", "u"}
     assert STAGE_KIND not in sales.kinds
     assert sales.metadata["stagecoach/stages"] == 4
-    assert (sales.description or "").startswith("4 stages\n")
+    assert (sales.description or "").startswith("4 stages.\n")
 
 
 def test_several_queries_run_in_one_job(tmp_path: Path, instance: dg.DagsterInstance) -> None:

@@ -211,7 +211,7 @@ def test_a_result_that_fails_stays_staged(
     (staged,) = runner.table.staged()
     text = failure_of(result)
     assert "query 'sales': 1 blocking check failed; the result is not published" in text
-    assert "not_null_v: 2 row(s) fail the check" in text
+    assert "not_null_v: 2 rows fail the check" in text
     assert "row_count" not in text
     assert f"stagecoach tables publish sales {staged.id}" in text
     assert f"stagecoach tables discard sales {staged.id}" in text

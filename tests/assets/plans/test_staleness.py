@@ -98,7 +98,7 @@ def test_a_published_table_shows_as_one(project: Path) -> None:
     head, leaf = specs[dg.AssetKey("by_shop")], specs[dg.AssetKey(["by_shop", "stage_0"])]
     assert head.kinds == {"duckdb", "table", "parquet"}
     assert head.metadata["dagster/table_name"] == "by_shop"
-    assert leaf.kinds == {"duckdb", "arrow", "stage"}
+    assert leaf.kinds == {"duckdb", "stage"}
     assert "dagster/table_name" not in leaf.metadata
     for spec in (head, leaf):
         assert spec.description is not None
