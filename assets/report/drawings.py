@@ -25,6 +25,8 @@ _MARGIN = 14
 _LABELS = 310  # what stands left of the timeline
 _PLOT = 730
 _ROW = 22
+_LINE = 15  # of a label that has two
+_MOST_LABEL = 48  # characters of a line
 _MOST_CHARACTERS = 33
 _Scale = Callable[[float], float]
 
@@ -104,7 +106,9 @@ def _box(stage: StageRun, x: float, y: float) -> str:
     stored = "" if stage.num_bytes.actual is None else size_text(stage.num_bytes.actual)
     took = stage.how if stage.how != "computed" else f"{seconds_text(_busy(stage))} of tasks"
     kind = {"computed": "box", "failed": "box failed"}.get(stage.how, "box idle")
-    tasks = f"{len(stage.tasks)} task{'' if len(stage.tasks) == 1 else 's'}"
+    tasks = f"{len(stage.tasks)} task{'' if len(stage.tasks) == 1 else 's'}, "
+    if not stage.tasks and stage.how != "computed":
+        tasks = ""
     far = next((op.rows for op in stage.operators if op.rows.is_far_off), None)
     share = round(max(min(stage.share, 1.0), 0.0) * (_BOX_WIDTH - 6))
     lines = [
@@ -122,7 +126,7 @@ def _box(stage: StageRun, x: float, y: float) -> str:
     ]
     rows = ", ".join(filter(None, (counted, stored)))
     lines.append(f'<text class="note" x="16" y="72">{as_text(rows)}</text>')
-    lines.append(f'<text class="note" x="16" y="88">{as_text(f"{tasks}, {took}")}</text>')
+    lines.append(f'<text class="note" x="16" y="88">{as_text(tasks + took)}</text>')
     if far is not None:
         lines.append(f'<text class="bad" x="16" y="104">estimate {as_text(far.verdict)}</text>')
     label = "" if number == _head(stage) else shortened(stage.label)
@@ -172,10 +176,10 @@ def timeline(analysis: Analysis) -> str:
     y = 30
     for stage in ran:
         parts += _stage_row(stage, x, y)
-        y += _ROW
+        y += _ROW + _LINE * (len(_stage_label(stage)) - 1)
     y += 14
     for number, name in enumerate(slots):
-        parts.append(_row_label(name, y))
+        parts += _row_label([shortened(name, _MOST_LABEL)], name, y)
         parts += [_bar(bar, x, y) for bar in bars if bar.slot == number]
         y += _ROW
     grid = _grid(max(ends) - start, scale, y)
@@ -188,7 +192,7 @@ def _stage_row(stage: StageRun, x: _Scale, y: int) -> list[str]:
     left, right = x(stage.started_at), x(stage.started_at + stage.seconds)
     title = as_title(f"stage {number}: {seconds_text(stage.seconds)} from first task to commit")
     parts = [
-        _row_label(f"stage {number}  {stage_steps(stage.stage)}", y),
+        *_row_label(_stage_label(stage), stage.stage.title, y),
         f'<rect class="span" x="{left:.1f}" y="{y + 3}" width="{max(right - left, 1):.1f}" '
         f'height="{_ROW - 6}" rx="3">{title}</rect>',
     ]
@@ -270,6 +274,15 @@ def _step(seconds: float) -> float:
     return next(power * m for m in (1, 2, 5, 10) if seconds / (power * m) <= 10)
 
 
-def _row_label(text: str, y: int) -> str:
-    shown = shortened(text, 48)
-    return f'<text class="row" x="{_MARGIN}" y="{y + 15}">{as_text(shown)}{as_title(text)}</text>'
+def _stage_label(stage: StageRun) -> list[str]:
+    """The number of a stage and what it does, in at most two lines."""
+    text = f"stage {stage.stage.stage_id}: {stage_steps(stage.stage)}"
+    return textwrap.wrap(text, _MOST_LABEL, max_lines=2, placeholder=" …")
+
+
+def _row_label(lines: Sequence[str], title: str, y: int) -> list[str]:
+    return [
+        f'<text class="row" x="{_MARGIN}" y="{y + 15 + _LINE * i}">{as_text(line)}'
+        f"{as_title(title)}</text>"
+        for i, line in enumerate(lines)
+    ]

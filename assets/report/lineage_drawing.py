@@ -21,7 +21,7 @@ _RIGHT = 650
 _MARGIN = 14
 _GAP = 14
 _CHARACTERS = 34
-ROWS = "rows"
+ROWS = "all rows"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _lines(
     lineage: Lineage, left: Mapping[Source, _Place], ends: Sequence[_Place]
 ) -> Iterable[str]:
     for source, roles in by_source(lineage.rows):
-        yield _line(left[source], ends[-1], f"{source} → rows: {', '.join(roles)}", "choice")
+        yield _line(left[source], ends[-1], f"{source} → {ROWS}: {', '.join(roles)}", "choice")
     for column, end in zip(lineage.columns, ends, strict=False):  # the last one may be the rows
         for source, roles in deciders_of(column, lineage):
             title = f"{source} → {column.name}: {', '.join(roles)}"

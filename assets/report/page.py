@@ -13,14 +13,13 @@ from stagecoach.assets.report.lineage_drawing import lineage_svg
 from stagecoach.assets.report.svg import as_text
 from stagecoach.assets.report.text import (
     HEADINGS,
+    how_it_ran,
     rows_compared,
     seconds_text,
     stage_cells,
-    summary,
 )
-from stagecoach.planner.distribution.reasons import size_text
+from stagecoach.planner.distribution.reasons import RESULT, size_text
 from stagecoach.planner.explain.lineage import by_source, deciders_of, in_order
-from stagecoach.planner.explain.plan_text import rows_text
 from stagecoach.planner.lineage import Lineage, Source, TableColumn, graph_lineage
 
 _LEFT = 3  # the columns of words in the table; the others are numbers
@@ -37,7 +36,7 @@ body { margin: 0 auto; padding: 24px; max-width: 1120px; background: var(--page)
   color: var(--text); font: 14px/1.45 system-ui, "Segoe UI", Roboto, sans-serif; }
 h1 { font-size: 21px; margin: 0; } h2 { font-size: 16px; margin: 28px 0 8px; }
 h3 { font-size: 14px; margin: 0; display: inline; }
-p { margin: 4px 0; } .soft { color: var(--soft); }
+p { margin: 4px 0; } .soft { color: var(--soft); } .id { white-space: nowrap; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 8px;
   padding: 12px 14px; margin: 8px 0; overflow-x: auto; }
 .tiles { display: flex; flex-wrap: wrap; gap: 10px; margin: 14px 0; }
@@ -54,6 +53,8 @@ td i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; mar
 .off, .off td { background: var(--badback); } .bad { color: var(--bad); fill: var(--bad); }
 td.tree { text-align: left; white-space: normal; overflow-wrap: anywhere;
   font: 12px/1.5 ui-monospace, Consolas, monospace; }
+.operators :is(th, td):not(:last-child) { min-width: 92px; }
+.operators .word, .operators .tree { width: 100%; }
 pre { background: var(--code); padding: 10px; border-radius: 6px; overflow-x: auto; margin: 8px 0;
   font: 12px/1.5 ui-monospace, Consolas, monospace; white-space: pre-wrap; }
 summary { cursor: pointer; } a { color: inherit; text-decoration: none; }
@@ -97,8 +98,8 @@ def analysis_page(analysis: Analysis, written_at: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{name}: how it ran</title><style>{_STYLE}</style></head><body>",
         f"<h1>{name}</h1>",
-        f'<p class="soft">{as_text(summary(analysis))}; {as_text(written_at)}, '
-        f"run {as_text(analysis.run_id)}</p>",
+        f'<p class="soft">{as_text(how_it_ran(analysis))}; {as_text(written_at)}, '
+        f'<span class="id">run {as_text(analysis.run_id)}</span></p>',
         *(_problem(stage) for stage in analysis.failed),
         _tiles(analysis),
         _verdicts(analysis),
@@ -109,9 +110,10 @@ def analysis_page(analysis: Analysis, written_at: str) -> str:
         _timeline(analysis),
         "<h2>Numbers</h2>",
         f'<div class="card">{_table(analysis)}</div>',
-        '<p class="soft">Time is from the first task of a stage to its commit; '
-        "share is its part of all task time. Estimates are of rows in memory, stored bytes are "
-        "compressed. Skew is the largest partition divided by the median one.</p>",
+        '<p class="soft">Time is from the first task of a stage to its commit; share is its part '
+        "of all task time; min, median and max are of its tasks. Estimates are of rows in memory, "
+        "stored bytes are compressed. Skew is the largest partition divided by the median "
+        "one.</p>",
         "<h2>Operators</h2>",
         *(_stage(stage) for stage in reversed(analysis.stages)),
         *_lineage(graph_lineage(analysis.graph).result),
@@ -214,7 +216,7 @@ def _off(rows: Comparison) -> str:
 def _stage(stage: StageRun) -> str:
     number = stage.stage.stage_id
     said = [f"{stage.engine}: {stage.engine_reason}"]
-    if stage.stage.output.reason:
+    if stage.stage.output.reason not in ("", RESULT):
         said.append(f"{stage.exchange}: {stage.stage.output.reason}")
     if stage.deferred:
         said.append(f"deferred to the last stage: {stage.deferred}")
@@ -222,13 +224,14 @@ def _stage(stage: StageRun) -> str:
     operators = "".join(
         f'<tr{_off(op.rows)}><td class="tree" '
         f'style="padding-left: {8 + 14 * op.depth}px">{as_text(op.line)}</td>'
-        f"<td>{'' if op.rows.actual is None else as_text(rows_text(op.rows.actual))}</td>"
+        f"<td>{'' if op.rows.actual is None else f'{op.rows.actual:,}'}</td>"
         f"<td>{'' if op.rows.estimated is None else f'{op.rows.estimated:,}'}</td>"
         f'<td class="bad">{as_text(op.rows.verdict)}</td></tr>'
         for op in stage.operators
     )
     table = (
-        '<table><tr><th class="word">operator</th><th>rows</th><th>estimated</th><th></th></tr>'
+        '<table class="operators"><tr><th class="word">operator</th><th>rows</th>'
+        "<th>estimated</th><th></th></tr>"
         f"{operators}</table>"
         if operators
         else ""
@@ -253,14 +256,13 @@ def _lineage(lineage: Lineage) -> list[str]:
     )
     if (drawing := lineage_svg(lineage)) is not None:
         parts.append(f'<div class="card">{drawing}</div>')
-    rows = "".join(
-        f'<tr><td class="tree">{as_text(column.name)}</td>'
-        f'<td class="tree">{as_text(_named((s, ()) for s in in_order(column.values)))}</td>'
-        f'<td class="tree">{as_text(_named(deciders_of(column, lineage)))}</td></tr>'
-        for column in lineage.columns
-    )
-    heads = ("column", "values come from", "its rows are chosen by")
+    chosen = [_named(deciders_of(column, lineage)) for column in lineage.columns]
+    heads = ["column", "values come from", *(["its rows are chosen by"] if any(chosen) else [])]
     head = "".join(f'<th class="word">{text}</th>' for text in heads)
+    rows = ""
+    for column, by in zip(lineage.columns, chosen, strict=True):
+        cells = [column.name, _named((s, ()) for s in in_order(column.values)), by][: len(heads)]
+        rows += "<tr>" + "".join(f'<td class="tree">{as_text(c)}</td>' for c in cells) + "</tr>"
     said = _named(by_source(lineage.rows)) or "no column decides on them"
     parts.append(
         f'<div class="card"><table><tr>{head}</tr>{rows}</table>'

@@ -38,14 +38,19 @@ def analysis_text(analysis: Analysis) -> str:
 
 
 def summary(analysis: Analysis) -> str:
-    """The run in one line."""
+    """The run in one line, with the name of the query."""
+    return f"{analysis.graph.query}: {how_it_ran(analysis)}"
+
+
+def how_it_ran(analysis: Analysis) -> str:
+    """How long it took, and over how many stages and tasks."""
     reused = sum(stage.reused for stage in analysis.stages)
     tasks = sum(len(stage.tasks) for stage in analysis.stages if not stage.reused)
     count = len(analysis.stages)
     waited = f", the first after {seconds_text(analysis.waited)}" if tasks else ""
     ended = "failed" if analysis.failed else rows_text(analysis.num_rows)
     return (
-        f"{analysis.graph.query}: {ended} in {analysis.seconds:.2f} s, "
+        f"{ended} in {analysis.seconds:.2f} s, "
         f"{count} stage{'' if count == 1 else 's'}{f' ({reused} reused)' if reused else ''}, "
         f"{tasks} task{'' if tasks == 1 else 's'}{waited}"
     )

@@ -17,7 +17,7 @@ body {{ font: 15px system-ui, sans-serif; margin: 18vh auto 0; max-width: 22rem;
 input, button {{ box-sizing: border-box; font: inherit; margin-top: .6rem; padding: .5rem;
   width: 100% }}
 p {{ color: var(--bad) }}
-small {{ color: var(--soft) }}
+small {{ color: var(--soft); display: block; margin-top: .6rem }}
 </style></head>
 """
 _BODY = """<body><h1>Stagecoach</h1>

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -269,10 +269,37 @@ def test_the_page_shows_every_stage_and_task() -> None:
     assert "40x too low" in graph
     assert lineage.count('class="edge value"') == 5
     assert "lineitem.l_extendedprice → revenue</title>" in lineage
-    assert "customer.c_mktsegment → rows: filter</title>" in lineage
+    assert "customer.c_mktsegment → all rows: filter</title>" in lineage
     # Three tasks of a stage overlap, those of the next one come later.
     slots = re.findall(r"<text [^>]*>(slot \d+)<", timeline)
     assert slots == ["slot 1", "slot 2", "slot 3"]
+
+
+def test_what_a_stage_does_is_not_cut_in_the_timeline() -> None:
+    text = analysis_page(analyzed(FakeRun(tpch_graph("q18", FORCED))), "now")
+    timeline = re.findall(r"<svg.*?</svg>", text, re.DOTALL)[1]
+    places = re.findall(r'<text class="row" x="14" y="(\d+)">(.*?)<title>', timeline)
+    shown = " ".join(line for _, line in places)
+    assert "stage 4: scan lineitem, partial aggregate, filter" in shown
+    assert (
+        "stage 5: final aggregate, filter, stage_0 ⋈ stage_3, stage_0 semi join stage_4, " in shown
+    )
+    lines = [int(y) for y, _ in places]
+    assert all(after - before >= 15 for before, after in itertools.pairwise(lines))
+
+
+def test_the_page_says_what_is_there_and_nothing_else() -> None:
+    found = q03(deferred=frozenset({4}))
+    stages = [replace(s, tasks=()) if s.how == "deferred" else s for s in found.stages]
+    text = analysis_page(replace(found, stages=tuple(stages)), "now")
+    assert "<h1>q03</h1>" in text
+    assert "q03: 10 rows" not in text  # what is below the heading is about it
+    assert ">deferred</text>" in text
+    assert "0 tasks, deferred" not in text
+    assert "merge top 10 → result, computed" in text
+    assert "chosen by" not in text  # no column has rows of its own
+    own = "SELECT max(total) FILTER (WHERE status = 'F') AS m FROM orders"
+    assert "chosen by" in analysis_page(analyzed(FakeRun(plan_query(own, SALES))), "now")
 
 
 def test_sql_is_text_on_the_page() -> None:
