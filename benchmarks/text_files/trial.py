@@ -45,23 +45,23 @@ def try_case(spark: SparkSession, case: Case, folder: Path) -> Outcome:
     path = folder / case.name
     path.write_bytes(case.content)
     counted = _counted_rows(case, path)
+    left = None
     try:
         rows = read_here(case, path, folder)
     except QueryError as error:
         left = Outcome(LEFT, str(error).splitlines()[0][:100])
         if counted is None:
             return left
-        rows = None
     spark.conf.set("spark.sql.session.timeZone", case.time_zone)
     try:
         answer = read_by_spark(spark, case, path)
     except Exception as error:  # noqa: BLE001 -- whatever Spark raises is its answer
         theirs: object = str(error).splitlines()[0]
     else:
-        theirs = answer.to_pylist()
         if counted not in (None, answer.num_rows):
-            return Outcome(DIFFERS, f"{counted} rows were counted\nSpark: {theirs!r}")
-    if rows is None:
+            return Outcome(DIFFERS, f"counted rows: {counted}\nof Spark:     {answer.num_rows}")
+        theirs = answer.to_pylist() if left is None else None
+    if left is not None:
         return left
     ours = rows.to_pylist()
     if repr(ours) == repr(theirs):
