@@ -125,7 +125,7 @@ def _snapshot(files: int, tasks: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         store = open_store(folder)
         with clock.step("write"):
-            store.write_bytes("runs/r/snapshot.json", Snapshot({"facts": table}).to_json().encode())
+            store.write_bytes("runs/r/snapshot.json", Snapshot({"facts": table}).to_json())
         del table
         with clock.step("read"):
             snapshot = Snapshot.from_json(store.read_bytes("runs/r/snapshot.json"))

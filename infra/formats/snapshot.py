@@ -85,8 +85,8 @@ class TableSnapshot:
         return frozenset(folder.rsplit("/", depth)[0] or "/" for folder, depth in local)
 
     @cached_property
-    def json_text(self) -> str:
-        """JSON of the table, as `Snapshot.to_json` has it."""
+    def json_text(self) -> bytes:
+        """JSON of the table, as `Snapshot.to_json` has it: made once, it serves many runs."""
         return _table_to_json(self)
 
 
@@ -114,22 +114,22 @@ class Snapshot:
             f"{', '.join(self.tables) or 'none'}); start a new run"
         )
 
-    def to_json(self) -> str:
+    def to_json(self) -> bytes:
         """Return JSON text that `from_json` turns into an equal snapshot."""
-        # Put together from texts of tables: that of a large one, made once, serves many runs.
-        items = (f"{_dump(name)}: {table.json_text}" for name, table in sorted(self.tables.items()))
-        text = f'{{"format_version": {SNAPSHOT_VERSION}, "tables": {{{", ".join(items)}}}}}'
-        return checked_json.seal(text)
+        parts = [b'{"format_version": %d, "tables": {' % SNAPSHOT_VERSION]
+        for number, (name, table) in enumerate(sorted(self.tables.items())):
+            parts += [b", " if number else b"", _dump(name), b": ", table.json_text]
+        return checked_json.seal([*parts, b"}"])
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Snapshot:
+    def from_json(cls, text: bytes) -> Snapshot:
         """Return the snapshot that `to_json` wrote.
 
         Raises:
             CatalogError: The text is damaged or of another version.
         """
         try:
-            body = checked_json.load(text.encode() if isinstance(text, str) else text)
+            body = checked_json.load(text, _file_from_json)
             version = body["format_version"]
             if version in READABLE_VERSIONS:
                 if body.keys() != {"format_version", "tables"}:
@@ -212,7 +212,7 @@ def load_or_take(
         snapshot = reread(store, key, read, (CatalogError,))
     except ObjectMissingError:
         taken = take_snapshot(catalog, table_names)
-        text = taken.to_json().encode()
+        text = taken.to_json()
         store.put_if_absent(key, text)
         # Read back even after a write: a racing process may have won.
         found = store.read_bytes(key)
@@ -222,11 +222,11 @@ def load_or_take(
     return snapshot
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False).encode()
 
 
-def _table_to_json(table: TableSnapshot) -> str:
+def _table_to_json(table: TableSnapshot) -> bytes:
     """JSON text of the table; its files, of which there may be a million, one by one."""
     body: dict[str, Any] = {
         "columns": encode(table.columns),
@@ -238,8 +238,8 @@ def _table_to_json(table: TableSnapshot) -> str:
         body["field_ids"] = table.field_ids
     body |= names.stored_name(table.format)
     body |= _codec(table.format).detail_to_json(table.detail)
-    files = ", ".join(_dump(file.to_json()) for file in table.files)
-    return f'{_dump(body)[:-1]}, "files": [{files}]}}'
+    files = b", ".join(_dump(file.to_json()) for file in table.files)
+    return b'%b, "files": [%b]}' % (_dump(body)[:-1], files)
 
 
 class _DetailCodec(Protocol):
@@ -257,11 +257,15 @@ def _codec(name: str) -> _DetailCodec:
     return cast("_DetailCodec", found)
 
 
-def _files_from_json(items: list[dict[str, Any]]) -> Iterator[DataFile]:
-    """Yield the files, and take each from the list, which would be as large again."""
-    items.reverse()
-    while items:
-        yield DataFile.from_json(items.pop())
+def _file_from_json(body: dict[str, Any]) -> dict[str, Any] | DataFile:
+    """A file as soon as it is parsed: the dictionaries of all files would take twice the memory."""
+    return DataFile.from_json(body) if "footer_checksum" in body else body
+
+
+def _files_from_json(items: list[dict[str, Any] | DataFile]) -> Iterator[DataFile]:
+    for item in items:
+        # What lacks that key is no file, which `from_json` tells.
+        yield item if isinstance(item, DataFile) else DataFile.from_json(item)
 
 
 def _table_from_json(body: dict[str, Any], version: int) -> TableSnapshot:

@@ -178,7 +178,7 @@ def test_filters_on_columns_that_some_files_lack(
     for how, rows in found.items():
         assert sorted(rows.column(0).to_pylist()) == ids, how
     table = take_snapshot(catalog, ["t"]).table("t")
-    assert Snapshot({"t": table}).to_json().count("stored_types") == 2
+    assert Snapshot({"t": table}).to_json().count(b"stored_types") == 2
     (stage,) = plan_query(f"SELECT id FROM t WHERE {condition}", catalog, PlannerOptions()).stages
     (leaf,) = stage.leaves
     assert isinstance(leaf, ScanExec)
@@ -190,4 +190,4 @@ def test_files_with_equal_columns_say_nothing_of_them(tmp_path: Path) -> None:
     same = pa.table({"a": [1]})
     table = take_snapshot(write_files(tmp_path, same, same), ["t"]).table("t")
     assert all(file.stored_types == () for file in table.files)
-    assert "stored_types" not in Snapshot({"t": table}).to_json()
+    assert b"stored_types" not in Snapshot({"t": table}).to_json()

@@ -184,7 +184,7 @@ def test_snapshots_keep_the_bounds_and_read_those_without(tmp_path: Path) -> Non
     del body["checksum"]
     for file in body["tables"]["t"]["files"]:
         del file["bounds"]
-    old = Snapshot.from_json(json.dumps(body))
+    old = Snapshot.from_json(json.dumps(body).encode())
     graph = plan_query("SELECT id FROM t WHERE id = 5", catalog, PlannerOptions())
     stage = graph.stages[0]
     (leaf,) = stage.leaves

@@ -68,7 +68,7 @@ def test_json_is_exact_and_stable(catalog: FileCatalog):
     snapshot = take_snapshot(catalog, ["t", "db.u"])
     text = snapshot.to_json()
     assert Snapshot.from_json(text) == snapshot
-    assert Snapshot.from_json(text.encode()).to_json() == text
+    assert Snapshot.from_json(text).to_json() == text
     assert take_snapshot(catalog, ["db.u", "t"]).to_json() == text
 
 
@@ -84,7 +84,7 @@ def test_json_is_exact_and_stable(catalog: FileCatalog):
 )
 def test_damaged_snapshots_are_errors(text: str, message: str):
     with pytest.raises(CatalogError, match=rf"{message}.*start a new run"):
-        Snapshot.from_json(text)
+        Snapshot.from_json(text.encode())
 
 
 def test_tables_that_are_unknown(catalog: FileCatalog):
@@ -116,7 +116,7 @@ def test_the_loser_of_a_race_reads_the_winner_s(catalog: FileCatalog, store: Obj
         """Another process writes its snapshot while this one looks at the files."""
 
         def state(self, name: str):
-            store.put_if_absent(layout.run_snapshot("run1"), winner.to_json().encode())
+            store.put_if_absent(layout.run_snapshot("run1"), winner.to_json())
             return catalog.state(name)
 
     assert load_or_take(store, "run1", Racing(), ["t"]) == winner

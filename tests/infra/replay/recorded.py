@@ -30,7 +30,7 @@ def record_run(
     mark_begun(store, run_id, run_id)
     write_run_plan(store, run_id, RunPlan(graph, parameters or {}))
     snapshot = take_snapshot(catalog, sorted(name for name, _ in graph.tables))
-    store.write_bytes(layout.run_snapshot(run_id), snapshot.to_json().encode())
+    store.write_bytes(layout.run_snapshot(run_id), snapshot.to_json())
     manifests = [done.manifest for done in run_here(graph, catalog, settings, store)]
     for stage, manifest in zip(graph.stages, manifests, strict=True):
         point_to(graph, store, run_id, stage.stage_id, manifest)
