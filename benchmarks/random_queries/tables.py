@@ -43,6 +43,12 @@ SCHEMAS: dict[str, pa.Schema] = {
     "y": JOIN_SCHEMA,
     "z": JOIN_SCHEMA,
 }
+# Row groups of few rows often have one value beside NULL in their statistics.
+_WRITTEN: dict[str, Any] = {
+    "row_group_size": 2,
+    "coerce_timestamps": "us",
+    "store_schema": False,
+}
 _FIRST_DAY = dt.date(1970, 1, 1)
 _DAYS = 20_000
 _TAME = 100
@@ -72,7 +78,7 @@ def write_tables(folder: Path, rows: Mapping[str, Sequence[Rows]]) -> EdgeTables
             path = folder / name / f"part-{number}.parquet"
             path.parent.mkdir(parents=True, exist_ok=True)
             table = pa.Table.from_pylist(part, schema=SCHEMAS[name])
-            pq.write_table(table, path, coerce_timestamps="us", store_schema=False)
+            pq.write_table(table, path, **_WRITTEN)
             paths.append(str(path))
         files[name] = tuple(paths)
     return EdgeTables(folder, files, {name: SCHEMAS[name] for name in rows})

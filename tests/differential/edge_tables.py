@@ -46,6 +46,9 @@ TIMES = [
     dt.datetime(1970, 1, 1), dt.datetime(2024, 2, 29, 10, 11, 12, 345678), dt.datetime(2024, 3, 10, 7, 30), dt.datetime(2024, 11, 3, 5, 30),
     dt.datetime(2024, 11, 3, 6, 30, 0, 1), dt.datetime(2000, 1, 1), dt.datetime(1999, 12, 31, 23, 59, 59), dt.datetime(9999, 12, 31, 23, 59, 59, 999999),
 ]  # fmt: skip
+# Few rows, so that a column often has one value, one value beside NULL, or only NULL in a row group:
+# engines compute conditions from such statistics alone.
+ROW_GROUPS = {"g": 7, "x": 4, "y": 4, "n": 3, "np": 3}
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,8 @@ def write_edge_tables(folder: Path) -> EdgeTables:
             path = folder / name / f"part-{number}.parquet"
             path.parent.mkdir(parents=True, exist_ok=True)
             table = pa.Table.from_pylist(rows, schema=schema)
-            pq.write_table(table, path, row_group_size=64, coerce_timestamps="us", store_schema=False)  # fmt: skip
+            rows_of_group = ROW_GROUPS.get(name, 64)
+            pq.write_table(table, path, row_group_size=rows_of_group, coerce_timestamps="us", store_schema=False)  # fmt: skip
             paths.append(str(path))
         files[name] = tuple(paths)
     return EdgeTables(folder, files, {name: schema for name, (_, schema) in tables.items()})
