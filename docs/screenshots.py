@@ -1,48 +1,41 @@
 """Take the pictures in docs/images/: `python -m docs.screenshots` (or `make screenshots`).
 
-Starts Dagster's web server on `pipelines/` with temporary state, runs query 3 over generated TPC-H
-data, and photographs the asset graph and the finished run with headless Chromium. Then does the
-same for the pages of our own, that of `explain --analyze` and that of a login, and for the steps of
-the tutorial. The arguments `analysis` and `tutorial` limit it to one of these. Needs Chromium
+Starts the UI with temporary state, runs query 3 over generated TPC-H data, and photographs the
+asset graph and the finished run with headless Chromium. Then does the same for the pages of our
+own, that of `explain --analyze` and that of a login, and for the steps of the tutorial. Last it
+photographs all pages of a UI that is full, for people to look at: into `build/pictures/`. The
+arguments `analysis`, `tutorial` and `large` limit it to one of these. Needs Chromium
 (`apt-get install chromium`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from playwright.sync_api import FloatRect, Locator, Page, TimeoutError, sync_playwright
 
 import stagecoach
-from docs import ui_pages
+from docs import large_pages, ui_pages
 from stagecoach.assets.report.page import analysis_page
-from stagecoach.commands.ui import dagster_command, prepare_home
 from stagecoach.tpch import generate, write_catalog
 from stagecoach.web.login import login_page
-from stagecoach.web.policy import make_policy
+from tests.acceptance.dagster_client import DagsterClient
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
+LARGE_IMAGES = ROOT / "build" / "pictures"
 QUERY = "q03"
+WARMING = "q12"
 ANALYZED = "q03"
 SCALE_FACTOR = 0.1
 LOCATION = "pipelines"
-START_SECONDS = 180
-RUN_SECONDS = 300
 WIDTH, HEIGHT = 1440, 760
 # The graph without what is around it; see `ui_pages.open_graph`.
 _GRAPH: FloatRect = {"x": 560, "y": 112, "width": 1890, "height": 410}
@@ -72,6 +65,9 @@ def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="stagecoach-ui-") as folder:
         place = Path(folder)
+        if sys.argv[1:] == ["large"]:
+            large_pages.take_pictures(place / "large", LARGE_IMAGES)
+            return
         if sys.argv[1:] in ([], ["tutorial"]):
             _tutorial(place)
         if sys.argv[1:] == ["tutorial"]:
@@ -93,6 +89,7 @@ def main() -> None:
             run_id = _run(url)
             with _page(WIDTH) as page:
                 _take(page, url, run_id)
+        large_pages.take_pictures(place / "large", LARGE_IMAGES)
 
 
 @contextlib.contextmanager
@@ -180,127 +177,34 @@ def _shoot(shown: Page | Locator, name: str, clip: FloatRect | None = None) -> N
 
 @contextlib.contextmanager
 def _server(place: Path) -> Iterator[str]:
-    """Dagster's web server and daemon on a free port; yields its address."""
+    """The UI of the query and of another; yields its address."""
+    folder = place / "queries_ui"
+    (folder / "queries").mkdir(parents=True)
+    for name in (QUERY, WARMING):
+        shutil.copy(ROOT / "pipelines" / "queries" / f"{name}.sql", folder / "queries")
     module = MODULE.format(
-        queries=str(_one_query(place)),
+        queries=str(folder / "queries"),
         catalog=str(place / "catalog.yaml"),
         storage=str(place / "storage"),
     )
-    (place / "pictures.py").write_text(module, encoding="utf-8")
-    os.environ["DAGSTER_HOME"] = str(place / "dagster")
-    home = prepare_home()
-    with (home / "dagster.yaml").open("a", encoding="utf-8") as instance:
-        instance.write("nux:\n  enabled: false\n")  # no invitation in front of the picture
-    workspace = place / "workspace.yaml"
-    workspace.write_text(
+    (folder / "pictures.py").write_text(module, encoding="utf-8")
+    (folder / "workspace.yaml").write_text(
         f"load_from:\n  - python_file:\n      relative_path: pictures.py\n"
         f"      location_name: {LOCATION}\n",
         encoding="utf-8",
     )
-    port = _free_port()
-    # `stagecoach ui` would take a workspace.yaml of the current folder; this is that, from there.
-    os.chdir(place)
-    command = dagster_command("127.0.0.1", port, None, debug=False)
-    environment = {
-        **os.environ,
-        **make_policy("127.0.0.1").to_environment(),
-        "DAGSTER_HOME": str(home),
-        "DAGSTER_DISABLE_TELEMETRY": "yes",
-        "PYTHONPATH": str(ROOT),
-        "PYTHONWARNINGS": "ignore",
-    }
-    with (place / "server.log").open("w") as log:
-        process = subprocess.Popen(
-            command, env=environment, stdout=log, stderr=log, start_new_session=True
-        )
-        try:
-            url = f"http://127.0.0.1:{port}"
-            _wait_until_up(url, process, place / "server.log")
-            yield url
-        finally:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-            os.chdir(ROOT)
-
-
-def _one_query(place: Path) -> Path:
-    """A folder with the one query that the pictures show."""
-    folder = place / "queries"
-    folder.mkdir()
-    shutil.copy(ROOT / "pipelines" / "queries" / f"{QUERY}.sql", folder)
-    return folder
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    query = "{ repositoriesOrError { __typename } }"
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            sys.exit(f"Dagster ended:\n{log.read_text()[-2000:]}")
-        try:
-            found = _ask(url, query)["repositoriesOrError"]["__typename"]
-        except (urllib.error.URLError, OSError):
-            found = ""
-        if found == "RepositoryConnection":
-            return
-        time.sleep(1)
-    sys.exit(f"Dagster did not start in {START_SECONDS} s:\n{log.read_text()[-2000:]}")
+    with ui_pages.served(folder, LOCATION) as url:
+        yield url
 
 
 def _run(url: str) -> str:
-    """Launch the job of the query, wait for its end and return the run's id."""
-    mutation = """
-    mutation($params: ExecutionParams!) {
-      launchPipelineExecution(executionParams: $params) {
-        __typename
-        ... on LaunchRunSuccess { run { runId } }
-        ... on PythonError { message }
-      }
-    }"""
-    parameters = {
-        "selector": {
-            "repositoryLocationName": LOCATION,
-            "repositoryName": "__repository__",
-            "pipelineName": f"run_{QUERY}",
-        },
-        "mode": "default",
-    }
-    answer = _ask(url, mutation, {"params": parameters})["launchPipelineExecution"]
-    if answer["__typename"] != "LaunchRunSuccess":
-        sys.exit(f"the run was not launched: {answer}")
-    run_id = str(answer["run"]["runId"])
-    status = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
-    deadline = time.monotonic() + RUN_SECONDS
-    while time.monotonic() < deadline:
-        state = _ask(url, status, {"id": run_id})["runOrError"]["status"]
-        if state == "SUCCESS":
-            return run_id
-        if state in ("FAILURE", "CANCELED"):
-            sys.exit(f"the run ended as {state}")
-        time.sleep(1)
-    sys.exit(f"the run did not end in {RUN_SECONDS} s")
-
-
-def _ask(url: str, query: str, variables: dict[str, Any] | None = None) -> dict[str, Any]:
-    body = json.dumps({"query": query, "variables": variables or {}}).encode()
-    request = urllib.request.Request(
-        f"{url}/graphql", data=body, headers={"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=60) as response:
-        answer: dict[str, Any] = json.load(response)
-    if "errors" in answer:
-        sys.exit(f"the UI refuses the request: {answer['errors'][0]['message']}")
-    data: dict[str, Any] = answer["data"]
-    return data
+    """Run the query and return the run's id; the run before has the warm Spark start workers."""
+    dagster = DagsterClient(url, LOCATION)
+    for name in (WARMING, QUERY):
+        run = dagster.ended(dagster.launch(f"run_{name}"))
+        if run.status != "SUCCESS":
+            sys.exit(f"the run of {name} ended as {run.status}: {run.problem}")
+    return run.run_id
 
 
 if __name__ == "__main__":

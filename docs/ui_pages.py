@@ -72,16 +72,30 @@ def browser_page() -> Iterator[Page]:
 def shop_ui(folder: Path) -> Iterator[Shop]:
     """The UI over the tutorial's project, after a run of the first week."""
     write_project(folder)
+    with served(folder, LOCATION) as url:
+        yield first_week(url, folder)
+
+
+@contextlib.contextmanager
+def served(folder: Path, location: str, *, seconds: float = 120, **variables: str) -> Iterator[str]:
+    """The address of a UI over the project in a folder, when it has loaded the code location.
+
+    Args:
+        folder: Of the project.
+        location: Its code location.
+        seconds: How long that may take.
+        variables: Further ones for the environment.
+    """
     port = free_port()
     log = folder.with_suffix(".log")
     command = [*COMMAND, "ui", "--port", str(port)]
-    variables = environment(STAGECOACH_MASTER="local[2]", STAGECOACH_PARALLELISM="2")
-    with started(command, folder, log, variables) as process:
+    given = {"STAGECOACH_MASTER": "local[2]", "STAGECOACH_PARALLELISM": "2", **variables}
+    with started(command, folder, log, environment(**given)) as process:
         try:
             url = f"http://127.0.0.1:{port}"
-            dagster = DagsterClient(url, LOCATION)
-            wait_until(dagster.is_loaded, process, log, interval_seconds=0.3)
-            yield first_week(url, folder)
+            loaded = DagsterClient(url, location).is_loaded
+            wait_until(loaded, process, log, seconds=seconds, interval_seconds=0.3)
+            yield url
         finally:
             # Not a kill at once: the watcher of the warm Spark ends it with the UI.
             os.kill(process.pid, signal.SIGINT)

@@ -15,7 +15,9 @@ from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog, Tab
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.formats.protocol import Access
 from stagecoach.infra.formats.registry import stored_formats
+from stagecoach.infra.formats.stored import StoredTable
 from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.versioned_names import split_name
 
 
@@ -50,6 +52,18 @@ class StoredCatalog(PublishedCatalog):
             StorageError: The storage refused.
         """
         return [table.name for table in self._all().values()]
+
+    def stored(self, name: str) -> StoredTable:
+        """Return a published table.
+
+        Raises:
+            CatalogError: There is no such table.
+            StorageError: The storage refused.
+        """
+        if self._published(name) is None:
+            known = ", ".join(self.published_names()) or "none"
+            raise CatalogError(f"no project has published a table '{name}' (published: {known})")
+        return super().stored(name)
 
     def refresh(self) -> None:
         """Forget what was read and listed."""

@@ -185,7 +185,8 @@ def record_test(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     rows_read = ", ".join(f"{table} {rows.num_rows}" for table, (_, rows) in tables.items())
-    click.echo(f"{path}: written; rows of {rows_read}; {num_rows} in the result", err=True)
+    given = f"rows of {rows_read}" if tables else "the query reads no table"
+    click.echo(f"{path}: written; {given}; {num_rows} in the result", err=True)
     if not num_rows:
         click.echo("note: no row comes out; choose others with --where and --rows", err=True)
 

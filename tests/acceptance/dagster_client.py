@@ -34,7 +34,8 @@ _RUN_PARTS = """
     } }
     ... on AssetCheckEvaluationEvent { evaluation { checkName success severity } }
     ... on ExecutionStepFailureEvent { error { message causes { message } }
-      failureMetadata { description } }
+      failureMetadata { description metadataEntries {
+        label ... on UrlMetadataEntry { url } } } }
   } }
 """
 
@@ -79,6 +80,14 @@ class Run:
             for event in self.events
             if event["__typename"] == "MaterializationEvent"
         }
+
+    @property
+    def page(self) -> str:
+        """The address of our own page of it, which its result or a failure tells."""
+        entries = [e for event in self.events for e in event.get("metadataEntries", ())]
+        for event in self.events:
+            entries += (event.get("failureMetadata") or {}).get("metadataEntries", ())
+        return next(str(e["url"]) for e in entries if e["label"] == "stagecoach/page")
 
     @property
     def checks(self) -> dict[str, Mapping[str, Any]]:

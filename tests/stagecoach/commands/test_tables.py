@@ -109,9 +109,10 @@ def test_a_table_is_cleared_when_asked_for(project: Path) -> None:
     assert "no data yet" in run("tables", "daily").stderr
     publish_rows(store, pa.table({"other": [1]}), other, "third")
     assert read_current(store, "Daily").num_rows == 1
-    missing = run("tables", "clear", "pets")
-    assert missing.exit_code == 2
-    assert "no project has published a table 'pets' (published: Daily)" in missing.stderr
+    for command in ("clear", "publish", "discard"):
+        missing = run("tables", command, "pets")
+        assert missing.exit_code == 2
+        assert "no project has published a table 'pets' (published: Daily)" in missing.stderr
 
 
 def test_versions_of_a_table(project: Path) -> None:
