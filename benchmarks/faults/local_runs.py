@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 from unittest import mock
 
 import pyarrow as pa
@@ -143,6 +143,17 @@ class _NoSpark:
     """A session that nobody runs anything on."""
 
     class _Context:
+        master = "local"
+
+        def __init__(self) -> None:
+            self._jsc = self
+
+        def sc(self) -> Self:
+            return self
+
+        def isStopped(self) -> bool:
+            return False
+
         def setJobGroup(self, *_: object, **__: object) -> None:
             """Nothing runs."""
 

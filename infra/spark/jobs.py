@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from stagecoach.infra.errors import SparkLostError
 from stagecoach.infra.spark.executors import ExecutorWatch, executor_watch
+from stagecoach.infra.spark.lost import ENDED, names_lost_server
 from stagecoach.infra.spark.session import forget_session, is_alive, is_connect
 
 if TYPE_CHECKING:
@@ -70,15 +71,6 @@ _aliases: dict[str, str] = {}
 _INTERRUPT_SECONDS = 0.2
 _ABANDON_SECONDS = 1.0
 _EXECUTOR_POLL_SECONDS = 1.0
-
-# What Spark Connect says where the server was started anew, or does not answer.
-_LOST_SERVER = (
-    "SESSION_CHANGED",
-    "SESSION_NOT_FOUND",
-    "SESSION_CLOSED",
-    "NO_ACTIVE_SESSION",
-    "UNAVAILABLE",
-)
 
 
 def job_tag(run_id: str, stage_id: int) -> str:
@@ -236,10 +228,7 @@ def _tell_loss(job: _Running, tag: str, executor_seconds: float, error: Exceptio
         forget_session(job.spark)
         raise SparkLostError(_no_executors(job.spark, executor_seconds)) from error
     if not was_canceled(tag) and not is_alive(job.spark):
-        raise SparkLostError(
-            "Spark, which this process had started, has ended: its JVM was killed, or the cluster "
-            "has given the application up; the next try starts it anew"
-        ) from error
+        raise SparkLostError(ENDED) from error
 
 
 def _no_executors(spark: SparkSession, seconds: float) -> str:
@@ -252,8 +241,7 @@ def _no_executors(spark: SparkSession, seconds: float) -> str:
 
 def _abandon(spark: SparkSession, tag: str, error: BaseException) -> None:
     """Leave no job behind on a server that nobody waits for, and no session of a lost server."""
-    text = f"{error} {error.__cause__}"
-    if any(word in text for word in _LOST_SERVER):
+    if names_lost_server(error):
         log.warning("the Spark Connect server is lost; the next stage connects anew")
         forget_session(spark)
     elif not isinstance(error, Exception):

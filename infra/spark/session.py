@@ -87,6 +87,11 @@ def get_session(settings: EngineSettings) -> SparkSession:
         return _session(settings)
 
 
+def known_session(settings: EngineSettings) -> SparkSession | None:
+    """The process's session for these settings, if it has been started."""
+    return _sessions.get(_address(settings))
+
+
 def prepare_session(settings: EngineSettings) -> bool:
     """Start the session for a later `get_session`, which raises the error if it cannot be started.
 

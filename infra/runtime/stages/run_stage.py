@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stagecoach.infra.engines.spark.errors import SPARK_ERRORS, explain_error
 from stagecoach.infra.errors import QueryError, QueryFailedError, ShuffleReadError
 from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.runtime.planning.fingerprint import digest
@@ -51,8 +52,10 @@ from stagecoach.infra.runtime.stages.taken_over import note_commit
 from stagecoach.infra.shuffle.commit import commit_manifest
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
 from stagecoach.infra.shuffle.reader import read_table
+from stagecoach.infra.spark.lost import lost_spark
 from stagecoach.infra.storage import layout
 from stagecoach.planner.engines.registry import SPARK, planner_engine
+from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.plan.stages import Stage
 
 if TYPE_CHECKING:
@@ -96,6 +99,14 @@ def run_stage(stage_id: int, run: Run) -> StageResult:
         result = recovering(run, stage, attempt, lambda i: run_stage(i, run))
     except DamagedFileError as error:
         raise located(error, run.snapshot, run.store) from error
+    except StagecoachError:
+        raise
+    except Exception as error:
+        if (lost := lost_spark(error, run.settings)) is not None:
+            raise lost from error
+        if isinstance(error, SPARK_ERRORS):  # between two jobs
+            raise explain_error(error, graph.query, run.stage_name(stage_id)) from error
+        raise
     result = replace(result, seconds=time.perf_counter() - started)
     log.info(
         "%s/stage_%d of run %s: %s in %.2f s",
