@@ -64,6 +64,7 @@ class _Listener(SilentListener):
         self._tell("finished", stage=stage.stage_id, reused=bool(metadata.reused))
 
     def stage_failed(self, stage: Stage, error: BaseException) -> None:
+        traceback.print_exception(error)
         self._tell("failed", stage=stage.stage_id, **_told(error))
 
 

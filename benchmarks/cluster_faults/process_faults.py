@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from benchmarks.cluster.sessions import members
 from benchmarks.cluster.standalone import MASTER
-from benchmarks.cluster_faults.processes import python_workers, send, with_python
+from benchmarks.cluster_faults.processes import jvms, python_workers, send, with_python
 from benchmarks.cluster_faults.scene import Kind, Scene, for_a_while, frozen
 from benchmarks.cluster_faults.testbed import CONNECT
 
@@ -127,6 +127,13 @@ def _driver_killed(scene: Scene) -> Iterator[None]:
 
 
 @contextmanager
+def _driver_jvm_killed(scene: Scene) -> Iterator[None]:
+    """Only the JVM, as the kernel does when memory is short; the process goes on without it."""
+    send(jvms(scene.bed.driver(scene.mode).pid), signal.SIGKILL)
+    yield
+
+
+@contextmanager
 def _connect_killed(scene: Scene) -> Iterator[None]:
     scene.bed.connect.kill()
     with for_a_while(scene.bed.connect.start, scene.dice.uniform(0, 5)):
@@ -148,10 +155,11 @@ PROCESS_KINDS = (
     Kind("worker's daemon killed", _worker_daemon_killed),
     Kind("worker frozen", _worker_frozen),
     Kind("worker decommissioned", _worker_decommissioned),
-    Kind("master restarted", _master_restarted),
-    Kind("master restarted, forgets", _master_forgets),
+    Kind("master restarted", _master_restarted, lasts=True),
+    Kind("master restarted, forgets", _master_forgets, lasts=True),
     Kind("master frozen", _master_frozen),
     Kind("driver killed", _driver_killed, ends_driver=True),
+    Kind("driver's JVM killed", _driver_jvm_killed, lasts=True),
     Kind("Connect server killed", _connect_killed, mode=CONNECT),
     Kind("Connect server frozen", _connect_frozen, mode=CONNECT),
     Kind("executor killed (Connect)", _executor_killed, mode=CONNECT),

@@ -19,6 +19,11 @@ def executors(leader: int, app: str) -> list[int]:
     return [pid for pid in members([leader]) if all(m in _words(pid) for m in marks)]
 
 
+def jvms(leader: int) -> list[int]:
+    """All JVMs of a session."""
+    return [pid for pid in members([leader]) if "SparkSubmit" in _words(pid)]
+
+
 def python_workers(leader: int) -> list[int]:
     """Python workers of all executors of a worker: forks of Spark's daemon, not the daemon."""
     pids = {pid for pid in members([leader]) if "pyspark.daemon" in _words(pid)}

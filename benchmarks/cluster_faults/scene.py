@@ -60,6 +60,7 @@ class Kind:
         mode: Of the driver that it happens to.
         prepared: A context around the whole trial.
         ends_driver: Whether no event follows from the driver.
+        lasts: Whether the next run of the same driver may meet what the fault has left.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Kind:
     mode: str = CLASSIC
     prepared: Strike = nullcontext
     ends_driver: bool = False
+    lasts: bool = False
 
 
 @contextmanager

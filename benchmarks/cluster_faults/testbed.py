@@ -124,6 +124,7 @@ class Testbed:
             "writer_memory_bytes": 64 << 10,  # so that writers spill
             "min_task_bytes": 0,
             "claim_seconds": 5.0,
+            "executor_seconds": 25.0,
             "spark_conf": SPARK_CONF,
         }
 
