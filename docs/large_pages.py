@@ -8,6 +8,7 @@ be read; what must be on a page is checked here.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -201,7 +202,7 @@ def _open(page: Page, address: str, shown: Shown) -> Iterator[str]:
             page.get_by_text(text).first.wait_for(timeout=_SHOWN_SECONDS * 1000)
         except Error:
             yield f"{shown.name} does not show {text!r}"
-    loading = page.get_by_text("Loading")
+    loading = page.get_by_text(re.compile("Loading|fetching statuses"))
     for _ in range(30):
         if not loading.count():
             break

@@ -177,7 +177,7 @@ def open_check(page: Page, shop: Shop, name: str) -> None:
 
 def open_automation(page: Page, shop: Shop) -> None:
     """Schedules and sensors."""
-    _open(page, f"{shop.url}/automation", "run_sales_schedule", height=330)
+    _open(page, f"{shop.url}/automation", "run_sales_schedule", height=560)
 
 
 def open_lineage_table(page: Page, shop: Shop, asset: str) -> None:
