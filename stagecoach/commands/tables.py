@@ -185,12 +185,13 @@ def infer(name: str, catalog: str, storage: str | None, debug: bool) -> None:
 def add(locations: tuple[str, ...], name: str | None, catalog: str, debug: bool) -> None:
     """Add tables to the catalog file: one for each file, folder or URL.
 
-    A folder is one table of all its files. The format follows from the names of the files. Columns
+    A folder is one table of all its files. A table that is there already, at the same place, stays
+    as it is. The format follows from the names of the files. Columns
     of CSV and JSON are those that Spark finds in the files, which takes some seconds: have a look
     at them.
     """
     from stagecoach.planner.errors import CatalogError
-    from stagecoach.scaffold.catalog_entries import new_entry, table_name, with_entries
+    from stagecoach.scaffold.catalog_entries import has_entry, new_entry, table_name, with_entries
 
     configure_logging(debug=debug)
     if name is not None and len(locations) > 1:
@@ -203,6 +204,12 @@ def add(locations: tuple[str, ...], name: str | None, catalog: str, debug: bool)
             raise CatalogError(f"two locations give the name '{chosen}'; add them one by one")
         entries[chosen] = dict(new_entry(location, file))
     before = file.read_text(encoding="utf-8") if file.exists() else ""
+    there = {chosen for chosen, entry in entries.items() if has_entry(before, chosen, entry)}
+    for chosen in sorted(there):
+        click.echo(f"{catalog}: table {chosen} is there already")
+        del entries[chosen]
+    if not entries:
+        return
     with_entries(before, entries, file=catalog)  # before Spark is started for the columns
     inferred = {chosen for chosen, entry in entries.items() if entry.get("format") in _INFERRED}
     if inferred and not debug:

@@ -100,6 +100,15 @@ def _options(kind: str, endings: Collection[str]) -> Entry:
     return {"options": {"header": True, **tabs}}
 
 
+def has_entry(text: str, name: str, entry: Entry) -> bool:
+    """Whether the text of a catalog file has a table of that name at the location of the entry."""
+    for known, body in _tables(text).items():
+        location = body.get("location") if isinstance(body, dict) else body
+        if str(known).lower() == name.lower() and location == entry["location"]:
+            return True
+    return False
+
+
 def with_entries(text: str, entries: Mapping[str, Entry], *, file: str) -> str:
     """The text of a catalog file with more tables.
 
@@ -112,8 +121,8 @@ def with_entries(text: str, entries: Mapping[str, Entry], *, file: str) -> str:
         CatalogError: A table of that name is there, or the text is none that can be added to.
     """
     before = yaml.safe_load(text) if text.strip() else None
-    tables = (before or {}).get("tables") if isinstance(before or {}, dict) else None
-    taken = {str(name).lower() for name in tables or {}}
+    tables = _tables(text)
+    taken = {str(name).lower() for name in tables}
     for name in entries:
         if name.lower() in taken:
             raise CatalogError(f"{file} has a table '{name}' already; give another `--name`")
@@ -134,7 +143,7 @@ def with_entries(text: str, entries: Mapping[str, Entry], *, file: str) -> str:
         at, indent = end, first[: len(first) - len(first.lstrip())]
     added = [line for name, entry in entries.items() for line in _lines(name, entry, indent)]
     made = "\n".join([*lines[:at], *added, *lines[at:], ""])
-    wanted = {**(before or {}), "tables": {**(tables or {}), **entries}}
+    wanted = {**(before or {}), "tables": {**tables, **entries}}
     try:
         is_right = yaml.safe_load(made) == wanted
     except yaml.YAMLError:
@@ -146,6 +155,13 @@ def with_entries(text: str, entries: Mapping[str, Entry], *, file: str) -> str:
             f"{shown}"
         )
     return made
+
+
+def _tables(text: str) -> Mapping[Any, Any]:
+    """The tables of a catalog file; none where it is not as it should be."""
+    body = yaml.safe_load(text) if text.strip() else None
+    tables = body.get("tables") if isinstance(body, dict) else None
+    return tables if isinstance(tables, dict) else {}
 
 
 def _lines(name: str, entry: Entry, indent: str) -> Sequence[str]:

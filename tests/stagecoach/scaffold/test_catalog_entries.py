@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagecoach.planner.errors import CatalogError
-from stagecoach.scaffold.catalog_entries import new_entry, table_name, with_entries
+from stagecoach.scaffold.catalog_entries import has_entry, new_entry, table_name, with_entries
 
 ENTRY = {"location": "../data/new", "format": "csv", "options": {"header": True}}
 
@@ -104,6 +104,21 @@ def test_any_location_can_be_added(locations: dict[str, str]) -> None:
     )
     if made:
         assert yaml.safe_load(made)["tables"] == {"A": {"location": "a"}, **entries}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_there"),
+    [
+        ("", False),
+        ("tables:\n", False),
+        ("tables: [a]\n", False),
+        ("tables:\n  New: {location: ../new.parquet}\n", True),
+        ("tables:\n  new: {location: ../other.parquet}\n", False),
+        ("tables:\n  old: {location: ../new.parquet}\n", False),
+    ],
+)
+def test_a_table_that_is_there_already(text: str, is_there: bool) -> None:
+    assert has_entry(text, "new", {"location": "../new.parquet"}) == is_there
 
 
 @pytest.mark.parametrize(
