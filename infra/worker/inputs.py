@@ -23,13 +23,11 @@ from stagecoach.infra.reading.inputs import (
 )
 from stagecoach.infra.reading.parquet import read_parquet_batches
 from stagecoach.infra.shuffle import broadcast_cache, host_inputs
-from stagecoach.infra.shuffle.commit import load_manifest
 from stagecoach.infra.shuffle.host_inputs import HostInput
-from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
 from stagecoach.infra.shuffle.reader import read_blocks, read_partitions
-from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.stores import store_from_dict
+from stagecoach.infra.worker.pinned_manifests import pinned_manifest
 from stagecoach.infra.worker.reports import TrialResult
 from stagecoach.infra.worker.spec import EXPANSION, InputSpec, ShuffleInput, TaskSettings, TaskSpec
 from stagecoach.planner.text.quoting import duckdb_name
@@ -221,21 +219,6 @@ def _share_of(batch: pa.RecordBatch, index: int, shares: int) -> pa.RecordBatch:
     """Part `index` of `shares` of the rows; together the parts are the batch."""
     start = batch.num_rows * index // shares
     return batch.slice(start, batch.num_rows * (index + 1) // shares - start)
-
-
-def pinned_manifest(store: ObjectStore, spec: ShuffleInput) -> Manifest:
-    """The manifest that the run pinned for an input.
-
-    Raises:
-        ManifestError: It is gone, or another commit took its place.
-    """
-    uri = store.uri(layout.manifest(spec.fingerprint))
-    found = load_manifest(store, spec.fingerprint, stage=spec.stage, expected=True)
-    if found is None:
-        raise ManifestError(spec.stage, uri, "not found")
-    if found.manifest_hash != spec.manifest_hash:
-        raise ManifestError(spec.stage, uri, "replaced by another commit since this run read it")
-    return found
 
 
 def task_resources(settings: TaskSettings) -> Resources:
