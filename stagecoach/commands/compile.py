@@ -123,7 +123,9 @@ def _check_targets(files: Sequence[Path]) -> None:
 
 def _compile(job: _Job, force: bool) -> int:
     codes = [0]
+    known: set[Path] = set()
     for found in _plans(job, codes):
+        known.add(found.target)
         if found.finding.is_as_written and not force:
             click.echo(f"{found.target}: unchanged")
             continue
@@ -135,6 +137,11 @@ def _compile(job: _Job, force: bool) -> int:
         count = len(found.plan.graph.stages)
         words = f"{count} stage{'' if count == 1 else 's'}{_note(found.finding)}"
         click.echo(f"{found.target}: {words}")
+    # Those of queries that are gone stay: another project may have its plans in the same folder.
+    for path in _orphans(job, known) if job.files.whole and not any(codes) else []:
+        if _is_of_check(path, known):
+            path.unlink()
+            click.echo(f"{path}: removed; its query has no such check any more")
     return max(codes)
 
 
@@ -150,14 +157,17 @@ def _check(job: _Job, strict: bool) -> int:
         for reason in found.finding.reasons:
             click.echo(f"  {reason}")
     orphans = _orphans(job, known) if job.files.whole and not any(codes) else []
+    fix = "; run `stagecoach compile`" if bad else ""
     for path in orphans:
         bad += 1
-        click.echo(f"{path}: stale\n  there is no query '{path.stem}' any more; delete the file")
+        reason = f"there is no query '{path.stem}' any more; delete the file"
+        if _is_of_check(path, known):
+            reason = "its query has no such check any more"
+            fix = "; run `stagecoach compile`"
+        click.echo(f"{path}: stale\n  {reason}")
     if bad:
         total = len(known) + len(orphans)
-        click.echo(
-            f"{bad} of {total} plans are stale or missing; run `stagecoach compile`", err=True
-        )
+        click.echo(f"{bad} of {total} plans are stale or missing{fix}", err=True)
         codes.append(EXIT_FAILED)
     return max(codes)
 
@@ -167,6 +177,12 @@ def _orphans(job: _Job, known: Collection[Path]) -> list[Path]:
     from stagecoach.assets.plans.files import SUFFIX
 
     return sorted(path for path in job.plans.glob(f"*{SUFFIX}") if path not in known)
+
+
+def _is_of_check(path: Path, known: Collection[Path]) -> bool:
+    """Whether a plan is that of a check of a query that has a plan: `<query>.<check>.json`."""
+    query, _, check = path.stem.partition(".")
+    return bool(check) and path.with_name(f"{query}{path.suffix}") in known
 
 
 def _plans(job: _Job, codes: list[int]) -> Iterator[_Found]:

@@ -186,9 +186,8 @@ def add(locations: tuple[str, ...], name: str | None, catalog: str, debug: bool)
     """Add tables to the catalog file: one for each file, folder or URL.
 
     A folder is one table of all its files. A table that is there already, at the same place, stays
-    as it is. The format follows from the names of the files. Columns
-    of CSV and JSON are those that Spark finds in the files, which takes some seconds: have a look
-    at them.
+    as it is. The format follows from the names of the files. Columns of CSV and JSON are those that
+    Spark finds in the files, which takes some seconds: have a look at them.
     """
     from stagecoach.planner.errors import CatalogError
     from stagecoach.scaffold.catalog_entries import has_entry, new_entry, table_name, with_entries

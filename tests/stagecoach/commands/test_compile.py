@@ -143,6 +143,28 @@ def test_missing_and_orphaned_plans_are_listed(project: Path) -> None:
     assert (result.exit_code, result.stdout) == (0, "plans/kinds.json: fresh\n")
 
 
+def test_plans_of_checks_that_are_gone_are_removed(project: Path) -> None:
+    query = project / "queries" / "kinds.sql"
+    query.write_text(f"-- checks: [not_null: [kind], row_count: {{min: 1}}]\n{SQL}")
+    assert run("queries").exit_code == 0
+    query.write_text(f"-- checks: [row_count: {{min: 1}}]\n{SQL}")
+    (project / "plans" / "other.json").write_text("{}")
+    result = run("queries", "--check")
+    assert "plans/kinds.not_null_kind.json: stale\n  its query has no such check" in result.stdout
+    assert "run `stagecoach compile`" in result.stderr
+    assert run("queries/kinds.sql").exit_code == 0
+    assert (project / "plans" / "kinds.not_null_kind.json").exists()
+    done = run("queries")
+    assert "plans/kinds.not_null_kind.json: removed; its query has no such" in done.stdout
+    assert {path.stem for path in (project / "plans").glob("kinds*")} == {
+        "kinds", "kinds.row_count"
+    }  # fmt: skip
+    # Not ours to remove, and compiling again does not help.
+    result = run("queries", "--check")
+    assert "there is no query 'other' any more; delete the file" in result.stdout
+    assert "run `stagecoach compile`" not in result.stderr
+
+
 def test_moved_statistics_alone_make_nothing_stale(project: Path) -> None:
     small = ("--set", "planner.single_task_bytes=2000")
     assert run("queries", "--force", *small).exit_code == 0
