@@ -100,7 +100,8 @@ class EngineSettings:
             (of `stagecoach warm`, or of a UI) if it computes the same: `commands`, `always` (Python
             sessions and Dagster's runs, too) or `never`.
         remote: Spark Connect URL (`sc://host:port`), or None for classic Spark.
-        connect_seconds: How long to wait for that server while it does not listen yet.
+        connect_seconds: How long to wait for that server while it does not listen, at first or
+            because it is started anew.
         executor_seconds: How long a stage waits while Spark has no executor at all, before it fails
             and another Spark session is started for the next try; 0 for as long as it takes. A
             Spark Connect server does not tell of its executors.

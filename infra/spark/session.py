@@ -65,9 +65,11 @@ _with_code: set[str] = set()
 # Warm servers that are used instead of a Spark of this process, by session id.
 _warm: dict[str, WarmUse] = {}
 
-# Of a request to a warm server, and milliseconds between two of them at most.
-_RETRIES = 5
+# How long a request to a warm server is tried again, which others can take the place of.
+_WARM_SECONDS = 2.0
+# Milliseconds between two tries at most, and tries until they are so far apart.
 _BACKOFF = 1000
+_QUICK_RETRIES = 3
 # How long a JVM that does not answer any more may take to end.
 _JVM_END_SECONDS = 5.0
 # What pyspark sets in this process when it connects, and a classic session must not find.
@@ -245,8 +247,9 @@ def isolated_session(spark: SparkSession, time_zone: str) -> Iterator[SparkSessi
     session = spark.newSession()
     remote = is_connect(session)
     try:
-        if remote and _session_id(spark) in _warm:
-            _retry_briefly(session)
+        if remote:
+            policies = cast("ConnectSession", spark).client.get_retry_policies()
+            cast("ConnectSession", session).client.set_retry_policies(policies)
         session.conf.set("spark.sql.session.timeZone", time_zone)
         session.conf.set("spark.sql.ansi.enabled", "true")
         apply_safe_conf(session)
@@ -312,26 +315,30 @@ def _connect_warm(used: WarmUse) -> SparkSession:
         used.hold.release()
         raise
     _warm[_session_id(session)] = used
-    _retry_briefly(session)
+    _retry_for(session, _WARM_SECONDS)
     return session
 
 
-def _retry_briefly(session: SparkSession) -> None:
-    """Have a request to a warm server that has ended fail soon: there are other Sparks.
+def _retry_for(session: SparkSession, seconds: float) -> None:
+    """Have requests to a server that does not answer tried again often, for about so long.
 
-    By default pyspark tries again for ten minutes.
+    By default pyspark tries for ten minutes, at last once a minute: a server that was started anew
+    is noticed late, and one that has gone for good much later.
     """
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
-    client = cast("ConnectSession", session).client
-    client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_BACKOFF)])
+    retries = _QUICK_RETRIES + round(1000 * seconds / _BACKOFF)
+    policy = DefaultPolicy(max_retries=retries, max_backoff=_BACKOFF)
+    cast("ConnectSession", session).client.set_retry_policies([policy])
 
 
 def _connect(settings: EngineSettings) -> SparkSession:
     url = settings.remote or ""
     log.info("connecting to Spark at %s", url.split(";", 1)[0])
     await_server(url, settings.connect_seconds)
-    return _open(url, url)
+    session = _open(url, url)
+    _retry_for(session, settings.connect_seconds)
+    return session
 
 
 def _open(url: str, address: str) -> SparkSession:
