@@ -9,12 +9,8 @@ in lines of JSON. SIGUSR1 makes it print where its threads are.
 from __future__ import annotations
 
 import faulthandler
-import json
 import logging
-import os
 import signal
-import sys
-import threading
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,13 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.cluster_faults.queries import rows_as_text
+from benchmarks.cluster_faults.telling import Teller, serve, told
 from stagecoach.assets.execution.engine import SilentListener, StageRequest
 from stagecoach.assets.execution.stage_engine import StageEngine
 from stagecoach.assets.in_process.run import run_graph
 from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.runtime.stages.result_rows import first_rows
-from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.planning import plan_query
 
@@ -39,22 +35,8 @@ if TYPE_CHECKING:
 _ALL_ROWS = 1_000_000
 
 
-class _Teller:
-    """Writes events to what was standard output, which Spark's own lines must not disturb."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
-        os.dup2(2, 1)
-
-    def tell(self, event: str, **values: Any) -> None:
-        with self._lock:
-            self._stream.write(json.dumps({"event": event, **values}) + "\n")
-            self._stream.flush()
-
-
 class _Listener(SilentListener):
-    def __init__(self, teller: _Teller) -> None:
+    def __init__(self, teller: Teller) -> None:
         self._tell = teller.tell
 
     def stage_started(self, stage: Stage) -> None:
@@ -65,7 +47,7 @@ class _Listener(SilentListener):
 
     def stage_failed(self, stage: Stage, error: BaseException) -> None:
         traceback.print_exception(error)
-        self._tell("failed", stage=stage.stage_id, **_told(error))
+        self._tell("failed", stage=stage.stage_id, **told(error))
 
 
 @dataclass(frozen=True)
@@ -93,17 +75,10 @@ def main() -> None:
     faulthandler.register(signal.SIGUSR1)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     logging.getLogger("py4j").setLevel(logging.ERROR)
-    teller = _Teller()
-    teller.tell("ready")
-    for line in sys.stdin:
-        try:
-            _run(json.loads(line), teller)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the campaign judges it
-            traceback.print_exc()
-            teller.tell("ended", ok=False, **_told(error))
+    serve(_run)
 
 
-def _run(request: Mapping[str, Any], teller: _Teller) -> None:
+def _run(request: Mapping[str, Any], teller: Teller) -> None:
     settings = EngineSettings().updated(request["settings"])
     catalog = load_catalog(Path(request["catalog"]), settings.storage_options)
     options = PlannerOptions(**request["options"])
@@ -120,7 +95,7 @@ def _run(request: Mapping[str, Any], teller: _Teller) -> None:
     stages = {i: [m.fingerprint, bool(m.reused)] for i, m in outcome.stages.items()}
     if outcome.failures:
         error = outcome.failures[min(outcome.failures)]
-        teller.tell("ended", ok=False, stages=stages, **_told(error))
+        teller.tell("ended", ok=False, stages=stages, **told(error))
     elif not outcome.success:
         teller.tell("ended", ok=False, stages=stages, ours=False, error=str(outcome.problem))
     else:
@@ -128,11 +103,6 @@ def _run(request: Mapping[str, Any], teller: _Teller) -> None:
         columns = [column.to_pylist() for column in table.columns]
         rows = rows_as_text(zip(*columns, strict=True))
         teller.tell("ended", ok=True, stages=stages, rows=rows)
-
-
-def _told(error: BaseException) -> dict[str, Any]:
-    is_ours = isinstance(error, StagecoachError)
-    return {"ours": is_ours, "error": f"{type(error).__name__}: {error}"}
 
 
 if __name__ == "__main__":

@@ -30,18 +30,21 @@ class DriverProcess:
     """One driver; it starts with the object.
 
     Args:
+        module: What it runs.
         folder: Its home.
         log: What it prints goes there.
         environment: Its variables beside those of this process.
     """
 
-    def __init__(self, folder: Path, log: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, module: str, folder: Path, log: Path, environment: Mapping[str, str]
+    ) -> None:
         changing = ("STAGECOACH_", "SPARK_", "PYSPARK_", "AWS_")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(changing)}
         folder.mkdir(parents=True, exist_ok=True)
         with open(log, "ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.cluster_faults.driver"],
+                [sys.executable, "-m", module],
                 cwd=folder,
                 env={**kept, "PYTHONPATH": str(_ROOT), **environment},
                 stdin=subprocess.PIPE,

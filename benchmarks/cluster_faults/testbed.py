@@ -23,16 +23,17 @@ from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.storage.stores import open_store
 from tests.fault_proxy import FaultProxy
 
-CLASSIC, CONNECT = "classic", "connect"
+CLASSIC, CONNECT, PLAIN = "classic", "connect", "plain"
+"""Modes of drivers: ours on the cluster, ours on a Connect server, plain Spark on the cluster."""
+
+_DRIVER = "benchmarks.cluster_faults.driver"
+_MODULES = {PLAIN: "benchmarks.cluster_faults.plain_driver"}
 
 _BUCKET = "faults"
 _KEYS = ("faultskey1", "faultssecret1")
 _SETTLE_SECONDS = 90.0
-_WORKERS = 2
 
-SPARK_CONF = {
-    # One executor with one core on each worker, for each of two applications.
-    "spark.cores.max": str(_WORKERS),
+_SPARK_CONF = {
     "spark.executor.cores": "1",
     "spark.executor.memory": "600m",
     # By default an executor that is frozen is missed only after two minutes.
@@ -53,17 +54,23 @@ class Testbed:
     Args:
         folder: Where everything is kept.
         scale_factor: Of the TPC-H tables.
+        workers: How many. Each has one executor with one core for each application.
+        parts: Files of each larger table.
     """
 
-    def __init__(self, folder: Path, scale_factor: float) -> None:
+    def __init__(
+        self, folder: Path, scale_factor: float, *, workers: int = 2, parts: int = 4
+    ) -> None:
         self.folder = folder
+        self.workers = workers
+        self.spark_conf = {"spark.cores.max": str(workers), **_SPARK_CONF}
         self.spill = folder / "spill"
         self.recovery = folder / "recovery"
         self.recovery.mkdir(parents=True)
-        tables = folder / "s3" / _BUCKET / "tables"
-        tpch.generate(tables, scale_factor, parts=4)
+        self.tables = folder / "s3" / _BUCKET / "tables"
+        tpch.generate(self.tables, scale_factor, parts=parts)
         self.queries = queries()
-        self.expected = expected_rows(tables)
+        self.expected = expected_rows(self.tables)
         self.server = RcloneServer(
             folder / "s3", _BUCKET, access_key=_KEYS[0], secret_key=_KEYS[1], detached=True
         )
@@ -72,7 +79,7 @@ class Testbed:
         self.proxies: dict[str, FaultProxy] = {}
         self.cluster = StandaloneCluster(
             folder / "cluster",
-            workers=_WORKERS,
+            workers=workers,
             cores=2,
             memory="2g",
             worker_environment={"SPARK_WORKER_OPTS": _WORKER_OPTIONS},
@@ -82,7 +89,7 @@ class Testbed:
                 f"-Dspark.deploy.recoveryDirectory={self.recovery}",
             ),
         )
-        self.connect = ConnectServer(folder / "connect", self.cluster, SPARK_CONF)
+        self.connect = ConnectServer(folder / "connect", self.cluster, self.spark_conf)
         self._drivers: dict[str, DriverProcess] = {}
         self._stack = ExitStack()
 
@@ -119,13 +126,13 @@ class Testbed:
             "storage_root": root,
             "storage_options": options.to_dict(),
             "spill_dir": str(self.spill),
-            "parallelism": _WORKERS,
+            "parallelism": self.workers,
             "memory_bytes": 256 << 20,
             "writer_memory_bytes": 64 << 10,  # so that writers spill
             "min_task_bytes": 0,
             "claim_seconds": 5.0,
             "executor_seconds": 25.0,
-            "spark_conf": SPARK_CONF,
+            "spark_conf": self.spark_conf,
         }
 
     def driver(self, mode: str) -> DriverProcess:
@@ -137,7 +144,8 @@ class Testbed:
             self.connect.start()
         log = self.folder / f"driver-{mode}.log"
         variables = {**self._variables(self.server.url), "SPARK_LOCAL_IP": HOST}
-        self._drivers[mode] = DriverProcess(self.folder / f"driver-{mode}", log, variables)
+        place, module = self.folder / f"driver-{mode}", _MODULES.get(mode, _DRIVER)
+        self._drivers[mode] = DriverProcess(module, place, log, variables)
         return self._drivers[mode]
 
     def end_driver(self, mode: str) -> None:
@@ -175,8 +183,8 @@ class Testbed:
         deadline = time.monotonic() + _SETTLE_SECONDS
         while time.monotonic() < deadline:
             state = self.cluster.state()
-            if state is not None and state["aliveworkers"] == _WORKERS:
-                waiting = [app for app in state["activeapps"] if app["cores"] < _WORKERS]
+            if state is not None and state["aliveworkers"] == self.workers:
+                waiting = [app for app in state["activeapps"] if app["cores"] < self.workers]
                 if not waiting:
                     return True
             time.sleep(0.2)
