@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
 from stagecoach.api.session import DEFAULT_CATALOG
+from stagecoach.arguments.completions import table_names
 from stagecoach.arguments.options import (
     catalog_option,
     debug_option,
@@ -65,9 +67,15 @@ class _TablesGroup(click.Group):
     """Shows tables where no subcommand is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or args[0] not in (*self.commands, "-h", "--help"):
+        is_completed = ctx.resilient_parsing and not args  # the next word may be either
+        if not is_completed and (not args or args[0] not in (*self.commands, "-h", "--help")):
             args = ["show", *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        show = self.commands["show"]
+        names = table_names(ctx, show.params[0], incomplete)
+        return [*super().shell_complete(ctx, incomplete), *map(CompletionItem, names)]
 
 
 @click.group(cls=_TablesGroup, subcommand_metavar="[TABLE]… | COMMAND …")
@@ -80,7 +88,7 @@ def tables() -> None:
 
 
 @tables.command(short_help="Show rows, bytes, files, columns and versions")
-@click.argument("names", metavar="[TABLE]…", nargs=-1)
+@click.argument("names", metavar="[TABLE]…", nargs=-1, shell_complete=table_names)
 @catalog_option
 @storage_option
 @click.option(
