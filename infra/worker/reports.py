@@ -68,6 +68,8 @@ class TaskFailure:
                 return cls(kind=kind, args=_arguments(error))
         text = secrets.redact(str(error)) or type(error).__name__
         message = text if isinstance(error, StagecoachError) else f"{type(error).__name__}: {text}"
+        if isinstance(error, OSError | MemoryError):
+            message += _place()
         return cls(kind="other", args=(message,))
 
     def to_error(self, stage: str, task_index: int | None) -> StagecoachError:
@@ -167,7 +169,12 @@ def _arguments(error: BaseException) -> tuple[Any, ...]:
         return (error.stage, error.uri, error.problem)
     if isinstance(error, ShuffleReadError | InputLostError | DamagedFileError | FunctionError):
         return error.args
-    if isinstance(error, CredentialsError):
-        # Where it happened is half of what has to be known: each machine may have its own.
-        return (f"{error}; this is on machine {socket.gethostname()}, in a task: {_ADVICE}",)
+    if isinstance(error, StorageError):
+        advice = f": {_ADVICE}" if isinstance(error, CredentialsError) else ""
+        return (f"{error}{_place()}{advice}",)
     return (str(error),)
+
+
+def _place() -> str:
+    """Where it happened: each machine may have a network, a disk and credentials of its own."""
+    return f"; this is on machine {socket.gethostname()}, in a task"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import socket
 from pathlib import Path
 
 import pyarrow as pa
@@ -257,8 +258,12 @@ def test_a_spec_survives_json(store: ObjectStore, tmp_path: Path, table_file: st
 
 
 def test_failures_keep_their_class() -> None:
+    machine = f"this is on machine {socket.gethostname()}, in a task"
     storage = TaskFailure.of(StorageError("no space"))
     assert isinstance(storage.to_error("s", 1), StorageError)
+    assert str(storage.to_error("q/stage_0", 3)) == f"no space; {machine}"
+    disk = TaskFailure.of(OSError(28, "No space left on device", "/tmp/spilled"))
+    assert machine in str(disk.to_error("q/stage_0", 3)), "it may be the disk of one machine"
     bug = TaskFailure.of(KeyError("x")).to_error("q/stage_0", 3)
     assert isinstance(bug, TaskFailedError)
     assert str(bug) == "q/stage_0, task 3 failed: KeyError: 'x'"
