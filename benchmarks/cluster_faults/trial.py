@@ -60,6 +60,8 @@ class Verdict:
         stage: How many stages had started when the fault struck.
         seconds: Until the first run ended.
         more_seconds: Until the second one did.
+        committed: Stages that the first run had committed when it failed.
+        reused: Stages that the second run reused.
         retries: Stages that failed in the first run.
         error: Of the first run.
         notes: What is wrong.
@@ -70,6 +72,8 @@ class Verdict:
     stage: int
     seconds: float
     more_seconds: float
+    committed: int
+    reused: int
     retries: int
     error: str
     notes: tuple[str, ...]
@@ -112,6 +116,7 @@ class Trial:
         store = self.bed.open(self.root)
         notes = [f"{first.how}: {first.error}"] if first.how in _BAD_RUNS else []
         endings, last, more = [first.how], first, 0.0
+        committed: set[str] = set()
         if first.how in ("error", "killed", "unclear", "hang"):
             committed = _committed(store)
             last = self._run(self.bed.driver(self.kind.mode))
@@ -147,6 +152,8 @@ class Trial:
             stage=self._strikes_at,
             seconds=round(first.seconds, 2),
             more_seconds=round(more, 2),
+            committed=len(committed),
+            reused=sum(reused for _, reused in last.stages.values()),
             retries=first.retries,
             error=first.error,
             notes=(*notes, *found.values()),
