@@ -115,7 +115,7 @@ class StagecoachSpark(Spark):
         } | {"SUBSTR": substr_call}
 
 
-class _UnknownSyntaxError(ParseError):
+class UnknownSyntaxError(ParseError):
     """sqlglot cannot read the text; Spark's parser may."""
 
 
@@ -159,16 +159,16 @@ def parse_query(sql: str) -> ParsedQuery:
         text = re.sub(r"^Required keyword: .*", "something is missing here", text)
         line, column = _start_of(first)
         condition = syntax_condition(cut, text, str(first.get("highlight") or ""))
-        raise _UnknownSyntaxError(
+        raise UnknownSyntaxError(
             f"syntax error{near}: {text}", condition=condition, line=line, column=column
         ) from error
     except TokenError as error:
         message = f"syntax error: {error}"
         condition = syntax_condition(cut)
-        raise _UnknownSyntaxError(message, condition=condition, line=1, column=1) from error
+        raise UnknownSyntaxError(message, condition=condition, line=1, column=1) from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # Builders of sqlglot's trees raise these on text that is not SQL, such as `f(`` => 1)`.
-        raise _UnknownSyntaxError(
+        raise UnknownSyntaxError(
             "syntax error: the text cannot be read as a query",
             condition=SYNTAX_ERROR,
             line=1,
@@ -218,7 +218,7 @@ def read_query(sql: str) -> ParsedQuery | UnparsedQuery:
     """
     try:
         return parse_query(sql)
-    except _UnknownSyntaxError as error:
+    except UnknownSyntaxError as error:
         if certain_error(cut_text(sql)):
             moved = at_misspelled_word(error, sql)
             if moved is error:  # the parser has told it better
