@@ -88,11 +88,8 @@ def test_a_file_that_has_changed_is_refused(tmp_path: Path) -> None:
         list(line_blocks(file, OPTIONS))
 
 
-def test_a_line_that_is_too_long_is_left_to_spark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MAX_LINE_BYTES", 100)
+def test_a_line_that_is_too_long_is_left_to_spark(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"x" * 200)
     with pytest.raises(QueryError, match="more than 100 bytes"):
-        list(line_blocks(data_file(path), OPTIONS, 16))
+        list(line_blocks(data_file(path), OPTIONS, 16, max_line_bytes=100))
