@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from stagecoach.infra.errors import InputLostError, QueryError
-from stagecoach.infra.reading import line_blocks as module
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.line_blocks import is_split, line_blocks, spark_only
 from stagecoach.infra.storage.object_store import StorageOptions
