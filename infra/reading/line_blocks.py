@@ -85,6 +85,12 @@ def line_blocks(
     The bytes are those that stand for the rows `row_start` to `row_end`, which are estimated: the
     same share of the file. A byte order mark at the beginning of the file is left out.
 
+    Args:
+        file: The range.
+        options: How to reach it.
+        block_bytes: About how much is read at once.
+        max_line_bytes: A longer line is an error, since a block holds whole lines.
+
     Raises:
         InputLostError: The file is gone or has changed.
         QueryError: It is not compressed as its name says, or a line is too long.
