@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import signal
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -39,7 +37,6 @@ def main(
 ) -> None:
     """Let faults happen to runs on a cluster; end with 1 if one ended as none may."""
     logging.basicConfig(level=logging.CRITICAL)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the cluster ends with it
     log.parent.mkdir(parents=True, exist_ok=True)
     kinds, left_out = kinds_here(kind)
     place = folder or Path(tempfile.mkdtemp(prefix="stagecoach-cluster-faults-"))

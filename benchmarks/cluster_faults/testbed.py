@@ -6,6 +6,8 @@ have their own credentials, by variables. `settle` makes all of it whole again a
 
 from __future__ import annotations
 
+import signal
+import sys
 import time
 import uuid
 from contextlib import ExitStack
@@ -94,6 +96,8 @@ class Testbed:
         self._stack = ExitStack()
 
     def __enter__(self) -> Testbed:
+        # So that the cluster ends with this process when that is told to end.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         with ExitStack() as stack:
             stack.enter_context(self.server)
             for name in self.cluster.worker_names:
