@@ -26,12 +26,12 @@ SHARES = {
 # executor JVMs first: with four other Sparks on two cores 80 s, then 10 to 20 s a kill.
 SPARK = {"worker": 15, "executor": 6, "driver": 6}
 QUICK = {
-    "damage": 11,
-    "s3_damage": 3,
-    "full_disk": 3,
-    "network": 7,
+    "damage": 7,
+    "s3_damage": 2,
+    "full_disk": 2,
+    "network": 5,
     "server_killed": 1,
-    "drivers_killed": 3,
+    "drivers_killed": 2,
 }
 
 

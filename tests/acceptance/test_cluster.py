@@ -175,6 +175,7 @@ def test_wrong_credentials_that_are_forwarded(
     assert time.monotonic() - started < 20, "the driver finds it, before Spark is needed"
 
 
+@in_test_all
 def test_the_doctor_names_the_worker_that_lacks_a_package(
     cluster: StandaloneCluster, catalog: Path, s3_server: S3Server, tmp_path: Path
 ) -> None:

@@ -34,7 +34,7 @@ from tests.acceptance.processes import (
     started,
     wait_until,
 )
-from tests.share import EVERYTHING
+from tests.share import EVERYTHING, in_test_all
 from tests.tpch import Tpch, query_file, query_text
 
 if TYPE_CHECKING:
@@ -187,6 +187,7 @@ def test_killed_at_a_chosen_moment(
     assert again.to_arrow().equals(result.to_arrow())
 
 
+@in_test_all
 def test_killed_at_any_moment(
     place: Place, oracle: Oracle, settings: EngineSettings, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -60,7 +60,7 @@ SAMPLE: list[tuple[str, str, int]] = [
 
 PAIRS = [(name, plan) for name in NAMES for plan in PLANS]
 OF_QUICK = [(name, plan) for name, plan in PAIRS if name in QUICK]
-OF_OTHERS = share([pair for pair in PAIRS if pair not in OF_QUICK], 2)
+OF_OTHERS = share([pair for pair in PAIRS if pair not in OF_QUICK], 3)
 
 
 @pytest.mark.parametrize(

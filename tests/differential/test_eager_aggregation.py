@@ -15,6 +15,7 @@ from tests.differential.few_values import few_values
 from tests.differential.query_check import ask_spark, graph_differences
 from tests.differential.query_grammar import QueryGrammar
 from tests.differential.test_corpus import FailingOver
+from tests.share import share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +32,7 @@ SEEDS = range(400, 408)
 
 def test_the_corpus_equals_spark(oracle: SparkSession, tables: EdgeTables) -> None:
     catalog, runner, wrong = few_values(tables.schemas), FailingOver(tables, oracle), []
-    for query in queries("eager-aggregation"):
+    for query in share(queries("eager-aggregation"), 3):
         answer = ask_spark(oracle, query.sql)
         for name, options in OPTIONS.items():
             graph = plan_query(query.sql, catalog, options)

@@ -154,7 +154,7 @@ def test_keywords_are_names_where_they_are_to_spark(spark: SparkSession) -> None
     words = [row[0] for row in session.sql("SELECT keyword FROM sql_keywords()").collect()]
     assert set(RESERVED) - set(words) <= {"ASOF", "END", "IF", "LIST", "LOCK", "QUALIFY"}
     wrong, tried = [], 0
-    for place, word in share(_cases(words), 20):
+    for place, word in share(_cases(words), 40):
         texts = _with_word(place, word.lower())
         if _spark_reads_a_name(session, texts):
             tried += 1
