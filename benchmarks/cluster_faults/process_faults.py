@@ -114,6 +114,9 @@ def _master_forgets(scene: Scene) -> Iterator[None]:
     time.sleep(scene.dice.uniform(0, 4))
     cluster.launch(MASTER)
     yield
+    # The Connect server's application is forgotten, too, and does not notice; its user restarts it.
+    scene.bed.connect.kill()
+    scene.bed.connect.start()
 
 
 def _master_frozen(scene: Scene) -> AbstractContextManager[None]:

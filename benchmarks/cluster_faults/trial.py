@@ -19,7 +19,7 @@ from benchmarks.faults.leftovers import left_behind, lost_commits
 from stagecoach.infra.runtime.records.run_marks import mark_ended
 from stagecoach.infra.storage.object_store import ObjectStore
 
-DEADLINE_SECONDS = 120.0
+DEADLINE_SECONDS = 180.0
 """In which a run has to end, and so has the run that goes on from it."""
 _ORPHAN_SECONDS = 20.0
 _MOST_STARTS = 3
