@@ -17,6 +17,7 @@ from benchmarks.cluster_faults.trial import Trial
 from benchmarks.faults.trial import BAD as BAD_OF_ONE_MACHINE
 from benchmarks.faults.trial import COLUMNS as COLUMNS_OF_ONE_MACHINE
 from benchmarks.faults.trial import Tally
+from benchmarks.resuming_log import logged_entries
 
 Entry = Mapping[str, Any]
 
@@ -51,7 +52,7 @@ def run_campaign(
         kinds: Of faults.
         say: Told of each fault.
     """
-    entries = logged_entries(log)
+    entries: list[Entry] = [*logged_entries(log)]
     number = max((entry["number"] for entry in entries), default=-1) + 1
     with log.open("a", encoding="utf-8") as output:
         while sum(is_met(entry) for entry in entries) < faults:
@@ -71,17 +72,6 @@ def run_campaign(
 def is_met(entry: Entry) -> bool:
     """Whether the fault of an entry found its run."""
     return "not met" not in entry["endings"]
-
-
-def logged_entries(path: Path) -> list[Entry]:
-    """The entries of a log; a last line that was cut off is removed from it."""
-    if not path.exists():
-        return []
-    text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        path.write_text(whole, encoding="utf-8")
-    return [json.loads(line) for line in whole.split("\n")[:-1]]
 
 
 def table(entries: Sequence[Entry]) -> str:

@@ -131,7 +131,7 @@ def _driver_killed(scene: Scene) -> Iterator[None]:
 
 @contextmanager
 def _driver_jvm_killed(scene: Scene) -> Iterator[None]:
-    """Only the JVM, as the kernel does when memory is short; the process goes on without it."""
+    """Only the JVM, as the kernel does when memory is short; the process runs on without it."""
     send(jvms(scene.bed.driver(scene.mode).pid), signal.SIGKILL)
     yield
 

@@ -12,7 +12,6 @@ from random import Random
 from typing import Any
 
 from benchmarks.cluster_faults.driver_process import DriverEndedError, DriverProcess
-from benchmarks.cluster_faults.queries import Rows
 from benchmarks.cluster_faults.scene import Kind, Scene
 from benchmarks.cluster_faults.testbed import Testbed
 from benchmarks.faults.leftovers import left_behind, lost_commits
@@ -220,7 +219,7 @@ class Trial:
             return Ended("hang", seconds, error=watch.said, retries=failed)
         stages = {number: (f, r) for number, (f, r) in last.get("stages", {}).items()}
         if last["ok"]:
-            right = _same(last["rows"], self.bed.expected[self.query])
+            right = last["rows"] == self.bed.expected[self.query]
             return Ended("right" if right else "wrong", seconds, stages, watch.said, failed)
         error = str(last["error"])
         is_clear = last["ours"] and not _NOT_CLEAR.search(error)
@@ -281,7 +280,3 @@ class _Watch:
 
 def _committed(store: ObjectStore) -> set[str]:
     return {found[1] for key in store.list("shuffle") if (found := _MANIFEST.fullmatch(key))}
-
-
-def _same(found: Rows, expected: Rows) -> bool:
-    return found == expected

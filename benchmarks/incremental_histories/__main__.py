@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.incremental_histories.history import History
+from benchmarks.resuming_log import logged_entries
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.spark.session import get_session, stop_sessions
 
@@ -73,13 +74,7 @@ def main() -> int:
 
 def logged(path: Path) -> dict[int, dict[str, Any]]:
     """The entries of a log, by seed; a last line that was cut off is removed from it."""
-    if not path.exists():
-        return {}
-    text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        path.write_text(whole, encoding="utf-8")
-    return {entry["seed"]: entry for entry in map(json.loads, whole.splitlines())}
+    return {entry["seed"]: entry for entry in logged_entries(path)}
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from benchmarks.random_queries.campaign import Campaign
 from benchmarks.random_queries.trial import BAD
+from benchmarks.resuming_log import logged_entries
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.spark.session import get_session, stop_sessions
 
@@ -61,15 +62,7 @@ def main() -> int:
 
 def logged(path: Path) -> dict[int, str]:
     """The outcomes in a log, by seed; a last line that was cut off is removed from it."""
-    if not path.exists():
-        return {}
-    text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        path.write_text(whole, encoding="utf-8")
-    # `splitlines` would split at the other line separators of Unicode, too, which messages have.
-    entries = map(json.loads, whole.split("\n")[:-1])
-    return {entry["seed"]: entry["outcome"] for entry in entries}
+    return {entry["seed"]: entry["outcome"] for entry in logged_entries(path)}
 
 
 def _counts(done: dict[int, str]) -> str:

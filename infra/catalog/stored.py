@@ -57,7 +57,7 @@ class StoredCatalog(PublishedCatalog):
         """Return a published table.
 
         Raises:
-            CatalogError: There is no such table.
+            CatalogError: The table does not exist.
             StorageError: The storage refused.
         """
         if self._published(name) is None:

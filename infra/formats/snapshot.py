@@ -264,7 +264,7 @@ def _file_from_json(body: dict[str, Any]) -> dict[str, Any] | DataFile:
 
 def _files_from_json(items: list[dict[str, Any] | DataFile]) -> Iterator[DataFile]:
     for item in items:
-        # What lacks that key is no file, which `from_json` tells.
+        # An object without that key is not a file; `from_json` says so.
         yield item if isinstance(item, DataFile) else DataFile.from_json(item)
 
 

@@ -160,7 +160,7 @@ def _check(job: _Job, strict: bool) -> int:
     fix = "; run `stagecoach compile`" if bad else ""
     for path in orphans:
         bad += 1
-        reason = f"there is no query '{path.stem}' any more; delete the file"
+        reason = f"query '{path.stem}' no longer exists; delete the file"
         if _is_of_check(path, known):
             reason = "its query has no such check any more"
             fix = "; run `stagecoach compile`"

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cluster_faults.campaign import bad_endings, kind_of, logged_entries, table
+from benchmarks.cluster_faults.campaign import bad_endings, kind_of, table
 from benchmarks.cluster_faults.queries import rows_as_text
 from benchmarks.cluster_faults.scene import Kind, for_a_while
 from benchmarks.rclone import RcloneServer
+from benchmarks.resuming_log import logged_entries
 from tests.acceptance.processes import ROOT, environment
 from tests.share import in_test_all
 

@@ -119,7 +119,7 @@ def check(
 def test_aggregates_equal_spark(
     oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner, group: str
 ) -> None:
-    # Half of them where there are no groups; what groups change, a smaller share shows.
+    # Half of the calls without groups, and a sixth of them with groups.
     lists = [share(calls, 6 if group else 2) for calls in ALIKE]
     wrong = [line for calls in lists for line in check(oracle, tables, runner, calls, group)]
     assert not wrong, "\n".join(wrong)

@@ -1,4 +1,4 @@
-"""How many rows the lines of a text file are, whatever stands in them.
+"""How many rows a text file has, counted by its lines alone.
 
 Spark splits a file into lines before it looks at quotes, and makes a row of each, also of one that
 is corrupt. It leaves out lines of nothing but blanks and control characters, but for plain text,

@@ -137,7 +137,7 @@ def test_missing_and_orphaned_plans_are_listed(project: Path) -> None:
     code, found = check()
     assert code == 1
     assert found["plans/more.json"] == "missing | the query is not compiled"
-    assert found["plans/young.json"].startswith("stale | there is no query 'young' any more")
+    assert found["plans/young.json"].startswith("stale | query 'young' no longer exists")
     # One query alone says nothing about the other plans.
     result = run("queries/kinds.sql", "--check")
     assert (result.exit_code, result.stdout) == (0, "plans/kinds.json: fresh\n")
@@ -161,7 +161,7 @@ def test_plans_of_checks_that_are_gone_are_removed(project: Path) -> None:
     }  # fmt: skip
     # Not ours to remove, and compiling again does not help.
     result = run("queries", "--check")
-    assert "there is no query 'other' any more; delete the file" in result.stdout
+    assert "query 'other' no longer exists; delete the file" in result.stdout
     assert "run `stagecoach compile`" not in result.stderr
 
 
