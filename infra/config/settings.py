@@ -103,8 +103,8 @@ class EngineSettings:
         connect_seconds: How long to wait for that server while it does not listen, at first or
             because it is started anew.
         executor_seconds: How long a stage waits while Spark has no executor at all, before it fails
-            and another Spark session is started for the next try; 0 for as long as it takes. A
-            Spark Connect server does not tell of its executors.
+            and another Spark session is started for the next try; 0 for as long as it takes. On a
+            Spark Connect server: while none of its pending tasks runs.
         time_zone: Session time zone that queries are planned with, an IANA name.
         parallelism: Task slots to plan for; 0 asks Spark (`defaultParallelism`).
         memory_bytes: Memory limit of DuckDB in one task, which spills above it; 0 shares 60 % of

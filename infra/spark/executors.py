@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stagecoach.infra.spark.session import is_connect, is_local
+from stagecoach.infra.spark.session import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from stagecoach.infra.spark.connect_tasks import ConnectTasks
 
 
 class ExecutorWatch:
@@ -46,12 +48,24 @@ class ExecutorWatch:
         return now - self._seen_at >= self.seconds
 
 
-def executor_watch(spark: SparkSession, seconds: float) -> ExecutorWatch | None:
-    """A watch for a job; None where the executors are not known, or nobody wants to know.
+def executor_watch(
+    spark: SparkSession, seconds: float, tasks: ConnectTasks | None
+) -> ExecutorWatch | None:
+    """A watch for a job; None where nobody wants to know.
 
-    Spark Connect does not tell of them, and those of a local master are processes of this one.
+    A Spark Connect server does not tell of its executors, so there the job lacks them while none of
+    its pending tasks runs. Those of a local master are processes of this one.
+
+    Args:
+        spark: The session that runs it.
+        seconds: How long it may be without executors; 0 for as long as it takes.
+        tasks: Follows its tasks, if the session is one of Spark Connect.
     """
-    if not seconds or is_connect(spark) or is_local(spark.sparkContext.master or ""):
+    if not seconds:
+        return None
+    if tasks is not None:
+        return ExecutorWatch(lambda: 0 if tasks.counts.are_stuck else 1, seconds)
+    if is_local(spark.sparkContext.master or ""):
         return None
     context = spark.sparkContext._jsc.sc()
     # The driver counts as one.

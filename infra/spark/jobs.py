@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.errors import SparkLostError
+from stagecoach.infra.spark.connect_tasks import ConnectTasks, TaskCounts
 from stagecoach.infra.spark.executors import ExecutorWatch, executor_watch
 from stagecoach.infra.spark.lost import ENDED, names_lost_server
 from stagecoach.infra.spark.session import forget_session, is_alive, is_connect
@@ -142,8 +143,8 @@ def tagged_job(
         spark: The session that starts them.
         tag: Their name; no comma.
         description: What the Spark UI shows.
-        listener: Told of completed tasks from another thread; classic Spark only.
-        interval_seconds: Time between two looks.
+        listener: Told of completed tasks, by classic Spark from another thread.
+        interval_seconds: Time between two looks at classic Spark; a Connect server reports itself.
         executor_seconds: How long the jobs may be without any executor; 0 for as long as it takes.
 
     Raises:
@@ -153,26 +154,28 @@ def tagged_job(
     with _lock:
         _running[tag] = job
         _canceled.discard(tag)
+    tasks = ConnectTasks(_listening(tag, listener)) if is_connect(spark) else None
     watchers: list[threading.Thread] = []
     try:
-        if is_connect(spark):
+        if tasks is not None:
             spark.addTag(tag)
+            spark.registerProgressHandler(tasks)  # type: ignore[arg-type]  # it is called only
         else:
             spark.sparkContext.setJobGroup(tag, description, interruptOnCancel=True)
             if listener is not None:
                 arguments = (spark, tag, listener, interval_seconds, job.done)
                 watchers.append(threading.Thread(target=_watch, args=arguments, daemon=True))
-            if (watch := executor_watch(spark, executor_seconds)) is not None:
-                watched = (job, tag, watch)
-                watchers.append(threading.Thread(target=_await_loss, args=watched, daemon=True))
-            for watcher in watchers:
-                watcher.start()
+        if (watch := executor_watch(spark, executor_seconds, tasks)) is not None:
+            watched = (job, tag, watch)
+            watchers.append(threading.Thread(target=_await_loss, args=watched, daemon=True))
+        for watcher in watchers:
+            watcher.start()
         yield
     except BaseException as error:  # also Ctrl-C and Dagster's interrupts, which are no Exception
+        if isinstance(error, Exception):
+            _tell_loss(job, tag, executor_seconds, error)
         if is_connect(spark):
             _abandon(spark, tag, error)
-        elif isinstance(error, Exception):
-            _tell_loss(job, tag, executor_seconds, error)
         raise
     finally:
         job.done.set()
@@ -181,6 +184,8 @@ def tagged_job(
         with _lock:
             _running.pop(tag, None)
         _untag(spark, tag)
+        if tasks is not None:
+            spark.removeProgressHandler(tasks)  # type: ignore[arg-type]
 
 
 def _interrupt(spark: SparkSession, tag: str) -> bool:
@@ -223,15 +228,21 @@ def _await_loss(job: _Running, tag: str, watch: ExecutorWatch) -> None:
 
 
 def _tell_loss(job: _Running, tag: str, executor_seconds: float, error: Exception) -> None:
-    """Raise what is behind an error of a classic session that can run nothing any more."""
+    """Raise what is behind an error of a session that can run nothing any more."""
     if job.lost.is_set():
         forget_session(job.spark)
         raise SparkLostError(_no_executors(job.spark, executor_seconds)) from error
-    if not was_canceled(tag) and not is_alive(job.spark):
+    if not is_connect(job.spark) and not was_canceled(tag) and not is_alive(job.spark):
         raise SparkLostError(ENDED) from error
 
 
 def _no_executors(spark: SparkSession, seconds: float) -> str:
+    if is_connect(spark):
+        return (
+            f"the Spark Connect server has run no task of the stage for {seconds:g} s: its cluster "
+            "has no room, or the master was started anew and does not know the server any more, "
+            "which must then be restarted (the setting executor_seconds says how long to wait)"
+        )
     return (
         f"Spark at {spark.sparkContext.master} has had no executor for {seconds:g} s: no worker "
         "has room, or the master was started anew and does not know this application any more; the "
@@ -261,6 +272,12 @@ def _untag(spark: SparkSession, tag: str) -> None:
     with _giving_up(tag, "tags"):
         for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
             spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # None removes
+
+
+def _listening(tag: str, listener: ProgressListener | None) -> Callable[[TaskCounts], None] | None:
+    if listener is None:
+        return None
+    return lambda counts: listener(JobProgress(tag, counts.completed, counts.total))
 
 
 def _watch(

@@ -28,7 +28,13 @@ from stagecoach.infra.runtime.stages.dispatch import run_tasks
 from stagecoach.infra.shuffle.map_file import OutputPartitioning
 from stagecoach.infra.spark import session as spark_session
 from stagecoach.infra.spark.connect_server import await_server
-from stagecoach.infra.spark.jobs import cancel_stage, job_tag, tagged_job, was_canceled
+from stagecoach.infra.spark.jobs import (
+    JobProgress,
+    cancel_stage,
+    job_tag,
+    tagged_job,
+    was_canceled,
+)
 from stagecoach.infra.spark.session import (
     get_session,
     isolated_session,
@@ -150,6 +156,20 @@ def canceled(folder: Path) -> dict[str, Any]:
     }
 
 
+def progress(session: Any) -> list[tuple[int, int]]:
+    """Tasks that have ended and all tasks, as the server reports them of a job of some seconds."""
+    heard: list[JobProgress] = []
+
+    def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            time.sleep(3)
+            yield batch
+
+    with tagged_job(session, job_tag("slow", 0), "slow", heard.append):
+        session.range(2, numPartitions=2).mapInArrow(slowly, "id long").collect()
+    return [(one.completed, one.total) for one in heard]
+
+
 def interrupted(folder: Path) -> dict[str, Any]:
     """A signal in the thread that waits for the job (a step of Dagster's multiprocess executor)."""
     session = get_session(load_settings())
@@ -221,6 +241,7 @@ def main() -> None:
         "workers": [*workers(session), *same],
         "zone": zone,
         "workers_after": workers(session),
+        "progress": progress(session),
         "canceled": canceled(folder),
         "interrupted": interrupted(folder),
         "restarted": restarted(watcher),

@@ -213,6 +213,8 @@ def test_a_warm_server_serves_recovers_and_ends(
     assert "start the UI again" in seen["other_code"]
     assert seen["workers_after"][0] in seen["workers"]
 
+    assert seen["progress"][0] == [0, 2], "while both tasks run"
+    assert all(total == 2 for _, total in seen["progress"])
     assert seen["canceled"]["told"]
     assert seen["canceled"]["was_canceled"]
     assert seen["canceled"]["raised"]

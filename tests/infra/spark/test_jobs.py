@@ -53,6 +53,10 @@ class LostConnectSession:
 
     def removeTag(self, tag: str) -> None: ...
 
+    def registerProgressHandler(self, handler: object) -> None: ...
+
+    def removeProgressHandler(self, handler: object) -> None: ...
+
 
 def test_interrupts_end_quietly_where_spark_is_gone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
