@@ -180,7 +180,7 @@ class TaskSpec:
         order: How the output is sorted, where ranges of it may be read; None where it is not.
         bloom: What becomes of the rows of the fragment before they are written; None for nothing.
         engine: Which engine runs the SQL (`stagecoach.infra.engines.registry`).
-        variables: Values that the SQL reads and that differ by task, by name.
+        variables: Values that the SQL reads and that are known late or differ by task, by name.
     """
 
     query: str

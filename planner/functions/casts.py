@@ -9,7 +9,12 @@ from __future__ import annotations
 from stagecoach.planner.functions.spell_collections import nested_cast
 from stagecoach.planner.functions.spell_decimals import decimal_call
 from stagecoach.planner.functions.templates import quoted
-from stagecoach.planner.functions.text_casts import float_text, interval_text, nested_text
+from stagecoach.planner.functions.text_casts import (
+    float_text,
+    interval_text,
+    java_float_digits,
+    nested_text,
+)
 from stagecoach.planner.functions.time_casts import time_cast
 from stagecoach.planner.types import DataType
 
@@ -126,18 +131,19 @@ def _of_float(source: DataType, target: DataType, safe: bool) -> str | None:
     return None
 
 
-# From here on, the JDK writes other digits than the shortest ones.
+# From here on, Java writes other digits than the shortest ones.
 _LARGE = "CAST('9007199254740992' AS DOUBLE)"
 
 
 def _double_to_decimal(target: DataType, safe: bool) -> str:
-    """Through the shortest text of the double, as Java's `BigDecimal.valueOf` does."""
-    body = _checked_decimal("CAST({0} AS VARCHAR)", target, safe)
+    """Through the text of the double, as Java's `BigDecimal.valueOf` does; NULL for NaN."""
+    plain = _checked_decimal("CAST({0} AS VARCHAR)", target, safe)
     other = f"abs({{0}}) >= {_LARGE}"
     if target.scale > 18:
         # Java writes small powers of 2 with one digit more than the shortest text has.
         other += " OR (abs({0}) < CAST('1e-3' AS DOUBLE) AND {0} <> 0)"
-    return f"CASE WHEN {other} THEN CAST(error('SPARK_ONLY') AS {{type}}) ELSE {body} END"
+    exact = _checked_decimal(java_float_digits("double"), target, safe)
+    return f"CASE WHEN NOT isfinite({{0}}) THEN NULL WHEN {other} THEN {exact} ELSE {plain} END"
 
 
 def _checked_decimal(text: str, target: DataType, safe: bool) -> str:

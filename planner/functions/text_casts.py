@@ -10,13 +10,26 @@ from collections.abc import Callable
 from stagecoach.planner.functions.templates import quoted
 from stagecoach.planner.types import DataType, interval_fields
 
-# From here on, the JDK writes other digits than the shortest ones.
+SHORTEST_FLOATS = "shortest_floats"
+"""The variable that is 1 where Java writes the fewest digits of floats, 0 where it is older.
+
+Without it, numbers that versions of Java write differently raise.
+"""
+
+# Up to here, all versions of Java write whole numbers with the fewest digits.
 _LIMITS = {"double": "9007199254740992", "float": "16777216"}
 _SHORTEST = {"double": "CAST({0} AS VARCHAR)", "float": "java_float_text({0})"}
 
 
+def java_float_digits(kind: str) -> str:
+    """A double or float as Java writes it, for numbers that have no faster spelling."""
+    text = f"java_text_of_{kind}({{0}}, getvariable('{SHORTEST_FLOATS}'))"
+    error = "CASE WHEN {0} IS NOT NULL THEN CAST(error('SPARK_ONLY') AS VARCHAR) END"
+    return f"coalesce({text}, {error})"
+
+
 def float_text(source: DataType) -> str:
-    """A double or float as Java writes it; an error for those whose digits are not proven."""
+    """A double or float as Java writes it."""
     shown = _SHORTEST[source.kind]
     name = source.kind.upper()
     small, large = (f"CAST('{n}' AS {name})" for n in ("1e-3", _LIMITS[source.kind]))
@@ -31,7 +44,7 @@ def float_text(source: DataType) -> str:
         f"CASE WHEN {{0}} < 0 THEN '-' ELSE '' END || left({digits}, 1) || '.' || "
         f"CASE WHEN length({digits}) > 1 THEN substring({digits}, 2) ELSE '0' END || 'E' || "
         f"CAST({exponent} AS VARCHAR) "
-        "WHEN {0} IS NOT NULL THEN CAST(error('SPARK_ONLY') AS VARCHAR) END"
+        f"WHEN {{0}} IS NOT NULL THEN {java_float_digits(source.kind)} END"
     )
 
 

@@ -29,6 +29,7 @@ from stagecoach.infra.reading.inputs import (
     PlainInput,
 )
 from stagecoach.infra.shuffle.partitioner import partition_ids
+from stagecoach.infra.spark.float_digits import float_variables
 from stagecoach.infra.worker.task import output_schema
 from stagecoach.planner.distribution.wide_tasks import leaves_build_side
 from stagecoach.planner.plan.expressions import Literal
@@ -88,6 +89,7 @@ class InProcessRunner:
         self._tables = tables
         self._spark = spark
         self._settings = settings_for(tables)
+        self._variables = {} if spark is None else float_variables(spark)
 
     def run(self, graph: StageGraph) -> pa.Table:
         """The result, its columns named by position.
@@ -134,7 +136,8 @@ class InProcessRunner:
                     self._input(stage, position, branch, part, done)
                     for position in range(len(stage.leaves))
                 ]
-                with DuckDbEngine().run(Fragment.of(sql, inputs, schema), settings) as batches:
+                fragment = Fragment.of(sql, inputs, schema, self._variables)
+                with DuckDbEngine().run(fragment, settings) as batches:
                     yield from batches
 
     def _parts(

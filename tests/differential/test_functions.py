@@ -23,6 +23,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from stagecoach.infra.engines.duckdb.engine import _database, parquet_select
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput
+from stagecoach.infra.spark.float_digits import float_variables
 from stagecoach.planner import plan_query
 from stagecoach.planner.aggregates import AGGREGATES
 from stagecoach.planner.errors import SqlError
@@ -123,6 +124,8 @@ class Proof:
         self._rows = pq.read_metadata(tables.files[table][0]).num_rows
         self._database = _database(settings_for(tables, time_zone), 0)
         self._cursor = self._database.cursor()
+        for name, value in float_variables(oracle).items():
+            self._cursor.execute(f"SET VARIABLE {name} = {value}")
 
     # ------------------------------------------------------------ planning and DuckDB
 

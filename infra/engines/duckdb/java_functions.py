@@ -23,6 +23,7 @@ from stagecoach.infra.engines.duckdb import (
     hyperloglog,
     java_angles,
     java_bytes,
+    java_float_texts,
     java_formats,
     java_math,
     java_texts,
@@ -166,6 +167,12 @@ _SIGNATURES: Mapping[str, _Signature] = MappingProxyType(
             for name, (fold, kind, seed) in COLUMN_HASHES.items()
         },
         "java_float_text": _Signature(_shortest, ("FLOAT",), "VARCHAR"),
+        "java_text_of_double": _Signature(
+            java_float_texts.double_texts, ("DOUBLE", "BIGINT"), "VARCHAR", sees_null=True
+        ),
+        "java_text_of_float": _Signature(
+            java_float_texts.float_texts, ("FLOAT", "BIGINT"), "VARCHAR", sees_null=True
+        ),
         "java_decimal_bytes": _Signature(_unscaled_bytes, ("VARCHAR",), "BLOB"),
         "java_to_base32": _Signature(java_bytes.to_base32, ("BLOB",), "VARCHAR"),
         "java_from_base32": _Signature(

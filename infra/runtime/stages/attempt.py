@@ -49,6 +49,7 @@ from stagecoach.infra.runtime.stages.taken_over import TakenOver, take_over
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.shuffle.map_file import MapFile, OutputPartitioning
 from stagecoach.infra.shuffle.reader import verify_files
+from stagecoach.infra.spark.float_digits import float_variables, reads_float_digits
 from stagecoach.infra.spark.jobs import job_tag, tagged_job, was_canceled
 from stagecoach.infra.spark.session import isolated_session, task_slots, task_threads
 from stagecoach.infra.storage.object_store import StorageOptions
@@ -230,6 +231,9 @@ def run_in_tasks(attempt: Attempt) -> Output:
 
 def _run_job(attempt: Attempt, specs: Sequence[TaskSpec]) -> list[TaskReport]:
     spark = attempt.run.session()
+    if reads_float_digits(specs[0].sql):
+        written = float_variables(spark)
+        specs = [replace(spec, variables={**spec.variables, **written}) for spec in specs]
     with _job(attempt, spark):
         reports = run_tasks(spark, specs)
     _raise_failure(attempt, reports)

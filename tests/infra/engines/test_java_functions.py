@@ -77,6 +77,26 @@ def test_nulls_are_null_and_rows_keep_their_places(connection: duckdb.DuckDBPyCo
     assert rows == [(10_000, 9_000, 9_000, 9_000)]
 
 
+# What Java 17 and Java 25 give, and what is known without the version.
+FLOATS = {
+    "DOUBLE '2e23'": ("1.9999999999999998E23", "2.0E23", None),
+    "DOUBLE '2e-3'": ("0.002", "0.002", "0.002"),
+    "DOUBLE '-1e23'": ("-9.999999999999999E22", "-1.0E23", None),
+    "DOUBLE '4.9e-324'": ("4.9E-324", "4.9E-324", "4.9E-324"),
+    "FLOAT '1.4e-45'": ("1.4E-45", "1.4E-45", "1.4E-45"),
+}
+
+
+@pytest.mark.parametrize("call", FLOATS)
+def test_texts_of_floats_are_javas(connection: duckdb.DuckDBPyConnection, call: str) -> None:
+    kind = call.split()[0].lower()
+    name = f"java_text_of_{kind}"
+    found = connection.execute(
+        f"SELECT {', '.join(f'{name}({call}, {fewest})' for fewest in (0, 1, 'NULL'))}"
+    ).fetchone()
+    assert found == FLOATS[call]
+
+
 def test_hashes_are_sparks(connection: duckdb.DuckDBPyConnection) -> None:
     long_text = "encode('a string of more than thirty-two bytes, ä')"
     rows = connection.execute(

@@ -1,3 +1,2 @@
--- doubles as strings run again on Spark where their digits are unclear
--- on: some
+-- doubles of all sizes as strings
 SELECT id, CAST(d AS STRING) AS a FROM e

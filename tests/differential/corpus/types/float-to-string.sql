@@ -1,3 +1,2 @@
--- floats as strings run again on Spark where their digits are unclear
--- on: some
+-- floats of all sizes as strings
 SELECT id, CAST(f AS STRING) AS b FROM e
