@@ -25,6 +25,7 @@ from stagecoach.infra.engines.duckdb import (
     java_bytes,
     java_float_texts,
     java_formats,
+    java_letters,
     java_math,
     java_texts,
 )
@@ -185,6 +186,9 @@ _SIGNATURES: Mapping[str, _Signature] = MappingProxyType(
         "java_bitmap_of": _Signature(java_bytes.bitmap_of, ("BIGINT[]",), "BLOB"),
         "java_hll_code": _Signature(hyperloglog.codes, ("BIGINT", "INTEGER"), "INTEGER"),
         "java_hll_estimate": _Signature(hyperloglog.estimates, ("INTEGER[]", "INTEGER"), "BIGINT"),
+        "java_upper": _Signature(java_letters.large, ("VARCHAR",), "VARCHAR"),
+        "java_lower": _Signature(java_letters.small, ("VARCHAR",), "VARCHAR"),
+        "java_initcap": _Signature(java_letters.titled, ("VARCHAR",), "VARCHAR"),
         "java_to_char": _Signature(java_formats.number_texts, ("VARCHAR", "VARCHAR"), "VARCHAR"),
     }
 )

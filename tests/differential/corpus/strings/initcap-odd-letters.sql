@@ -1,3 +1,2 @@
--- initcap of odd letters runs again on Spark
--- on: some
+-- initcap of odd letters
 SELECT id, initcap(s) AS a FROM e
