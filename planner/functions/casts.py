@@ -24,10 +24,8 @@ _BLANK = r"[\x00-\x20\x7f]*"
 _JAVA_BLANK = r"[\x00-\x20]*"
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _NOT_FINITE = r"[+-]?(?i:inf|infinity)|(?i:nan)"
-_DATE = (
-    rf"^{_BLANK}([0-9]{{4}})(?:-([0-9]{{1,2}})(?:-([0-9]{{1,2}})(?:[ T].*)?)?)?{_BLANK}$"
-)  # fmt: skip
-# Dates that only Spark reads: other years than 0001 to 9999.
+_DATE = rf"(?s)^{_BLANK}([0-9]{{4}})(?:-([0-9]{{1,2}})(?:-([0-9]{{1,2}})(?:[ T].*)?)?)?{_BLANK}$"
+# What may be a date of another year than 0001 to 9999, which DuckDB does not read.
 _LONG_YEAR = rf"^{_BLANK}[+-]?(?:0000|[0-9]{{5,7}})(?:-|{_BLANK}$)|^{_BLANK}[+-][0-9]"
 
 
@@ -209,6 +207,9 @@ def _text_to_boolean(safe: bool) -> str:
 def _text_to_date(safe: bool) -> str:
     parts = [f"coalesce(nullif({_extract(_DATE, n)}, ''), '01')" for n in (2, 3)]
     text = " || '-' || ".join([_extract(_DATE), *parts])
+    other = "java_date({0})"
     if not safe:
-        return f"CAST(CASE WHEN {_matches('^[^0-9]*0000')} THEN '' ELSE {text} END AS DATE)"
-    return _raising(_LONG_YEAR, f"TRY_CAST({text} AS DATE)")
+        error = "CASE WHEN {0} IS NOT NULL THEN CAST(error('CAST_INVALID_INPUT') AS DATE) END"
+        other = f"coalesce({other}, {error})"
+    plain = f"{_word(safe)}({text} AS DATE)"
+    return f"CASE WHEN {_matches(_LONG_YEAR)} THEN {other} ELSE {plain} END"

@@ -1,8 +1,8 @@
 """Translate Spark's datetime patterns, such as `yyyy-MM-dd HH:mm`, into DuckDB SQL.
 
-A pattern with a letter that is not proven has no translation. Values outside the proven range, such
-as a year above 9999, raise, and Spark runs the stage. Source: Spark's `DateTimeFormatterHelper`
-over `java.time`, locale en-US.
+A pattern with a letter that is not proven has no translation. Texts outside the proven range, such
+as those of a year above 9999, raise, and Spark runs the stage. Source: Spark's
+`DateTimeFormatterHelper` over `java.time`, locale en-US.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from stagecoach.planner.functions.spell_times import year_text
 from stagecoach.planner.functions.templates import quoted
 
 _MONTHS = "MMM"
@@ -57,7 +58,7 @@ def _two_digits(value: str) -> str:
 
 
 def _letter(letters: str, when: str) -> str | None:
-    """SQL of one pattern letter of a local time in the years 1 to 9999."""
+    """SQL of one pattern letter of a local time."""
     letter, count = letters[0], len(letters)
     hour12 = f"((hour({when}) + 11) % 12 + 1)"
     numbers = {
@@ -72,9 +73,9 @@ def _letter(letters: str, when: str) -> str | None:
     if letter in numbers and count <= numbers[letter][1]:
         return _padded(numbers[letter][0], count)
     if letters == "yy":
-        return _padded(f"(year({when}) % 100)", 2)
+        return _padded(f"(abs(year({when})) % 100)", 2)
     if letter == "y" and count in (1, 4):
-        return _padded(f"year({when})", count)
+        return year_text(when) if count == 4 else f"CAST(year({when}) AS VARCHAR)"
     if letter in "ML" and count <= 2:
         return _padded(f"month({when})", count)
     names = {
@@ -115,10 +116,7 @@ def written(pattern: str, when: str) -> str | None:
         if part is None:
             return None
         parts.append(part)
-    return (
-        f"CASE WHEN year({when}) BETWEEN 1 AND 9999 THEN {' || '.join(parts)} "
-        f"WHEN {when} IS NOT NULL THEN CAST(error('YEAR_OUT_OF_RANGE') AS VARCHAR) END"
-    )
+    return f"CASE WHEN {when} IS NOT NULL THEN {' || '.join(parts)} END"
 
 
 # ---------------------------------------------------------------- reading

@@ -57,17 +57,10 @@ def _value(dtype: DataType) -> str | None:
         case "void":
             return "CAST(NULL AS VARCHAR)"
         case "date":
-            return _in_years("{0}", "'\"' || CAST({0} AS VARCHAR) || '\"'")
+            return f"('\"' || {times.dated_text('{0}')} || '\"')"
         case "timestamp" | "timestamp_ntz":
             return f"('\"' || {moment_text(dtype)} || '\"')"
     return None
-
-
-def _in_years(date: str, body: str) -> str:
-    return (
-        f"CASE WHEN year({date}) BETWEEN 1 AND 9999 THEN {body} "
-        f"WHEN {date} IS NOT NULL THEN CAST(error('YEAR_OUT_OF_RANGE') AS VARCHAR) END"
-    )
 
 
 def moment_text(dtype: DataType) -> str:
@@ -78,13 +71,18 @@ def moment_text(dtype: DataType) -> str:
         seconds = f"((epoch_us({local}) - epoch_us({{0}})) // 1000000)"
         sign = f"CASE WHEN {seconds} < 0 THEN '-' ELSE '+' END"
         parts = f"abs({seconds}) // 3600, abs({seconds}) // 60 % 60"
+        # An offset of before the zones were introduced may have seconds.
+        left = f"abs({seconds}) % 60"
+        rest = f"CASE WHEN {left} > 0 THEN printf(':%02d', {left}) ELSE '' END"
         offset = (
-            f" || CASE WHEN {seconds} = 0 THEN 'Z' WHEN {seconds} % 60 = 0 "
-            f"THEN {sign} || printf('%02d:%02d', {parts}) "
-            "ELSE CAST(error('SPARK_ONLY') AS VARCHAR) END"
+            f" || CASE WHEN {seconds} = 0 THEN 'Z' "
+            f"ELSE {sign} || printf('%02d:%02d', {parts}) || {rest} END"
         )
-    text = f"strftime({local}, '%Y-%m-%dT%H:%M:%S.%g'){offset}"
-    return _in_years(local, text)
+    pattern = "-%m-%dT%H:%M:%S.%g"
+    return (
+        f"(CASE WHEN year({local}) BETWEEN 0 AND 9999 THEN strftime({local}, '%Y{pattern}') "
+        f"ELSE {times.year_text(local)} || strftime({local}, '{pattern}') END{offset})"
+    )
 
 
 def _nested(dtype: DataType) -> str | None:

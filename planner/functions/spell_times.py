@@ -100,6 +100,23 @@ def raised(condition: str, name: str, dtype: str, value: str) -> str:
     return f"CASE WHEN {condition} THEN CAST(error('{name}') AS {dtype}) ELSE {value} END"
 
 
+def year_text(when: str) -> str:
+    """The year of a date or time as Java writes it: four digits, or more with a sign."""
+    year = f"year({when})"
+    sign = f"CASE WHEN {year} > 9999 THEN '+' WHEN {year} < 0 THEN '-' ELSE '' END"
+    return f"({sign} || printf('%04d', abs({year})))"
+
+
+def dated_text(when: str) -> str:
+    """A date or a local time as Spark writes it, such as `2024-02-29 10:11:12.5`."""
+    # DuckDB writes the year -1 as `0002-01-01 (BC)`.
+    rest = f"replace(regexp_replace(CAST({when} AS VARCHAR), '^[0-9]+', ''), ' (BC)', '')"
+    return (
+        f"CASE WHEN year({when}) BETWEEN 1 AND 9999 THEN CAST({when} AS VARCHAR) "
+        f"ELSE {year_text(when)} || {rest} END"
+    )
+
+
 def seconds_text(micros: str) -> str:
     """Seconds of a number of microseconds below a minute, as DECIMAL(8,6)."""
     return f"CAST(CAST({micros} AS DECIMAL(8,0)) * CAST(0.000001 AS DECIMAL(6,6)) AS DECIMAL(8,6))"

@@ -11,10 +11,14 @@ from stagecoach.planner.functions.templates import quoted
 from stagecoach.planner.types import DataType, interval_fields
 
 _BLANK = r"[\x00-\x20\x7f]*"
-_CLOCK = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9](?::[0-5]?[0-9](?:\.[0-9]{1,6})?)?"
-_TIME = rf"{_BLANK}([0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}(?:[ T]{_CLOCK})?){_BLANK}"
+_MINUTES = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9]"
+_SECONDS = r":[0-5]?[0-9](?:\.[0-9]{1,6})?"
+_CLOCK = rf"{_MINUTES}(?:{_SECONDS})?"
+_DATE = "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_TIME = rf"{_BLANK}({_DATE}(?:[ T]{_CLOCK})?){_BLANK}"
 _OFFSET = r"(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])"
-_TIME_AT = rf"{_BLANK}([0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}[ T]{_CLOCK}{_OFFSET}){_BLANK}"
+_TIME_AT = rf"{_BLANK}({_DATE}[ T]{_MINUTES}{_SECONDS}{_OFFSET}){_BLANK}"
+_YEAR_ZERO = f"regexp_matches({{0}}, {quoted(f'^{_BLANK}0000')})"
 _UNITS = {"day": spell.DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 
 
@@ -39,7 +43,7 @@ def time_cast(source: DataType, target: DataType, *, safe: bool = False) -> str 
     if target.kind in ("timestamp", "timestamp_ntz"):
         return _to_timestamp(source, target, safe)
     if source.kind == "date" and target.kind == "string":
-        return _dated_text("{0}", "{0}")
+        return spell.dated_text("{0}")
     if source.kind in ("timestamp", "timestamp_ntz"):
         return None if safe and target.is_numeric else _from_timestamp(source, target)
     return None
@@ -71,27 +75,25 @@ def _text_to_timestamp(instant: bool, safe: bool) -> str:
     # NULL where the text is of another shape: DuckDB computes both branches of a constant.
     found = f"nullif(regexp_extract({{0}}, {quoted(f'^{_TIME}$')}, 1), '')"
     plain = f"{word}({found} AS TIMESTAMP)"
-    name = "TIMESTAMPTZ" if instant else "TIMESTAMP"
     value = spell.zoned(plain) if instant else plain
-    whens = (
-        "WHEN {0} IS NULL THEN NULL WHEN regexp_matches({0}, '0000') "
-        f"THEN CAST(error('SPARK_ONLY') AS {name}) "
-        f"WHEN regexp_full_match({{0}}, {quoted(_TIME)}) THEN {value} "
-    )
+    whens = f"WHEN {{0}} IS NULL THEN NULL WHEN {_is(_TIME)} THEN {value} "
     if instant:
         text = f"nullif(regexp_extract({{0}}, {quoted(f'^{_TIME_AT}$')}, 1), '')"
-        instants = f"regexp_full_match({{0}}, {quoted(_TIME_AT)})"
-        whens += f"WHEN {instants} THEN {word}({text} AS TIMESTAMPTZ) "
+        whens += f"WHEN {_is(_TIME_AT)} THEN {word}({text} AS TIMESTAMPTZ) "
+        local = spell.zoned("java_zoneless_time({0})")
+        other = f"coalesce(java_instant({{0}}), {local})"
+    else:
+        other = "java_local_time({0})"
     if safe:
         whens += "WHEN NOT regexp_matches({0}, '[0-9]') THEN NULL "
-    return f"(CASE {whens}ELSE CAST(error('CAST_INVALID_INPUT') AS {name}) END)"
+    else:
+        name = "TIMESTAMPTZ" if instant else "TIMESTAMP"
+        other = f"coalesce({other}, CAST(error('CAST_INVALID_INPUT') AS {name}))"
+    return f"(CASE {whens}ELSE {other} END)"
 
 
-def _dated_text(text: str, date: str) -> str:
-    return (
-        f"CASE WHEN year({date}) BETWEEN 1 AND 9999 THEN CAST({text} AS VARCHAR) "
-        f"WHEN {date} IS NOT NULL THEN CAST(error('YEAR_OUT_OF_RANGE') AS VARCHAR) END"
-    )
+def _is(pattern: str) -> str:
+    return f"regexp_full_match({{0}}, {quoted(pattern)}) AND NOT {_YEAR_ZERO}"
 
 
 def _from_timestamp(source: DataType, target: DataType) -> str | None:
@@ -100,7 +102,7 @@ def _from_timestamp(source: DataType, target: DataType) -> str | None:
         case "date":
             return f"CAST({when} AS DATE)"
         case "string":
-            return _dated_text(when, when)
+            return spell.dated_text(when)
     if source.kind == "timestamp_ntz":
         return None
     if target.is_integral:

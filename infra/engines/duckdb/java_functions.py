@@ -23,6 +23,7 @@ from stagecoach.infra.engines.duckdb import (
     hyperloglog,
     java_angles,
     java_bytes,
+    java_dates,
     java_float_texts,
     java_formats,
     java_letters,
@@ -173,6 +174,16 @@ _SIGNATURES: Mapping[str, _Signature] = MappingProxyType(
         ),
         "java_text_of_float": _Signature(
             java_float_texts.float_texts, ("FLOAT", "BIGINT"), "VARCHAR", sees_null=True
+        ),
+        "java_date": _Signature(java_dates.dates, ("VARCHAR",), "DATE", sees_null=True),
+        "java_local_time": _Signature(
+            java_dates.local_times, ("VARCHAR",), "TIMESTAMP", sees_null=True
+        ),
+        "java_zoneless_time": _Signature(
+            java_dates.zoneless_times, ("VARCHAR",), "TIMESTAMP", sees_null=True
+        ),
+        "java_instant": _Signature(
+            java_dates.instants, ("VARCHAR",), "TIMESTAMP WITH TIME ZONE", sees_null=True
         ),
         "java_decimal_bytes": _Signature(_unscaled_bytes, ("VARCHAR",), "BLOB"),
         "java_to_base32": _Signature(java_bytes.to_base32, ("BLOB",), "VARCHAR"),

@@ -1,3 +1,2 @@
--- TRY_CAST of odd texts to dates runs again on Spark
--- on: some
+-- TRY_CAST of odd texts to dates
 SELECT id, TRY_CAST(s AS DATE) AS c FROM e
