@@ -26,6 +26,7 @@ from stagecoach.infra.engines.duckdb import (
     java_dates,
     java_float_texts,
     java_formats,
+    java_json,
     java_letters,
     java_math,
     java_texts,
@@ -201,5 +202,20 @@ _SIGNATURES: Mapping[str, _Signature] = MappingProxyType(
         "java_lower": _Signature(java_letters.small, ("VARCHAR",), "VARCHAR"),
         "java_initcap": _Signature(java_letters.titled, ("VARCHAR",), "VARCHAR"),
         "java_to_char": _Signature(java_formats.number_texts, ("VARCHAR", "VARCHAR"), "VARCHAR"),
+        "java_get_json_object": _Signature(
+            java_json.json_objects, ("VARCHAR", "VARCHAR", "BIGINT"), "VARCHAR", sees_null=True
+        ),
+        "java_json_tuple": _Signature(
+            java_json.json_tuple_members,
+            ("VARCHAR", "VARCHAR[]", "INTEGER", "BIGINT"),
+            "VARCHAR",
+            sees_null=True,
+        ),
+        "java_json_array_length": _Signature(
+            java_json.json_array_lengths, ("VARCHAR",), "INTEGER", sees_null=True
+        ),
+        "java_json_object_keys": _Signature(
+            java_json.json_object_names, ("VARCHAR",), "VARCHAR[]", sees_null=True
+        ),
     }
 )
