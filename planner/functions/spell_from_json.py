@@ -10,10 +10,9 @@ import json
 import re
 
 from stagecoach.planner.functions.spell_collections import duck_name
-from stagecoach.planner.functions.spell_json_paths import refuse_constant
 from stagecoach.planner.functions.templates import escaped, quoted
 from stagecoach.planner.functions.time_casts import written_moment
-from stagecoach.planner.plan.expressions import Call
+from stagecoach.planner.plan.expressions import Call, Literal, Parameter, contains
 from stagecoach.planner.types import DataType
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -32,7 +31,21 @@ def refuse_from_json(node: Call) -> str | None:
         return "from_json with options is not proven"
     if node.dtype.is_atomic or not is_read_value(node.dtype):
         return f"from_json of {node.dtype} is not proven"
-    return refuse_constant(node)
+    return _refuse_constant(node)
+
+
+def _refuse_constant(node: Call) -> str | None:
+    """A constant text must be plain JSON: with another, every run would fall back to Spark."""
+    text = node.args[0]
+    if text.column_ids or contains(text, Parameter):
+        return None
+    if isinstance(text, Literal):
+        try:
+            json.loads("null" if text.value is None else str(text.value))
+        except ValueError:
+            return "the constant text is not JSON"
+        return None
+    return "a computed constant may not be JSON"
 
 
 def is_plain_struct(dtype: DataType) -> bool:

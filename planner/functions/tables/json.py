@@ -73,9 +73,9 @@ def _written(args: Args) -> Args:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("get_json_object", (2, 2), _texts, fixed(STRING), "get_json_object({0}, {1})", paths.get_json_object, paths.refuse_path, "json"),
-    Function("json_array_length", (1, 1), _texts, fixed(INT), "json_array_length({0})", paths.ARRAY_LENGTH, paths.refuse_constant, "json"),
-    Function("json_object_keys", (1, 1), _texts, fixed(array_of(STRING)), "json_object_keys({0})", paths.OBJECT_KEYS, paths.refuse_constant, "json"),
+    Function("get_json_object", (2, 2), _texts, fixed(STRING), "get_json_object({0}, {1})", paths.get_json_object, proof="json"),
+    Function("json_array_length", (1, 1), _texts, fixed(INT), "json_array_length({0})", paths.json_array_length, proof="json"),
+    Function("json_object_keys", (1, 1), _texts, fixed(array_of(STRING)), "json_object_keys({0})", paths.json_object_keys, proof="json"),
     Function("from_json", (2, 3), _schema, schema_type, listed("from_json({*})"), _from_json, refuse_from_json, "json"),
     Function("to_json", (1, 2), _written, fixed(STRING), listed("to_json({*})"), to_json, refuse_to_json, "json"),
     Function("schema_of_json", (1, 2), _sampled, fixed(STRING), listed("schema_of_json({*})"), schema_of_json, refuse_schema_of_json, "json"),

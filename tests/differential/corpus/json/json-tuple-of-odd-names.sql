@@ -1,3 +1,3 @@
--- json_tuple of computed names, or of names that are no words, is a stage of Spark
+-- json_tuple of computed names is a stage of Spark
 -- on: some
 SELECT id, p, q FROM jt LATERAL VIEW json_tuple(js, concat('', 'a'), 'a.b') t AS p, q

@@ -1,0 +1,2 @@
+-- get_json_object by wildcards, names in quotes, computed paths and paths that lead nowhere
+SELECT id, get_json_object(js, '$.d[*]') AS items, get_json_object(js, '$.a[*].b') AS members, get_json_object(odd, '$[*][*]') AS flat, get_json_object(js, "$['a']") AS quoted, get_json_object(js, '$') AS whole, get_json_object(js, '$.*') AS nothing, get_json_object(js, concat('$.', 'e')) AS computed FROM jt
