@@ -24,6 +24,7 @@ HERE = "tests/test_differences.py"
 PROOFS = {
     "Order without ORDER BY.": f"{HERE}::test_rows_have_an_order_only_with_order_by",
     "First and last.": "tests/differential/test_differences.py::test_first_and_last_are_some_row_of_their_group",
+    "Signs of zero.": "tests/differential/test_differences.py::test_the_smallest_of_both_zeros_is_one_of_them",
     "Sums of floats.": "tests/differential/test_differences.py::test_sums_of_floats_differ_in_their_last_digits_only",
     "Random values.": f"{HERE}::test_what_differs_in_each_run_is_sparks",
     "The error, if there are several.": "tests/differential/test_differences.py::test_one_of_several_errors_is_reported",

@@ -134,7 +134,7 @@ def _require_boolean(args: Args) -> Args:
 
 
 def _extreme(node: AggregateCall) -> str | None:
-    """Zeros of both signs are equal to Spark, which keeps any: such a stage runs on Spark."""
+    """Of zeros of both signs, which are equal, the first is kept; several threads know no first."""
     dtype = node.args[0].dtype
     if not dtype.is_atomic:
         if has_kind(dtype, *_UNPROVEN_MEMBERS):
@@ -142,9 +142,13 @@ def _extreme(node: AggregateCall) -> str | None:
         return f"arg_{node.function}({{0}}, {order_key('{0}', dtype)}){{filter}}"
     if not dtype.is_floating:
         return None
-    signs = "bool_or({0} = 0 AND signbit({0})){filter} AND bool_or({0} = 0 AND NOT signbit({0})){filter}"
     plain = f"{node.function}({{0}}){{filter}}"
-    return f"CASE WHEN {plain} = 0 AND {signs} THEN CAST(error('both zeros') AS {{type}}) ELSE {plain} END"
+    both = "bit_or(CASE WHEN {0} = 0 THEN CASE WHEN signbit({0}) THEN 2 ELSE 1 END END){filter} = 3"
+    return (
+        f"CASE WHEN {plain} = 0 THEN CASE WHEN {both} AND current_setting('threads') > 1 "
+        "THEN CAST(error('both zeros') AS {type}) ELSE first({0}) FILTER ({where} AND {0} = 0) END "
+        f"ELSE {plain} END"
+    )
 
 
 def _try_sum(node: AggregateCall) -> str | None:

@@ -55,6 +55,16 @@ def test_sums_of_floats_differ_in_their_last_digits_only(
         assert all(close(a, b, expected["c2"]) for a, b in pairs)
 
 
+def test_the_smallest_of_both_zeros_is_one_of_them(
+    oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner
+) -> None:
+    sql = "SELECT min(abs(kd) * 0D), max(CAST(kd * 0D AS FLOAT)) FROM x WHERE kd < 2"
+    (expected,) = collect(oracle.sql(sql)).to_pylist()
+    for options in SHUFFLED.values():
+        (found,) = ours(runner, tables, sql, options).to_pylist()
+        assert [*found.values()] == [*expected.values()] == [0.0, 0.0]
+
+
 def test_one_of_several_errors_is_reported(
     oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pytest
 from stagecoach.infra.errors import QueryError
 from stagecoach.planner import plan_query
 from tests.differential.edge_tables import EdgeTables
-from tests.differential.inprocess import InProcessRunner
+from tests.differential.inprocess import InProcessRunner, multiset
 from tests.differential.query_check import SINGLE, ask_spark
 
 if TYPE_CHECKING:
@@ -89,6 +90,31 @@ def test_one_value_of_many_keeps_the_sign_of_zero(groups: EdgeTables) -> None:
     for call in ("max_by(array(x), g)", "first(array(x))", "any_value(struct(f))"):
         graph = plan_query(f"SELECT {call} AS v FROM t", groups.catalog, SINGLE)
         assert {stage.engine for stage in graph.stages} == {"spark"}, call
+
+
+EXTREMES = ", ".join(f"{call} AS c{i}" for i, call in enumerate(["min(x)", "max(x)", "min(f)", "max(f)", "min(-y) FILTER (WHERE y < 1)"]))  # fmt: skip
+
+
+def test_of_both_zeros_the_first_is_kept(oracle: SparkSession, groups: EdgeTables) -> None:
+    session = oracle.newSession()
+    session.read.parquet(*groups.files["t"]).createOrReplaceTempView("t")
+    for sql in (f"SELECT g, {EXTREMES} FROM t GROUP BY g", f"SELECT {EXTREMES} FROM t WHERE x = 0"):
+        expected = ask_spark(session, sql).rows
+        assert expected is not None
+        graph = plan_query(sql, groups.catalog, SINGLE)
+        assert {stage.engine for stage in graph.stages} == {"duckdb"}
+        assert multiset(InProcessRunner(groups).run(graph)) == multiset(expected)
+
+
+def test_several_threads_know_no_first_zero(groups: EdgeTables) -> None:
+    graph = plan_query(f"SELECT {EXTREMES} FROM t WHERE x = 0", groups.catalog, SINGLE)
+    (stage,) = graph.stages
+    wide = replace(graph, stages=(replace(stage, cores=2),))
+    with pytest.raises(QueryError, match="both zeros"):
+        InProcessRunner(groups).run(wide)
+    graph = plan_query("SELECT min(x) AS c FROM t WHERE x >= 1", groups.catalog, SINGLE)
+    wide = replace(graph, stages=(replace(graph.head, cores=2),))
+    assert InProcessRunner(groups).run(wide).to_pydict() == {"c0": [1.0]}
 
 
 def same(theirs: float | None, ours: float | None) -> bool:

@@ -1,3 +1,2 @@
--- the minimum of both zeros runs again on Spark, which keeps one of them
--- on: some
+-- the minimum of both zeros is the first of them
 SELECT min(z) AS a, max(z) AS b FROM VALUES (0.0D), (-0.0D), (NULL) AS q(z)
