@@ -11,6 +11,7 @@ from stagecoach.planner.catalog import MappingCatalog, TableInfo
 from stagecoach.planner.plan.expressions import Cast, Expression, Literal
 from stagecoach.planner.render.fragment import render_fragment, render_scalar
 from stagecoach.planner.types import BIGINT, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, Field
+from tests.duckdb_functions import declared
 
 CATALOG = MappingCatalog([TableInfo("t", (Field("ts", TIMESTAMP), Field("v", BIGINT)))])
 PLAIN = (
@@ -41,7 +42,8 @@ def value(expr: Expression) -> object:
     text = render_scalar(expr, "duckdb", {})
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        (found,) = connection.execute(f"SELECT epoch_us({text})").fetchall()
+        sql = declared(connection, f"SELECT epoch_us({text})")
+        (found,) = connection.execute(sql).fetchall()
     return found
 
 

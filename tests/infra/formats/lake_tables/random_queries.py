@@ -83,7 +83,7 @@ def query(chance: random.Random, columns: Mapping[str, str], source: str) -> str
     where = " AND ".join(condition(chance, columns) for _ in range(chance.randint(0, 2))) or "TRUE"
     flat = [name for name, kind in columns.items() if not kind.startswith("struct")]
     name, other = chance.choice(flat), chance.choice(flat)
-    # Of 0.0 and -0.0 any may be the smallest, so Spark computes that (`both zeros`).
+    # Of 0.0 and -0.0 the first one is the smallest, and rows have no order.
     ordered = chance.choice([n for n in flat if columns[n] != "double"])
     return chance.choice(
         [
