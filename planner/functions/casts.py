@@ -135,21 +135,29 @@ _LARGE = "CAST('9007199254740992' AS DOUBLE)"
 
 def _double_to_decimal(target: DataType, safe: bool) -> str:
     """Through the text of the double, as Java's `BigDecimal.valueOf` does; NULL for NaN."""
-    plain = _checked_decimal("CAST({0} AS VARCHAR)", target, safe)
+    plain = _checked_decimal("CAST({0} AS VARCHAR)", target, safe, "{0}")
     other = f"abs({{0}}) >= {_LARGE}"
     if target.scale > 18:
         # Java writes small powers of 2 with one digit more than the shortest text has.
         other += " OR (abs({0}) < CAST('1e-3' AS DOUBLE) AND {0} <> 0)"
-    exact = _checked_decimal(java_float_digits("double"), target, safe)
+    exact = _checked_decimal(java_float_digits("double"), target, safe, "{0}")
     return f"CASE WHEN NOT isfinite({{0}}) THEN NULL WHEN {other} THEN {exact} ELSE {plain} END"
 
 
-def _checked_decimal(text: str, target: DataType, safe: bool) -> str:
-    """A text as a decimal; DuckDB's own check of the range misses texts with exponents."""
+def _checked_decimal(text: str, target: DataType, safe: bool, number: str = "") -> str:
+    """A text as a decimal; DuckDB's own check of the range misses texts with exponents.
+
+    Args:
+        text: The text.
+        target: The decimal.
+        safe: Whether NULL stands for a number out of range.
+        number: The text as a double, where it is known.
+    """
+    number = number or f"TRY_CAST({text} AS DOUBLE)"
     top = f"CAST('1e{target.precision - target.scale}' AS DOUBLE)"
     other = "NULL" if safe else "CAST(error('NUMERIC_VALUE_OUT_OF_RANGE') AS {type})"
     cast = f"{_word(safe)}({text} AS {{type}})"
-    return f"CASE WHEN abs(TRY_CAST({text} AS DOUBLE)) >= {top} THEN {other} ELSE {cast} END"
+    return f"CASE WHEN abs({number}) >= {top} THEN {other} ELSE {cast} END"
 
 
 def _extract(pattern: str, group: int = 1) -> str:

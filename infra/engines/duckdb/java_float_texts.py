@@ -32,26 +32,20 @@ class _Width(NamedTuple):
     Args:
         precision: Bits of the fraction, the hidden one included.
         smallest: The binary exponent of the smallest number.
-        shortest: The fewest digits of a number, in Python's syntax.
         reads: The number of the type that is nearest to a text.
     """
 
     precision: int
     smallest: int
-    shortest: Callable[[float], str]
     reads: Callable[[str], float]
-
-
-def _shortest_float(number: float) -> str:
-    return np.format_float_scientific(np.float32(number))
 
 
 def _read_float(text: str) -> float:
     return float(np.float32(text))
 
 
-_DOUBLE = _Width(53, -1074, repr, float)
-_FLOAT = _Width(24, -149, _shortest_float, _read_float)
+_DOUBLE = _Width(53, -1074, float)
+_FLOAT = _Width(24, -149, _read_float)
 
 
 def double_texts(numbers: pa.ChunkedArray, fewest: pa.ChunkedArray) -> pa.Array:
@@ -71,21 +65,25 @@ def float_texts(numbers: pa.ChunkedArray, fewest: pa.ChunkedArray) -> pa.Array:
 
 
 def _texts(width: _Width, numbers: pa.ChunkedArray, fewest: pa.ChunkedArray) -> pa.Array:
-    rows = zip(numbers.to_pylist(), fewest.to_pylist(), strict=True)
-    return pa.array([None if v is None else _text(v, width, new) for v, new in rows], pa.string())
+    values, shortest = numbers.to_pylist(), numbers.cast(pa.string()).to_pylist()
+    rows = zip(values, shortest, fewest.to_pylist(), strict=True)
+    return pa.array(
+        [None if v is None else _text(v, text, width, new) for v, text, new in rows], pa.string()
+    )
 
 
-def _text(number: float, width: _Width, fewest: int | None) -> str | None:
+def _text(number: float, shortest: str, width: _Width, fewest: int | None) -> str | None:
     if not math.isfinite(number):
         return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
     sign = "-" if math.copysign(1.0, number) < 0 else ""
     if number == 0:
         return f"{sign}0.0"
     size = abs(number)
-    if fewest is not None:
-        return sign + _written((_fewest if fewest else _of_old_java)(size, width))
-    new, old = _written(_fewest(size, width)), _written(_of_old_java(size, width))
-    return sign + new if new == old else None
+    new = _written(_fewest(size, shortest.lstrip("-"), width))
+    if fewest or _is_same_in_old_java(size, width):
+        return sign + new
+    old = _written(_of_old_java(size, width))
+    return sign + old if fewest is not None or old == new else None
 
 
 def _written(number: _Digits) -> str:
@@ -103,9 +101,9 @@ def _written(number: _Digits) -> str:
 # ---------------------------------------------------------------- Java 19 and later
 
 
-def _fewest(size: float, width: _Width) -> _Digits:
+def _fewest(size: float, shortest: str, width: _Width) -> _Digits:
     """The fewest digits, but the nearest of those with two where one would do."""
-    found = _parsed(width.shortest(size))
+    found = _parsed(shortest)
     if len(found.digits) == 1:
         two = f"{size:.1e}"
         if width.reads(two) == size:
@@ -114,7 +112,7 @@ def _fewest(size: float, width: _Width) -> _Digits:
 
 
 def _parsed(text: str) -> _Digits:
-    """A positive number in Python's syntax, without zeros at both ends."""
+    """A positive number as Python or Arrow writes it, without zeros at both ends."""
     fraction, _, exponent = text.partition("e")
     whole, _, places = fraction.partition(".")
     digits = (whole + places).lstrip("0")
@@ -123,6 +121,16 @@ def _parsed(text: str) -> _Digits:
 
 
 # ---------------------------------------------------------------- before Java 19
+
+
+def _is_same_in_old_java(size: float, width: _Width) -> bool:
+    """Whether the digits are surely the fewest ones.
+
+    They differ only where a text of so few digits lies halfway between two neighbours, which are
+    large then, or where the two neighbours are not equally far away.
+    """
+    least, most = width.smallest + width.precision - 1, width.precision - 4
+    return 2.0**least < size < 2.0**most and math.frexp(size)[0] != 0.5
 
 
 def _of_old_java(size: float, width: _Width) -> _Digits:
