@@ -281,6 +281,14 @@ def test_a_sorted_result_of_spark_keeps_its_order(project: Project) -> None:
     assert table["k"].to_pylist() == list(range(999, -1, -1))
 
 
+def test_tasks_write_floats_as_sparks_java_does(project: Project) -> None:
+    graph = project.plan("SELECT CAST(1E17D * (k + 3) AS STRING) AS x FROM t ORDER BY k")
+    table, results = project.run(graph)
+    assert {r.engine for r in results} == {"duckdb"}
+    expected = project.spark().sql("SELECT CAST(1E17D * (id + 3) AS STRING) AS x FROM range(1000)")
+    assert sorted(table["x"].to_pylist()) == sorted(row.x for row in expected.collect())
+
+
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
