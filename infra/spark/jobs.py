@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from stagecoach.infra.errors import SparkLostError
 from stagecoach.infra.spark.connect_tasks import ConnectTasks, TaskCounts
@@ -24,6 +24,7 @@ from stagecoach.infra.spark.session import forget_session, is_alive, is_connect
 if TYPE_CHECKING:
     from pyspark import StatusTracker
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.shell.progress import ProgressHandler
 
 log = logging.getLogger(__name__)
 
@@ -158,8 +159,8 @@ def tagged_job(
     watchers: list[threading.Thread] = []
     try:
         if tasks is not None:
+            spark.registerProgressHandler(cast("ProgressHandler", tasks))
             spark.addTag(tag)
-            spark.registerProgressHandler(tasks)  # type: ignore[arg-type]  # it is called only
         else:
             spark.sparkContext.setJobGroup(tag, description, interruptOnCancel=True)
             if listener is not None:
@@ -185,7 +186,7 @@ def tagged_job(
             _running.pop(tag, None)
         _untag(spark, tag)
         if tasks is not None:
-            spark.removeProgressHandler(tasks)  # type: ignore[arg-type]
+            spark.removeProgressHandler(cast("ProgressHandler", tasks))
 
 
 def _interrupt(spark: SparkSession, tag: str) -> bool:

@@ -162,7 +162,7 @@ def progress(session: Any) -> list[tuple[int, int]]:
 
     def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            time.sleep(3)
+            time.sleep(3)  # the server reports every two seconds
             yield batch
 
     with tagged_job(session, job_tag("slow", 0), "slow", heard.append):

@@ -143,7 +143,7 @@ def _micros(found: re.Match[str]) -> int | None:
 
 
 def _offset_seconds(zone: str) -> int | None:
-    """The offset of a zone; None where there is no such zone."""
+    """The offset of a zone in seconds; None if the zone is not valid."""
     if zone == "Z":
         return 0
     found = _OFFSET.fullmatch(zone)

@@ -59,6 +59,11 @@ def double_texts(numbers: pa.ChunkedArray, fewest: pa.ChunkedArray) -> pa.Array:
     return _texts(_DOUBLE, numbers, fewest)
 
 
+def double_text(number: float, fewest: int | None) -> str | None:
+    """One double as Java writes it; for `fewest` and for None see `double_texts`."""
+    return _text(number, repr(number), _DOUBLE, fewest)
+
+
 def float_texts(numbers: pa.ChunkedArray, fewest: pa.ChunkedArray) -> pa.Array:
     """The same of 32-bit floats."""
     return _texts(_FLOAT, numbers, fewest)

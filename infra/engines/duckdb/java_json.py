@@ -77,13 +77,13 @@ def _member(text: str | None, names: list[str], position: int, fewest: int | Non
 
 
 def json_array_lengths(texts: pa.ChunkedArray) -> pa.Array:
-    """`json_array_length`: NULL for what is no array."""
+    """`json_array_length`: NULL for a text that is not an array."""
     values = map(_read, texts.to_pylist())
     return pa.array([len(v) if isinstance(v, list) else None for v in values], pa.int32())
 
 
 def json_object_names(texts: pa.ChunkedArray) -> pa.Array:
-    """`json_object_keys`: NULL for what is no object."""
+    """`json_object_keys`: NULL for a text that is not an object."""
     values = map(_read, texts.to_pylist())
     return pa.array(
         [[_HALF.sub("?", n) for n, _ in v] if isinstance(v, Members) else None for v in values],

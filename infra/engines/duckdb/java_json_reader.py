@@ -64,7 +64,7 @@ Value: TypeAlias = "str | bool | list[Value] | Members | None"
 
 
 def read_json(text: str) -> Value:
-    """The first value of a text; what stands behind it is not looked at, as Jackson does not.
+    """The first value of a text. The rest of the text is ignored, as Jackson ignores it.
 
     Raises:
         BrokenJsonError: Jackson finds an error in the value.

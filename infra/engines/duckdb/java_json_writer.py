@@ -10,9 +10,7 @@ import math
 import re
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
-from stagecoach.infra.engines.duckdb.java_float_texts import double_texts
+from stagecoach.infra.engines.duckdb.java_float_texts import double_text
 from stagecoach.infra.engines.duckdb.java_json_reader import (
     BrokenJsonError,
     Double,
@@ -104,7 +102,7 @@ def raw_text(text: str) -> str:
 
     Raises:
         BrokenJsonError: Half of a character that takes two in Java.
-        UnclearJsonError: Two second halves, of which Jackson makes bytes that are no character.
+        UnclearJsonError: Two low surrogates in a row, which Jackson writes as invalid UTF-8.
     """
     if text.isascii() or not _HALF.search(text):
         return text
@@ -149,8 +147,7 @@ def _escape(found: re.Match[str]) -> str:
 def _double(number: float, style: JsonStyle) -> str:
     if _PLAIN_FROM <= abs(number) < _PLAIN_BELOW:
         return repr(number)
-    numbers = pa.chunked_array([pa.array([number])])
-    (text,) = double_texts(numbers, pa.chunked_array([pa.array([style.fewest])])).to_pylist()
+    text = double_text(number, style.fewest)
     if text is None:
         raise UnclearJsonError("versions of Java write the number differently")
-    return str(text) if math.isfinite(number) else f'"{text}"'
+    return text if math.isfinite(number) else f'"{text}"'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stagecoach.infra.spark.float_digits import float_variables
@@ -24,7 +26,7 @@ class FakeSession:
 
 @pytest.mark.parametrize(("text", "fewest"), [("2.0E23", 1), ("1.9999999999999998E23", 0)])
 def test_a_session_is_asked_once(text: str, fewest: int) -> None:
-    session = FakeSession(text)
+    session: Any = FakeSession(text)
     for _ in range(2):
-        assert float_variables(session) == {"shortest_floats": fewest}  # type: ignore[arg-type]
+        assert float_variables(session) == {"shortest_floats": fewest}
     assert session.queries == ["SELECT CAST(2E23D AS STRING)"]
