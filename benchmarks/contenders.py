@@ -68,16 +68,16 @@ class Stagecoach:
     name = "stagecoach"
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self.session = session
 
     def run(self, name: str, sql: str) -> Sample:
         """Run a query through Dagster."""
         clock = StageClock()
         start = time.perf_counter()
-        planned = self._session.plan(sql, name=name)
+        planned = self.session.plan(sql, name=name)
         plan_end = time.perf_counter()
         with clock.watching_jobs():
-            result = self._session.run(planned, fresh=True, progress=clock)
+            result = self.session.run(planned, fresh=True, progress=clock)
         run_end = time.perf_counter()
         table = result.to_arrow()
         end = time.perf_counter()
@@ -104,8 +104,8 @@ class Stagecoach:
 
     def clean_up(self) -> None:
         """Remove the shuffles and runs; what Spark said about result schemas stays."""
-        root = self._session.settings.storage_root
-        store = self._session.settings.open_store()
+        root = self.session.settings.storage_root
+        store = self.session.settings.open_store()
         for folder in ("shuffle", "runs"):
             if store.is_local:
                 shutil.rmtree(Path(root) / folder, ignore_errors=True)

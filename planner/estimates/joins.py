@@ -15,6 +15,9 @@ from stagecoach.planner.estimates.selectivity import EQUALITIES, selectivity
 from stagecoach.planner.plan.expressions import Call, ColumnRef, Expression, conjuncts
 
 _MOST_ROWS = 1e100  # products of products are infinite, which is not a number to reckon with
+# Other conditions of an anti join let pairs of equal keys through, and what a query excludes is
+# seldom the rule.
+_LEAST_ANTI = 0.5
 
 
 class _KeyPair(NamedTuple):
@@ -44,7 +47,7 @@ def joined(left: Estimate, right: Estimate, kind: str, condition: Expression) ->
         case "semi":
             return _semi_joined(left, pairs, left.rows * max(_matched(left, right, pairs), 1e-6))
         case "anti":
-            return left.scaled(left.rows * max(1.0 - _matched(left, right, pairs), 0.1))
+            return left.scaled(left.rows * max(1.0 - _matched(left, right, pairs), _LEAST_ANTI))
         case "left":
             rows = max(rows, left.rows)
         case "right":

@@ -1,20 +1,35 @@
-"""Flatten groups of inner joins into relations and predicates.
+"""Flatten groups of joins into relations, predicates and what restricts them.
 
 Also finds which columns the predicates make equal. The relations of a group may be joined in any
-order.
+order, and restricted at any point.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from stagecoach.planner.plan.expressions import Call, ColumnRef, Expression, conjuncts
 from stagecoach.planner.plan.logical import Filter, Join, LogicalPlan
+from stagecoach.planner.plan.operators import JoinKind
 
 
 def is_inner(plan: LogicalPlan) -> bool:
     """Whether the plan is an inner or cross join."""
     return isinstance(plan, Join) and plan.kind in ("inner", "cross")
+
+
+def is_orderable(plan: LogicalPlan) -> bool:
+    """Whether the plan is an inner join, or restricts one, perhaps after others.
+
+    What restricts one relation stays with it: it is a part of what the estimates of that relation,
+    and copies of it for other reasons, are about.
+    """
+    while isinstance(plan, Join) and plan.kind in ("semi", "anti"):
+        plan = plan.left
+        if isinstance(plan, Filter):
+            plan = plan.child
+    return is_inner(plan)
 
 
 def flatten(plan: LogicalPlan) -> tuple[list[LogicalPlan], list[Expression]]:
@@ -33,6 +48,59 @@ def flatten(plan: LogicalPlan) -> tuple[list[LogicalPlan], list[Expression]]:
         else:
             relations.append(node)
     return relations, predicates
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """The right side of a semi or anti join.
+
+    Args:
+        relation: What rows of the group must match, or must not.
+        kind: `semi` or `anti`.
+        conjuncts: Of its condition.
+    """
+
+    relation: LogicalPlan
+    kind: JoinKind
+    conjuncts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class JoinGroup:
+    """Inner joins with the semi and anti joins above and among them.
+
+    Args:
+        relations: What is joined, left to right.
+        predicates: The conjuncts of all inner joins, and of filters between joins.
+        restrictions: The semi and anti joins.
+    """
+
+    relations: tuple[LogicalPlan, ...]
+    predicates: tuple[Expression, ...]
+    restrictions: tuple[Restriction, ...]
+
+    @classmethod
+    def of(cls, plan: LogicalPlan) -> JoinGroup:
+        """The group with this join at its top."""
+        relations: list[LogicalPlan] = []
+        predicates: list[Expression] = []
+        restrictions: list[Restriction] = []
+        stack = [plan]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Join) and is_inner(node):
+                predicates.extend(conjuncts(node.condition))
+                stack.extend((node.right, node.left))
+            elif isinstance(node, Join) and is_orderable(node):
+                parts = tuple(conjuncts(node.condition))
+                restrictions.append(Restriction(node.right, node.kind, parts))
+                stack.append(node.left)
+            elif isinstance(node, Filter) and is_orderable(node.child):
+                predicates.extend(conjuncts(node.predicate))
+                stack.append(node.child)
+            else:
+                relations.append(node)
+        return cls(tuple(relations), tuple(predicates), tuple(restrictions))
 
 
 def column_pair(predicate: Expression) -> tuple[ColumnRef, ColumnRef] | None:
