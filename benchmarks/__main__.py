@@ -5,8 +5,9 @@ same files, adaptive execution as by default) and DuckDB alone. The order of the
 with every query and repeat. Every result is compared; one that differs is an error (exit 1).
 
 With `--s3` Stagecoach has its tables and its storage on an S3 server of this machine, the others
-their local files. With `--workers` the session is one of a standalone Spark cluster here, whose
-workers have a core each and none of our packages; plain Spark SQL runs on the same executors.
+their local files; `--latency-ms` puts that server further away. With `--workers` the session is one
+of a standalone Spark cluster here, whose workers have a core each and none of our packages; plain
+Spark SQL runs on the same executors.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import click
 from benchmarks.cluster.standalone import HOST, StandaloneCluster
 from benchmarks.compare import difference, rough_difference
 from benchmarks.contenders import Contender, DuckDb, Sample, SparkSql, Stagecoach
+from benchmarks.delayed import DelayedServer
 from benchmarks.rclone import RcloneServer
 from benchmarks.report import (
     Measurement,
@@ -65,6 +67,9 @@ WHERE s_suppkey < 10 GROUP BY n_name ORDER BY n_name
 @storage_option
 @click.option("--s3", is_flag=True, help="Stagecoach's tables and storage are on an S3 server.")
 @click.option(
+    "--latency-ms", type=click.FloatRange(min=0), default=0.0, help="Of the S3 server, round trip."
+)
+@click.option(
     "--workers",
     type=click.IntRange(min=0),
     default=0,
@@ -91,6 +96,7 @@ def main(
     data: Path | None,
     storage: Path,
     s3: bool,
+    latency_ms: float,
     workers: int,
     chosen: str,
     assignments: tuple[str, ...],
@@ -98,6 +104,8 @@ def main(
     json_path: Path | None,
 ) -> None:
     """Run TPC-H on Stagecoach, plain Spark SQL and DuckDB alone, and compare times and results."""
+    if latency_ms and not s3:
+        raise click.BadParameter("only the server of --s3 can be further away")
     queries = queries_of(names)
     chosen_names = _contenders(chosen)
     folder = (data or Path(f"data/tpch-sf{scale_factor:g}")).resolve()
@@ -118,7 +126,9 @@ def main(
             _join(
                 held, StandaloneCluster(_temporary(held, storage), workers, memory=memory), settings
             )
-        session, spill = held.enter_context(bench_session(folder, storage, settings, s3=s3))
+        session, spill = held.enter_context(
+            bench_session(folder, storage, settings, s3=s3, latency_ms=latency_ms)
+        )
         measurements = run_all(contenders(chosen_names, session, folder, spill), queries, repeat)
         document = to_json(
             measurements,
@@ -126,6 +136,7 @@ def main(
             settings={
                 "repeat": repeat,
                 "s3": s3,
+                "latency_ms": latency_ms,
                 "workers": workers,
                 "set": list(assignments),
                 "spark_conf": settings.engine["spark_conf"],
@@ -133,7 +144,8 @@ def main(
                 "duckdb_task_memory_bytes": session.settings.task_memory_bytes,
             },
         )
-    where = f"{'-s3' if s3 else ''}{f'-{workers}-workers' if workers else ''}"
+    far = f"-{latency_ms:g}ms" if latency_ms else ""
+    where = f"{'-s3' if s3 else ''}{far}{f'-{workers}-workers' if workers else ''}"
     path = json_path or HERE / "results" / f"tpch-sf{scale_factor:g}{where}.json"
     write(path, document)
     click.echo(f"{render(measurements)}\n\nWritten to {path}")
@@ -147,7 +159,7 @@ def main(
 
 @contextmanager
 def bench_session(
-    folder: Path, storage: Path, settings: Settings, *, s3: bool
+    folder: Path, storage: Path, settings: Settings, *, s3: bool, latency_ms: float = 0.0
 ) -> Iterator[tuple[Session, Path]]:
     """Yield a session over the tables, and a folder in which DuckDB alone may spill.
 
@@ -156,6 +168,7 @@ def bench_session(
         storage: Folder under which everything is kept until the end.
         settings: Of the session; with `s3` it is added how to reach the server.
         s3: Whether tables and storage are on an S3 server of this machine.
+        latency_ms: How much longer a round trip to that server takes.
     """
     with ExitStack() as held:
         root = _temporary(held, storage)
@@ -164,7 +177,10 @@ def bench_session(
         if s3:
             server = held.enter_context(_served(folder, root / "served"))
             tables, stored = (f"s3://{server.bucket}/{name}" for name in ("tables", "storage"))
-            settings.engine["storage_options"] = server.options()
+            url = server.url
+            if latency_ms:
+                url = held.enter_context(DelayedServer(url, latency_ms)).url
+            settings.engine["storage_options"] = server.options(url)
         catalog = root / "catalog.yaml"
         write_catalog(catalog, tables)
         session = connect(catalog, stored, settings=settings.engine, options=settings.planner)
