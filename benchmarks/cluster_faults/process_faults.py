@@ -114,7 +114,8 @@ def _master_forgets(scene: Scene) -> Iterator[None]:
     time.sleep(scene.dice.uniform(0, 4))
     cluster.launch(MASTER)
     yield
-    # The Connect server's application is forgotten, too, and does not notice; its user restarts it.
+    # The Connect server's application is forgotten, too, and does not notice. A run behind it fails
+    # and says so; then its user restarts the server.
     scene.bed.connect.kill()
     scene.bed.connect.start()
 
@@ -167,4 +168,5 @@ PROCESS_KINDS = (
     Kind("Connect server frozen", _connect_frozen, mode=CONNECT),
     Kind("executor killed (Connect)", _executor_killed, mode=CONNECT),
     Kind("driver killed (Connect)", _driver_killed, mode=CONNECT, ends_driver=True),
+    Kind("master restarted, forgets (Connect)", _master_forgets, mode=CONNECT, lasts=True),
 )
