@@ -10,6 +10,8 @@ relation, either of them will do: a row without its partner is in no result.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -174,7 +176,9 @@ class JoinGraph:
             _leaf(1 << position, context.estimator.estimate(plan))
             for position, plan in enumerate(self._plans)
         ]
-        self._neighbours = self._linked()
+        self._neighbours = [0] * len(self.leaves)
+        self._link_relations()
+        self._link_restrictions()
         self._touched = [
             (
                 sum(1 << i for i, found in enumerate(self._classes) if found.mask >> position & 1),
@@ -215,19 +219,25 @@ class JoinGraph:
             found |= 1 << self._owners[column]
         return found
 
-    def _linked(self) -> list[int]:
-        """The neighbours of each leaf, as bit masks."""
-        neighbours = [0] * len(self.leaves)
+    def _link_relations(self) -> None:
+        """Note the neighbours of each relation."""
         linked = [mask for mask in self._masks if mask.bit_count() == 2]
         for mask in [*linked, *(found.mask for found in self._classes)]:
             for position in bits(mask):
-                neighbours[position] |= mask & ~(1 << position)
+                self._neighbours[position] |= mask & ~(1 << position)
+
+    def _link_restrictions(self) -> None:
+        """Note the neighbours of those that restrict one component.
+
+        One that compares columns of several components waits until these are joined.
+        """
         for leaf, (_, parts) in self._restrictions.items():
-            for part in parts:
-                neighbours[leaf.bit_length() - 1] |= part.around
-                for position in bits(part.around):
-                    neighbours[position] |= leaf
-        return neighbours
+            around = functools.reduce(operator.or_, (part.around for part in parts), 0)
+            component = self._component(around & -around)
+            if all(part.over(component) is not None for part in parts):
+                self._neighbours[leaf.bit_length() - 1] = around
+                for position in bits(around):
+                    self._neighbours[position] |= leaf
 
     # ------------------------------------------------------------ what is connected
 
@@ -235,12 +245,17 @@ class JoinGraph:
         """Leaves that are connected with each other and with no others, as bit masks."""
         left = (1 << len(self.leaves)) - 1
         while left:
-            component, border = 0, left & -left
-            while border:
-                component |= border
-                border = self.around(border) & ~component
+            component = self._component(left & -left)
             left &= ~component
             yield component
+
+    def _component(self, border: int) -> int:
+        """All leaves that these are connected with."""
+        component = 0
+        while border:
+            component |= border
+            border = self.around(border) & ~component
+        return component
 
     def around(self, mask: int) -> int:
         """The leaves that predicates connect to those of the mask."""
