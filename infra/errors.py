@@ -44,6 +44,10 @@ class SparkLostError(SparkUnavailableError):
     retryable = True
 
 
+class ServerIdleError(SparkUnavailableError):
+    """A Spark Connect server runs no tasks, which needs somebody to give it room or restart it."""
+
+
 class StorageError(StagecoachError):
     """Object storage refused or failed a request; often passing, so a retry can help."""
 

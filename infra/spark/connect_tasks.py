@@ -1,8 +1,9 @@
 """Follows the tasks of a job on a Spark Connect server, by the progress that the server reports.
 
 A server does not tell of its executors, and does not report again while nothing changes. So a job
-of which tasks are pending and none runs, for as long as nobody reports another state, has no
-executor that would take them.
+that has tasks of which none runs, for as long as nobody reports another state, has no executor that
+would take them. Whether all have ended says nothing: the server counts a task whose executor was
+lost among those, and not the next try that waits.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class TaskCounts:
     total: int = 0
 
     @property
-    def are_stuck(self) -> bool:
-        """Whether tasks are pending and none runs."""
-        return self.completed < self.total and self.running <= 0
+    def are_idle(self) -> bool:
+        """Whether there are tasks and none runs."""
+        return self.total > 0 and self.running <= 0
 
 
 class ConnectTasks:

@@ -54,7 +54,7 @@ def executor_watch(
     """A watch for a job; None where nobody wants to know.
 
     A Spark Connect server does not tell of its executors, so there the job lacks them while none of
-    its pending tasks runs. Those of a local master are processes of this one.
+    its tasks runs. Those of a local master are processes of this one.
 
     Args:
         spark: The session that runs it.
@@ -64,7 +64,7 @@ def executor_watch(
     if not seconds:
         return None
     if tasks is not None:
-        return ExecutorWatch(lambda: 0 if tasks.counts.are_stuck else 1, seconds)
+        return ExecutorWatch(lambda: 0 if tasks.counts.are_idle else 1, seconds)
     if is_local(spark.sparkContext.master or ""):
         return None
     context = spark.sparkContext._jsc.sc()

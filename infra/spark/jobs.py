@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from stagecoach.infra.errors import SparkLostError
+from stagecoach.infra.errors import ServerIdleError, SparkLostError, SparkUnavailableError
 from stagecoach.infra.spark.connect_tasks import ConnectTasks, TaskCounts
 from stagecoach.infra.spark.executors import ExecutorWatch, executor_watch
 from stagecoach.infra.spark.lost import ENDED, names_lost_server
@@ -150,6 +150,7 @@ def tagged_job(
 
     Raises:
         SparkLostError: They were so for longer, or Spark has ended; the next session is another.
+        ServerIdleError: They were so for longer on a Spark Connect server.
     """
     job = _Running(spark)
     with _lock:
@@ -232,19 +233,19 @@ def _tell_loss(job: _Running, tag: str, executor_seconds: float, error: Exceptio
     """Raise what is behind an error of a session that can run nothing any more."""
     if job.lost.is_set():
         forget_session(job.spark)
-        raise SparkLostError(_no_executors(job.spark, executor_seconds)) from error
+        raise _no_executors(job.spark, executor_seconds) from error
     if not is_connect(job.spark) and not was_canceled(tag) and not is_alive(job.spark):
         raise SparkLostError(ENDED) from error
 
 
-def _no_executors(spark: SparkSession, seconds: float) -> str:
+def _no_executors(spark: SparkSession, seconds: float) -> SparkUnavailableError:
     if is_connect(spark):
-        return (
+        return ServerIdleError(
             f"the Spark Connect server has run no task of the stage for {seconds:g} s: its cluster "
             "has no room, or the master was started anew and does not know the server any more, "
             "which must then be restarted (the setting executor_seconds says how long to wait)"
         )
-    return (
+    return SparkLostError(
         f"Spark at {spark.sparkContext.master} has had no executor for {seconds:g} s: no worker "
         "has room, or the master was started anew and does not know this application any more; the "
         "next try is another application (the setting executor_seconds says how long to wait)"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stagecoach.infra.errors import SparkLostError
+from stagecoach.infra.errors import ServerIdleError
 from stagecoach.infra.spark import jobs
 from stagecoach.infra.spark.connect_tasks import ConnectTasks, TaskCounts
 from stagecoach.infra.spark.jobs import JobProgress, job_tag, tagged_job
@@ -58,20 +58,27 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Any:
     return ConnectSession()
 
 
-def test_pending_tasks_that_nobody_runs_are_given_up(session: Any) -> None:
+@pytest.mark.parametrize(
+    "stages", [[(3, 8)], [(8, 8)]], ids=["some pending", "one ended with its executor and waits"]
+)
+def test_a_job_of_which_nobody_runs_tasks_is_given_up(
+    session: Any, stages: list[tuple[int, int]]
+) -> None:
     with (
-        pytest.raises(SparkLostError, match=r"has run no task of the stage for 0\.05 s"),
+        pytest.raises(ServerIdleError, match=r"has run no task of the stage for 0\.05 s") as caught,
         tagged_job(session, job_tag("run", 1), "", executor_seconds=0.05),
     ):
-        session.report(0, (3, 8))
+        session.report(0, *stages)
         session.run_job()
     assert not session.handlers
+    # The next try would wait as long, as would all other stages in turn.
+    assert not caught.value.retryable
 
 
 @pytest.mark.parametrize(
     ("running", "stages", "done"),
-    [(1, [(3, 8)], False), (0, [(8, 8)], False), (0, [(3, 8)], True), (0, [], False)],
-    ids=["one runs", "all have ended", "the operation has ended", "nothing is known yet"],
+    [(1, [(3, 8)], False), (0, [(3, 8)], True), (0, [], False)],
+    ids=["one runs", "the operation has ended", "nothing is known yet"],
 )
 def test_other_jobs_are_left_alone(
     session: Any, running: int, stages: list[tuple[int, int]], done: bool
