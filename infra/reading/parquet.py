@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +26,7 @@ from stagecoach.infra.reading.file_bounds import StoredBounds
 from stagecoach.infra.reading.footers import group_bounds
 from stagecoach.infra.reading.input_files import check_file, opened_unchanged
 from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput, leaf_schema
+from stagecoach.infra.reading.opened_ahead import OpenedFile, opened_ahead
 from stagecoach.infra.reading.parquet_types import StoredColumn, stored_columns
 from stagecoach.infra.reading.row_bounds import Bounds, column_bounds
 from stagecoach.infra.reading.row_groups import read_row_groups
@@ -104,17 +106,22 @@ def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
         StorageError: The store refuses or fails.
     """
     options = StorageOptions.from_dict(leaf.storage_options)
-    for _, parts in itertools.groupby(leaf.files, key=lambda file: file.uri):
-        files = list(parts)
-        with opened_unchanged(files[0], options) as source:
-            yield from _read_file(source, files, leaf)
+
+    def open_one(files: list[DataFile]) -> OpenedFile[list[DataFile]]:
+        with ExitStack() as stack:
+            source = stack.enter_context(opened_unchanged(files[0], options))
+            metadata = _checked_footer(source, files[0], leaf.checks)
+            return OpenedFile(files, stack.pop_all(), source, metadata)
+
+    parts = (list(group) for _, group in itertools.groupby(leaf.files, key=lambda file: file.uri))
+    for opened in opened_ahead(parts, open_one):
+        with opened.closing:
+            yield from _read_file(opened, leaf)
 
 
-def _read_file(
-    source: pa.NativeFile, files: Sequence[DataFile], leaf: ParquetInput
-) -> Iterator[pa.RecordBatch]:
+def _read_file(opened: OpenedFile[list[DataFile]], leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
     """The rows that are meant of one file."""
-    metadata = _checked_footer(source, files[0], leaf.checks)
+    files, source, metadata = opened.parts, opened.source, opened.metadata
     schema = leaf_schema(leaf.columns)
     stored = {name.lower(): name for name in metadata.schema.to_arrow_schema().names}
     constants = dict(files[0].constants)

@@ -137,8 +137,11 @@ class FsspecFiles:
 
     def exists(self, key: str) -> bool:
         """Return whether the object exists."""
+        path = self._path(key)
+        # Where nothing is there, `info` lists as well, in case of a folder; S3 has no folders.
+        look = self.filesystem.head_object if self._is_s3 else self.filesystem.info
         try:
-            self.size(key)
+            self._read("read the size of", key, lambda: look(path))
         except ObjectMissingError:
             return False
         return True

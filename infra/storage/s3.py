@@ -139,6 +139,18 @@ class BoundedS3FileSystem(S3FileSystem):
 
         return await self._bounded(fetch, "get_object")
 
+    async def _head_object(self, path: str) -> dict[str, Any]:
+        """Return what the server says of an object.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+        bucket, key, _ = self.split_path(path)
+        found: dict[str, Any] = await self._call_s3("head_object", Bucket=bucket, Key=key)
+        return found
+
+    head_object = sync_wrapper(_head_object)
+
     async def _read_body(self, body: Any) -> bytes:
         """Return a whole body, however long it takes while enough of it comes.
 

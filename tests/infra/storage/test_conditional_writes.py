@@ -132,3 +132,15 @@ def test_a_claim_whose_answer_is_lost_is_held(unsure: tuple[ObjectStore, FaultPr
     assert fault.met == 1
     claim.release()
     assert not store.exists(layout.claim(FINGERPRINT))
+
+
+def test_a_write_asks_once_whether_the_object_is_there(
+    unsure: tuple[ObjectStore, FaultProxy],
+) -> None:
+    """Each request is a round trip that the commit of a stage waits for."""
+    store, proxy = unsure
+    assert store.put_if_absent("k", b"mine")
+    assert [method for method, _ in proxy.requests] == ["HEAD", "PUT"]
+    assert store.exists("k")
+    assert not store.exists("k/below")
+    assert [method for method, _ in proxy.requests[2:]] == ["HEAD", "HEAD"]

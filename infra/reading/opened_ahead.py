@@ -1,0 +1,68 @@
+"""Opens the next files of a scan while one is read, so that round trips do not add up.
+
+To open a file takes two round trips, for its identity and for its footer. A task that reads some
+small files of a store that is 30 ms away waits for nothing else.
+
+Worker code.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+T = TypeVar("T")
+_FILES_AHEAD = 4
+
+
+class OpenedFile(NamedTuple, Generic[T]):
+    """A Parquet file that is open.
+
+    Args:
+        parts: What is wanted of it.
+        closing: Closes it.
+        source: Its bytes.
+        metadata: Its footer.
+    """
+
+    parts: T
+    closing: ExitStack
+    source: pa.NativeFile
+    metadata: pq.FileMetaData
+
+
+def opened_ahead(
+    files: Iterable[T], open_one: Callable[[T], OpenedFile[T]]
+) -> Iterator[OpenedFile[T]]:
+    """The files in their order, each open; whoever gets one closes it.
+
+    Args:
+        files: What is wanted of each file.
+        open_one: Opens a file; called in other threads, except for a single file.
+
+    Raises:
+        Exception: What `open_one` raised for a file, when its turn comes.
+    """
+    waiting = deque(files)
+    if len(waiting) == 1:
+        yield open_one(waiting.pop())
+        return
+    opening: deque[Future[OpenedFile[T]]] = deque()
+    pool = ThreadPoolExecutor(_FILES_AHEAD, "parquet-open")
+    try:
+        while waiting or opening:
+            while waiting and len(opening) < _FILES_AHEAD:
+                opening.append(pool.submit(open_one, waiting.popleft()))
+            yield opening.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        for left in opening:
+            if not left.cancelled() and left.exception() is None:
+                left.result().closing.close()
