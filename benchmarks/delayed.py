@@ -1,9 +1,9 @@
-"""A server that is further away: bytes to and from it arrive late, as many of them as without.
+"""Relay connections to a server and delay them, to measure what latency costs.
 
     python -m benchmarks.delayed --to 127.0.0.1:9000 --milliseconds 30
 
-Each round trip takes so much longer, the one that opens a connection included. A process of its
-own, since its clients have enough to do. Bandwidth is what the machine gives.
+Each round trip takes that much longer, including the one that opens a connection. The bandwidth
+stays as it is. The relay is a process of its own, so that it does not slow down its clients.
 """
 
 from __future__ import annotations

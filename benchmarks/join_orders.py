@@ -64,7 +64,7 @@ def order_text(tree: JoinTree) -> str:
 
 @contextmanager
 def ordered(rng: random.Random | None) -> Iterator[list[str]]:
-    """Plan with random orders; with None, by the planner's own. Yields what was chosen."""
+    """Plan with random join orders, or with None in the planner's own; yield the chosen ones."""
     chosen: list[str] = []
 
     def choose(graph: JoinGraph) -> JoinTree:
@@ -110,7 +110,14 @@ class Compared:
 def compare(
     ours: Stagecoach, name: str, sql: str, orders: int, repeat: int, seed: int
 ) -> Compared | None:
-    """Run a query in its own and in random orders; None where there is no choice."""
+    """Time a query with the planner's join order and with random ones.
+
+    Returns:
+        None if the query has only one join order.
+    """
+    own, drawn = _drawn(ours, name, sql, orders, seed)
+    if not drawn:
+        return None
 
     def run(key: str) -> float:
         rng = None if key == own else random.Random(drawn[key])
@@ -119,13 +126,10 @@ def compare(
         ours.clean_up()
         return sample.seconds
 
-    own, drawn = _drawn(ours, name, sql, orders, seed)
-    if not drawn:
-        return None
     run(own)
     seconds = {key: run(key) for key in drawn}
     ranked = sorted(seconds, key=seconds.__getitem__)
-    finalists = {key: [seconds[key]] for key in ranked[:3]} | {own: []}
+    finalists: dict[str, list[float]] = {key: [] for key in (*ranked[:3], own)}
     for _ in range(repeat):
         for key, times in finalists.items():
             times.append(run(key))

@@ -1,7 +1,7 @@
-"""Opens the next files of a scan while one is read, so that round trips do not add up.
+"""Open the next files of a scan while one is read, so that round trips do not add up.
 
-To open a file takes two round trips, for its identity and for its footer. A task that reads some
-small files of a store that is 30 ms away waits for nothing else.
+Opening a file takes two round trips, for its identity and for its footer. On a store that is 30 ms
+away, a task over small files waits for little else.
 
 Worker code.
 """
@@ -9,7 +9,7 @@ Worker code.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -40,15 +40,15 @@ class OpenedFile(NamedTuple, Generic[T]):
 
 def opened_ahead(
     files: Iterable[T], open_one: Callable[[T], OpenedFile[T]]
-) -> Iterator[OpenedFile[T]]:
-    """The files in their order, each open; whoever gets one closes it.
+) -> Generator[OpenedFile[T], None, None]:
+    """Yield the files in their order, each open; the caller closes them.
 
     Args:
         files: What is wanted of each file.
         open_one: Opens a file; called in other threads, except for a single file.
 
     Raises:
-        Exception: What `open_one` raised for a file, when its turn comes.
+        Exception: The error of `open_one` for a file, when it is that file's turn.
     """
     waiting = deque(files)
     if len(waiting) == 1:

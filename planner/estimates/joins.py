@@ -15,8 +15,8 @@ from stagecoach.planner.estimates.selectivity import EQUALITIES, selectivity
 from stagecoach.planner.plan.expressions import Call, ColumnRef, Expression, conjuncts
 
 _MOST_ROWS = 1e100  # products of products are infinite, which is not a number to reckon with
-# Other conditions of an anti join let pairs of equal keys through, and what a query excludes is
-# seldom the rule.
+# The least share of rows that an anti join is expected to keep. Its other conditions let rows
+# through whose keys match, and queries seldom exclude most rows.
 _LEAST_ANTI = 0.5
 
 

@@ -6,7 +6,7 @@ order, and restricted at any point.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from stagecoach.planner.plan.expressions import Call, ColumnRef, Expression, conjuncts
@@ -30,24 +30,6 @@ def is_orderable(plan: LogicalPlan) -> bool:
         if isinstance(plan, Filter):
             plan = plan.child
     return is_inner(plan)
-
-
-def flatten(plan: LogicalPlan) -> tuple[list[LogicalPlan], list[Expression]]:
-    """The relations of a group, left to right, and all its conjuncts."""
-    relations: list[LogicalPlan] = []
-    predicates: list[Expression] = []
-    stack = [plan]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Join) and node.kind in ("inner", "cross"):
-            predicates.extend(conjuncts(node.condition))
-            stack.extend((node.right, node.left))
-        elif isinstance(node, Filter) and is_inner(node.child):
-            predicates.extend(conjuncts(node.predicate))
-            stack.append(node.child)
-        else:
-            relations.append(node)
-    return relations, predicates
 
 
 @dataclass(frozen=True)
@@ -80,8 +62,15 @@ class JoinGroup:
     restrictions: tuple[Restriction, ...]
 
     @classmethod
-    def of(cls, plan: LogicalPlan) -> JoinGroup:
-        """The group with this join at its top."""
+    def of(
+        cls, plan: LogicalPlan, enters: Callable[[LogicalPlan], bool] = is_orderable
+    ) -> JoinGroup:
+        """Return the group with this join at its top.
+
+        Args:
+            plan: The join.
+            enters: Whether a join is part of the group; any other is a relation of it.
+        """
         relations: list[LogicalPlan] = []
         predicates: list[Expression] = []
         restrictions: list[Restriction] = []
@@ -91,16 +80,22 @@ class JoinGroup:
             if isinstance(node, Join) and is_inner(node):
                 predicates.extend(conjuncts(node.condition))
                 stack.extend((node.right, node.left))
-            elif isinstance(node, Join) and is_orderable(node):
+            elif isinstance(node, Join) and enters(node):
                 parts = tuple(conjuncts(node.condition))
                 restrictions.append(Restriction(node.right, node.kind, parts))
                 stack.append(node.left)
-            elif isinstance(node, Filter) and is_orderable(node.child):
+            elif isinstance(node, Filter) and enters(node.child):
                 predicates.extend(conjuncts(node.predicate))
                 stack.append(node.child)
             else:
                 relations.append(node)
         return cls(tuple(relations), tuple(predicates), tuple(restrictions))
+
+
+def flatten(plan: LogicalPlan) -> tuple[tuple[LogicalPlan, ...], tuple[Expression, ...]]:
+    """Return the relations of a group of inner joins, left to right, and all its conjuncts."""
+    group = JoinGroup.of(plan, enters=is_inner)
+    return group.relations, group.predicates
 
 
 def column_pair(predicate: Expression) -> tuple[ColumnRef, ColumnRef] | None:

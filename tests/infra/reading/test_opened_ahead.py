@@ -76,6 +76,6 @@ def test_whoever_stops_leaves_no_file_open() -> None:
     opener = Opener()
     files = opened_ahead(range(30), opener)
     with next(files).closing:
-        files.close()  # type: ignore[attr-defined]  # a generator
+        files.close()
     assert not opener.open
     assert len(opener.opened) < 30
