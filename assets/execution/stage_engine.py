@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from stagecoach.infra.errors import ShuffleReadError, StorageError
 from stagecoach.infra.formats.protocol import Access
 from stagecoach.infra.formats.publishing import PublishTarget
 from stagecoach.infra.formats.registry import find_stored
+from stagecoach.infra.storage.at_once import at_once
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.plan.stages import StageGraph
@@ -249,7 +251,7 @@ class StageEngine:
     def _start_run(self, request: StageRequest) -> "_Run":
         from stagecoach.infra.runtime.records.run_marks import mark_begun
         from stagecoach.infra.runtime.records.run_plan import RunPlan, write_run_plan
-        from stagecoach.infra.runtime.stages.commits import is_committed
+        from stagecoach.infra.runtime.stages.commits import is_committed, look_ahead
         from stagecoach.infra.runtime.stages.run import Run
 
         run = _Run()
@@ -280,10 +282,16 @@ class StageEngine:
                     break
         root_run_id = run.context.root_run_id
         is_hosted = _dagster_run(request.run_id) in hosted_runs
-        mark_begun(self._store, root_run_id, request.run_id, is_hosted=is_hosted)
         self._begun.add((root_run_id, request.run_id))
         plan = RunPlan(run.context.graph, run.context.parameters)
-        write_run_plan(self._store, root_run_id, plan)
+        mark = partial(mark_begun, self._store, root_run_id, request.run_id, is_hosted=is_hosted)
+        # None of the three needs another of them, and all are needed before the first stage.
+        needed: list[Callable[[], object]] = [
+            mark,
+            partial(write_run_plan, self._store, root_run_id, plan),
+            partial(look_ahead, run.context, is_hosted=is_hosted),
+        ]
+        at_once(self._store, needed)
         return run
 
 

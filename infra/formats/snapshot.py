@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, cast
 
 from stagecoach.infra.formats import names
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.storage import checked_json, layout
+from stagecoach.infra.storage.at_once import at_once
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.infra.storage.rereads import reread
 from stagecoach.planner.catalog import TableInfo
@@ -171,17 +172,24 @@ class SnapshotSource(Protocol):
         ...
 
 
-def take_snapshot(catalog: SnapshotSource, table_names: Iterable[str]) -> Snapshot:
+def take_snapshot(
+    catalog: SnapshotSource, table_names: Iterable[str], store: ObjectStore | None = None
+) -> Snapshot:
     """Return the files of the tables as they are now; a name given twice counts once.
+
+    Args:
+        catalog: Where the tables are looked up.
+        table_names: The tables.
+        store: The storage root; where it is far away, so are the tables, and they are looked up
+            at the same time. The catalog must be safe to use from several threads then.
 
     Raises:
         CatalogError: A table is unknown or its files cannot be used.
     """
-    tables: dict[str, TableSnapshot] = {}
-    for name in sorted({name.lower() for name in table_names}):
-        found = catalog.state(name).snapshot
-        tables[found.table] = found
-    return Snapshot(tables)
+    names = sorted({name.lower() for name in table_names})
+    calls = [partial(catalog.state, name) for name in names]
+    states = [call() for call in calls] if store is None else at_once(store, calls)
+    return Snapshot({state.snapshot.table: state.snapshot for state in states})
 
 
 def load_or_take(
@@ -211,9 +219,9 @@ def load_or_take(
     try:
         snapshot = reread(store, key, read, (CatalogError,))
     except ObjectMissingError:
-        taken = take_snapshot(catalog, table_names)
+        taken = take_snapshot(catalog, table_names, store)
         text = taken.to_json()
-        store.put_if_absent(key, text)
+        store.put_if_absent(key, text, looked=True)
         # Read back even after a write: a racing process may have won.
         found = store.read_bytes(key)
         snapshot = taken if found == text else reread(store, key, read, (CatalogError,))

@@ -17,8 +17,18 @@ from typing import TYPE_CHECKING
 from stagecoach.infra.errors import InputLostError
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.storage.file_identity import difference
-from stagecoach.infra.storage.object_store import ObjectChangedError, StorageOptions
-from stagecoach.infra.storage.table_files import FileEntry, is_conditional, open_file, stat_file
+from stagecoach.infra.storage.object_store import (
+    ObjectChangedError,
+    ObjectMissingError,
+    StorageOptions,
+)
+from stagecoach.infra.storage.table_files import (
+    FileEntry,
+    is_conditional,
+    open_file,
+    open_known,
+    stat_file,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,18 +70,31 @@ def opened_unchanged(
         InputLostError: It is gone or has changed, before or while it is read.
         StorageError: The storage refused.
     """
+    with _opened(file, options) as source:
+        try:
+            yield source
+        except ObjectMissingError:
+            raise _lost(file, "there is no such file") from None
+        except ObjectChangedError:
+            check_file(file, options)  # says in which respect
+            raise _lost(file, "it was replaced while it was read") from None
+        except (OSError, EOFError) as error:  # what Arrow raises where bytes make no sense
+            raise _lost(file, f"it is damaged ({error})") from error
+
+
+def _opened(file: DataFile, options: StorageOptions | None) -> pa.NativeFile:
+    if (known := open_known(file.uri, file.num_bytes, file.version, options)) is not None:
+        return known
     try:
         source, found = open_file(file.uri, options)
     except FileNotFoundError:
         raise _lost(file, "there is no such file") from None
-    with source:
+    try:
         _compare(file, found)
-        try:
-            yield source
-        except ObjectChangedError:
-            raise _lost(file, "it was replaced while it was read") from None
-        except (OSError, EOFError) as error:  # what Arrow raises where bytes make no sense
-            raise _lost(file, f"it is damaged ({error})") from error
+    except BaseException:
+        source.close()
+        raise
+    return source
 
 
 def _compare(file: DataFile, found: FileEntry) -> None:

@@ -1,7 +1,7 @@
 """Open the next files of a scan while one is read, so that round trips do not add up.
 
-Opening a file takes two round trips, for its identity and for its footer. On a store that is 30 ms
-away, a task over small files waits for little else.
+A file takes a round trip for its footer and one for its first rows. On a store that is 30 ms away,
+a task over small files waits for little else.
 
 Worker code.
 """
@@ -12,34 +12,29 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+F = TypeVar("F")
 T = TypeVar("T")
-_FILES_AHEAD = 4
+
+FILES_AHEAD = 4
+"""How many files are open besides the one that is read."""
 
 
 class OpenedFile(NamedTuple, Generic[T]):
-    """A Parquet file that is open.
+    """A file that is open.
 
     Args:
-        parts: What is wanted of it.
+        rows: What its reader wants of it.
         closing: Closes it.
-        source: Its bytes.
-        metadata: Its footer.
     """
 
-    parts: T
+    rows: T
     closing: ExitStack
-    source: pa.NativeFile
-    metadata: pq.FileMetaData
 
 
 def opened_ahead(
-    files: Iterable[T], open_one: Callable[[T], OpenedFile[T]]
+    files: Iterable[F], open_one: Callable[[F], OpenedFile[T]]
 ) -> Generator[OpenedFile[T], None, None]:
     """Yield the files in their order, each open; the caller closes them.
 
@@ -55,10 +50,10 @@ def opened_ahead(
         yield open_one(waiting.pop())
         return
     opening: deque[Future[OpenedFile[T]]] = deque()
-    pool = ThreadPoolExecutor(_FILES_AHEAD, "parquet-open")
+    pool = ThreadPoolExecutor(FILES_AHEAD, "parquet-open")
     try:
         while waiting or opening:
-            while waiting and len(opening) < _FILES_AHEAD:
+            while waiting and len(opening) < FILES_AHEAD:
                 opening.append(pool.submit(open_one, waiting.popleft()))
             yield opening.popleft().result()
     finally:

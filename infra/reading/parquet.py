@@ -11,6 +11,7 @@ import itertools
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,12 +27,18 @@ from stagecoach.infra.reading.file_bounds import StoredBounds
 from stagecoach.infra.reading.footers import group_bounds
 from stagecoach.infra.reading.input_files import check_file, opened_unchanged
 from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput, leaf_schema
-from stagecoach.infra.reading.opened_ahead import OpenedFile, opened_ahead
+from stagecoach.infra.reading.opened_ahead import FILES_AHEAD, OpenedFile, opened_ahead
 from stagecoach.infra.reading.parquet_types import StoredColumn, stored_columns
 from stagecoach.infra.reading.row_bounds import Bounds, column_bounds
 from stagecoach.infra.reading.row_groups import read_row_groups
 from stagecoach.infra.reading.widening import readers, widened_array, widened_bounds
 from stagecoach.infra.storage.object_store import StorageOptions
+
+_SMALL_BYTES = 1 << 20
+"""Files up to this size are read whole: another request takes longer than these bytes."""
+
+_AHEAD_SHARE = 8
+"""The part of the memory that the files share whose turn has not come, as a divisor."""
 
 
 def check_local_files(leaf: ParquetInput) -> None:
@@ -106,29 +113,50 @@ def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
         StorageError: The store refuses or fails.
     """
     options = StorageOptions.from_dict(leaf.storage_options)
+    parts = [list(group) for _, group in itertools.groupby(leaf.files, key=lambda file: file.uri)]
+    # Those that are opened ahead share a part of the memory; a single one has all of it.
+    ahead = leaf.memory_bytes // _AHEAD_SHARE if len(parts) > 1 else 0
+    each = replace(leaf, memory_bytes=leaf.memory_bytes - ahead)
 
-    def open_one(files: list[DataFile]) -> OpenedFile[list[DataFile]]:
+    def open_one(files: list[DataFile]) -> OpenedFile[Iterator[pa.RecordBatch]]:
         with ExitStack() as stack:
             source = stack.enter_context(opened_unchanged(files[0], options))
+            if source.size() <= _SMALL_BYTES:
+                source = pa.BufferReader(source.read_at(source.size(), 0))
             metadata = _checked_footer(source, files[0], leaf.checks)
-            return OpenedFile(files, stack.pop_all(), source, metadata)
+            rows = _read_file(source, metadata, files, each, ahead // FILES_AHEAD)
+            return OpenedFile(rows, stack.pop_all())
 
-    parts = (list(group) for _, group in itertools.groupby(leaf.files, key=lambda file: file.uri))
     for opened in opened_ahead(parts, open_one):
         with opened.closing:
-            yield from _read_file(opened, leaf)
+            yield from opened.rows
 
 
-def _read_file(opened: OpenedFile[list[DataFile]], leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
-    """The rows that are meant of one file."""
-    files, source, metadata = opened.parts, opened.source, opened.metadata
-    schema = leaf_schema(leaf.columns)
+def _read_file(
+    source: pa.NativeFile,
+    metadata: pq.FileMetaData,
+    files: Sequence[DataFile],
+    leaf: ParquetInput,
+    ahead_bytes: int,
+) -> Iterator[pa.RecordBatch]:
+    """The rows that are meant of one file; the first are asked for at once if they are few."""
     stored = {name.lower(): name for name in metadata.schema.to_arrow_schema().names}
-    constants = dict(files[0].constants)
     sources = [c.source.lower() for c in leaf.columns]
     names = [stored[source] for source in sources if source in stored]
     wanted = _groups_to_read(metadata, files[0], leaf)
-    for piece in _stored_rows(source, metadata, files, names, wanted, leaf):
+    pieces = _stored_rows(source, metadata, files, names, wanted, leaf, ahead_bytes)
+    return _shaped(pieces, leaf, stored, dict(files[0].constants))
+
+
+def _shaped(
+    pieces: Iterator[pa.RecordBatch],
+    leaf: ParquetInput,
+    stored: dict[str, str],
+    constants: dict[str, str | None],
+) -> Iterator[pa.RecordBatch]:
+    """Stored rows with the columns of the leaf."""
+    schema = leaf_schema(leaf.columns)
+    for piece in pieces:
         arrays = [_column(piece, c, stored, constants) for c in leaf.columns]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -178,6 +206,7 @@ def _stored_rows(
     names: Sequence[str],
     wanted: Sequence[bool],
     leaf: ParquetInput,
+    ahead_bytes: int = 0,
 ) -> Iterator[pa.RecordBatch]:
     """Stored columns of the rows that are meant of one file, in row groups that are wanted."""
     first, checks = files[0], leaf.checks
@@ -186,8 +215,10 @@ def _stored_rows(
     if checks.files if first.checksums else checks.pages:
         num_chunks = metadata.num_row_groups * metadata.num_columns
         checked = FetchedChecks(first.uri, first.checksums, num_chunks)
-    batches = read_row_groups(source, metadata, groups, names, leaf.memory_bytes, checked)
-    yield from _cut(_decoded(batches, source, metadata, groups, names, first.uri), ranges)
+    batches = read_row_groups(
+        source, metadata, groups, names, leaf.memory_bytes, checked, ahead_bytes
+    )
+    return _cut(_decoded(batches, source, metadata, groups, names, first.uri), ranges)
 
 
 def _decoded(

@@ -77,6 +77,7 @@ def read_row_groups(
     columns: Sequence[str],
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     checks: FetchedChecks | None = None,
+    ahead_bytes: int = 0,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some row groups, in that order.
 
@@ -87,6 +88,8 @@ def read_row_groups(
         columns: Top-level columns as the file spells them; none gives batches of the right length.
         memory_bytes: Bound of the bytes that are fetched and not yet decoded.
         checks: Checks what is fetched before it is decoded.
+        ahead_bytes: What is fetched first is asked for at once if it is no more than this, not
+            only when the first batch is.
 
     Raises:
         DamagedFileError: The file is damaged, which the checks found.
@@ -94,9 +97,25 @@ def read_row_groups(
         StorageError: The store refuses or fails.
     """
     windows = _windows(metadata, groups, columns, memory_bytes)
-    file = _FetchedFile(source)
     pool = ThreadPoolExecutor(_MAX_REQUESTS, "parquet-read")
-    ahead: list[_Part] | None = None
+    first: list[_Part] | None = None
+    if windows and windows[0].num_bytes <= min(ahead_bytes, memory_bytes):
+        first = _fetch(pool, source, windows[0].ranges)
+    return _rows(source, metadata, windows, columns, memory_bytes, checks, pool, first)
+
+
+def _rows(
+    source: pa.NativeFile,
+    metadata: pq.FileMetaData,
+    windows: Sequence[_Window],
+    columns: Sequence[str],
+    memory_bytes: int,
+    checks: FetchedChecks | None,
+    pool: ThreadPoolExecutor,
+    ahead: list[_Part] | None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of windows, of which the first may have been asked for."""
+    file = _FetchedFile(source)
     try:
         for position, window in enumerate(windows):
             page_bytes = 0

@@ -12,8 +12,9 @@ its place.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from stagecoach.infra.shuffle.map_file import (
 )
 from stagecoach.infra.shuffle.sorted_blocks import SortedBlocks, append_blocks
 from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.at_once import both
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.infra.storage.rereads import reread
 from stagecoach.planner.errors import StagecoachError
@@ -60,6 +62,7 @@ def commit_manifest(
     created_at: str,
     metrics: Mapping[str, Any] | None = None,
     ancestry: Mapping[str, str] | None = None,
+    meanwhile: Callable[[Manifest, bytes], object] | None = None,
 ) -> Manifest:
     """Make the files of a stage exist and return its manifest, or the one committed before.
 
@@ -67,7 +70,8 @@ def commit_manifest(
     fingerprint in the meantime, its manifest is returned and ours is forgotten; one that is damaged
     or marked as lost is replaced. Where the store ignores put-if-absent the later of two racing
     commits wins; both are whole, and the manifest returned is the one that was there after the
-    write.
+    write. `meanwhile` is called with our manifest and the content of its index, once both are
+    written and while the store is asked which commit counts.
 
     Raises:
         CommitError: `files` are not exactly one file of each task `0 .. n-1`.
@@ -97,14 +101,25 @@ def commit_manifest(
         ancestry=dict(ancestry or {}),
         created_at=created_at,
     )
-    return _commit(store, manifest, content)
+    _put(store, manifest, content)
+    if meanwhile is None:
+        return _counting(store, manifest)
+    counting, told = partial(_counting, store, manifest), partial(meanwhile, manifest, content)
+    return both(store, counting, told)[0]
 
 
-def _commit(store: ObjectStore, manifest: Manifest, index: bytes) -> Manifest:
-    """Write the index, then the manifest unless there is one, and return what is there then."""
-    store.write_bytes(manifest.index_key, index)
+def _put(store: ObjectStore, manifest: Manifest, index: bytes) -> None:
+    """Write the index, then the manifest unless there is one."""
+    key = layout.manifest(manifest.fingerprint)
+    write_index = partial(store.write_bytes, manifest.index_key, index)
+    _, is_there = both(store, write_index, partial(store.exists, key))
+    if not is_there:
+        store.put_if_absent(key, manifest.to_json(), looked=True)
+
+
+def _counting(store: ObjectStore, manifest: Manifest) -> Manifest:
+    """Return what is committed once ours is written; ours takes the place of what is damaged."""
     key, text = layout.manifest(manifest.fingerprint), manifest.to_json()
-    store.put_if_absent(key, text)
     existing = _usable(store, manifest)
     if existing is None:
         store.write_bytes(key, text)

@@ -49,9 +49,9 @@ class FsspecStore(FsspecFiles):
             raise
         RECENT_WRITES.add(self._name(key))
 
-    def put_if_absent(self, key: str, data: bytes) -> bool:
+    def put_if_absent(self, key: str, data: bytes, *, looked: bool = False) -> bool:
         """Write the object unless there is one, with `If-None-Match` where it is honoured."""
-        if self.exists(key):
+        if not looked and self.exists(key):
             return False
         path = self._path(key)
         if self._filesystems.has_folders:  # no write there depends on what is there

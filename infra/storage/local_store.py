@@ -86,7 +86,7 @@ class LocalStore:
             _Sink(file, str(path)).write(data)
             self._finish(file, path, sync=self._options.fsync != "never")
 
-    def put_if_absent(self, key: str, data: bytes) -> bool:
+    def put_if_absent(self, key: str, data: bytes, *, looked: bool = False) -> bool:
         """Write the file unless there is one; the check and the move are one atomic `link`."""
         path = self._path(key)
         if path.exists():

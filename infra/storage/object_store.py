@@ -182,11 +182,17 @@ class ObjectStore(Protocol):
         """Write the whole object, replacing one that is there."""
         ...
 
-    def put_if_absent(self, key: str, data: bytes) -> bool:
+    def put_if_absent(self, key: str, data: bytes, *, looked: bool = False) -> bool:
         """Write the object unless there is one; return whether it was written.
 
         `False` is certain. `True` is a hint on object stores that ignore `If-None-Match`: two
         racing writers may both get it, the later one wins, and the caller must be right anyway.
+
+        Args:
+            key: The object.
+            data: Its content.
+            looked: Whether the caller has just seen that there is none, so that a store which
+                looks first need not do it again.
         """
         ...
 

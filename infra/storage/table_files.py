@@ -188,6 +188,26 @@ def open_file(uri: str, options: StorageOptions | None = None) -> tuple[pa.Nativ
         raise StorageError(f"cannot read {uri}: {error}") from error
 
 
+def open_known(
+    uri: str, num_bytes: int, version: str, options: StorageOptions | None = None
+) -> pa.NativeFile | None:
+    """Open a file whose size and version are known, without a request.
+
+    Every read is of that version, or an `ObjectChangedError`, or an `ObjectMissingError`.
+
+    Returns:
+        The file; None where its storage does not read on condition, or has not named the version.
+
+    Raises:
+        StorageError: The storage refused.
+    """
+    etag = s3_etag(version) if is_conditional(uri) else ""
+    if not etag or not num_bytes:
+        return None
+    store, key = _located(uri, options)
+    return store.open_known(key, num_bytes, etag)
+
+
 def read_tail(
     entry: FileEntry, num_bytes: int, options: StorageOptions | None = None
 ) -> tuple[FileEntry, bytes]:

@@ -22,11 +22,11 @@ from stagecoach.infra.reading.inputs import (
     leaf_schema,
 )
 from stagecoach.infra.reading.parquet import read_parquet_batches
+from stagecoach.infra.reading.primed import MOST_BYTES, primed
 from stagecoach.infra.shuffle import broadcast_cache, host_inputs
 from stagecoach.infra.shuffle.host_inputs import HostInput
 from stagecoach.infra.shuffle.reader import read_blocks, read_partitions
 from stagecoach.infra.storage.object_store import ObjectStore
-from stagecoach.infra.storage.stores import store_from_dict
 from stagecoach.infra.worker.pinned_manifests import pinned_manifest
 from stagecoach.infra.worker.reports import TrialResult
 from stagecoach.infra.worker.spec import EXPANSION, InputSpec, ShuffleInput, TaskSettings, TaskSpec
@@ -88,6 +88,9 @@ def engine_input(
         return ParquetInput(spec.columns, ())
     read = functools.partial(read_shuffle, store, spec, spec.low, spec.high, settings)
     metered = functools.partial(_metered, read, position, meter)
+    if not store.is_local and spec.num_bytes <= MOST_BYTES:
+        rows = primed(metered())
+        return ArrowInput(spec.columns, lambda: rows, spec.num_bytes * EXPANSION)
     return ArrowInput(spec.columns, metered, spec.num_bytes * EXPANSION)
 
 
@@ -147,7 +150,7 @@ def read_input(spec: TaskSpec, part: int) -> Iterator[pa.RecordBatch]:
     Raises:
         StagecoachError: The input is lost or its storage failed.
     """
-    store = store_from_dict(spec.settings.store)
+    store = spec.settings.open_store()
     leaf = spec.inputs[0]
     if isinstance(leaf, ScanInput):
         one = replace(leaf, files=leaf.files[part : part + 1])

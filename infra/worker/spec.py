@@ -5,6 +5,7 @@ Worker code.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,10 @@ from stagecoach.infra.reading.row_bounds import BoundsTest
 from stagecoach.infra.shuffle.map_file import Codec, OutputPartitioning
 from stagecoach.infra.shuffle.row_order import RowOrder
 from stagecoach.infra.shuffle.sorted_blocks import SortedRange
+from stagecoach.infra.storage.known_objects import KnownObjects
+from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.sealed import PropertyReader, opened
+from stagecoach.infra.storage.stores import store_from_dict
 from stagecoach.infra.worker.bloom import BloomStep
 from stagecoach.planner.types import DataType, parse_result_type
 
@@ -112,6 +116,7 @@ class TaskSettings:
         functions: Functions of the project that the stage calls.
         threads: Cores that the engine of a task may use.
         chooses_build_side: Whether the engine may make the hash table of the left side of a join.
+        known: Objects of the store that the driver has at hand, as base64, by key.
     """
 
     store: Mapping[str, Any] = field(repr=False)
@@ -131,6 +136,18 @@ class TaskSettings:
     functions: FunctionSet = NO_FUNCTIONS
     threads: int = 1
     chooses_build_side: bool = False
+    known: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def open_store(self) -> ObjectStore:
+        """The store, of which what the driver has at hand is not asked for.
+
+        Raises:
+            StorageError: It cannot be opened.
+        """
+        store = store_from_dict(self.store)
+        if not self.known:
+            return store
+        return KnownObjects(store, {key: b64decode(text) for key, text in self.known.items()})
 
     @property
     def checks(self) -> FileChecks:

@@ -174,7 +174,7 @@ def _pinned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _run(spec: TaskSpec, attempt: str, meter: TaskMeter) -> MapFile:
-    store = store_from_dict(spec.settings.store)
+    store = spec.settings.open_store()
     schema = output_schema(spec.types)
     inputs = [engine_input(store, i, spec.settings, p, meter) for p, i in enumerate(spec.inputs)]
     step = spec.bloom

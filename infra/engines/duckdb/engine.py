@@ -38,6 +38,7 @@ from stagecoach.infra.reading.inputs import (
     watched,
 )
 from stagecoach.infra.reading.parquet import check_local_files, read_parquet_batches
+from stagecoach.infra.reading.primed import MOST_BYTES, primed
 from stagecoach.planner.errors import StagecoachError, UnsupportedSqlError
 from stagecoach.planner.text import type_names
 from stagecoach.planner.text.quoting import duckdb_name
@@ -78,7 +79,8 @@ class DuckDbEngine:
             with _translate_errors(input_errors):
                 relations = fragment.relations
                 probe = next((name for name, one in relations.items() if not _is_empty(one)), None)
-                for name, relation in relations.items():
+                begun = {n: _begun(one, at_once=n == probe) for n, one in relations.items()}
+                for name, relation in begun.items():
                     # A reader can be read once, so only where the SQL names it once. And DuckDB
                     # knows nothing of its size, so it must be the side that is streamed: the first
                     # leaf, or the first of the union's branch that this task is of.
@@ -205,6 +207,16 @@ def _conformed(
         yield batch
 
 
+def _begun(leaf: Relation, *, at_once: bool) -> Relation:
+    """A scan of files that DuckDB cannot open as rows; the first of few are asked for already."""
+    if not isinstance(leaf, ParquetInput) or all(f.local_path is not None for f in leaf.files):
+        return leaf
+    rows = read_parquet_batches(leaf)
+    if at_once or leaf.stored_bytes <= MOST_BYTES:
+        rows = primed(rows)
+    return ArrowInput(leaf.columns, lambda: rows, leaf.stored_bytes * _EXPANSION)
+
+
 def _bind(
     cursor: duckdb.DuckDBPyConnection,
     name: str,
@@ -222,12 +234,9 @@ def _bind(
         if not leaf.files:
             cursor.execute(f"CREATE TEMP VIEW {name} AS {_empty_select(leaf.columns)}")
             return
-        if all(f.local_path is not None for f in leaf.files):
-            check_local_files(leaf)
-            cursor.execute(f"CREATE TEMP VIEW {name} AS {parquet_select(cursor, leaf)}")
-            return
-        read = functools.partial(read_parquet_batches, leaf)
-        leaf = ArrowInput(leaf.columns, read, leaf.stored_bytes * _EXPANSION)
+        check_local_files(leaf)
+        cursor.execute(f"CREATE TEMP VIEW {name} AS {parquet_select(cursor, leaf)}")
+        return
     if not isinstance(leaf, ArrowInput):
         raise QueryError(f"DuckDB cannot read a {type(leaf).__name__}")
     schema, batches = _as_stored(leaf_schema(leaf.columns), leaf.batches())

@@ -5,9 +5,11 @@ leaves of the stage ─▶ sizes ─▶ decisions, estimator ─▶ TaskSpec for
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.formats.protocol import ScanPlan
@@ -33,6 +35,7 @@ from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.shuffle.map_file import OutputPartitioning
 from stagecoach.infra.shuffle.sorted_blocks import SortedBlocks
 from stagecoach.infra.storage.forwarding import marked
+from stagecoach.infra.storage.known_objects import KnownObjects
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.worker.spec import InputSpec, TaskSettings, TaskSpec
 from stagecoach.planner.distribution.wide_tasks import leaves_build_side
@@ -163,6 +166,7 @@ def build_specs(
     row_sql: str | None = None,
     functions: FunctionSet = NO_FUNCTIONS,
     threads: int = 1,
+    known: Mapping[str, bytes] = MappingProxyType({}),
 ) -> StageTasks:
     """The tasks of a stage.
 
@@ -177,14 +181,16 @@ def build_specs(
             of its own; None where there is none.
         functions: Functions of the project that the fragment calls.
         threads: Cores that the engine of a task may use.
+        known: Objects of `store` that need not be asked for, by key.
 
     Raises:
         CatalogError: A table is no longer what the plan was made for.
         ShuffleReadError: The index of a skewed input is lost.
     """
     graph, stage, manifests = reads.graph, reads.stage, reads.manifests
-    sizes, pruned = reads.pruned_sizes(settings, store)
-    indexes = _InputIndexes(stage, manifests, store)
+    reading = KnownObjects(store, known)
+    sizes, pruned = reads.pruned_sizes(settings, reading)
+    indexes = _InputIndexes(stage, manifests, reading)
     divided = divide_stage(
         stage,
         sizes,
@@ -195,7 +201,7 @@ def build_specs(
         blocks=indexes.blocks,
         is_local=store.is_local,
     )
-    of_tasks = task_settings(settings, store, reads.snapshot, graph.time_zone, functions)
+    of_tasks = task_settings(settings, store, reads.snapshot, graph.time_zone, functions, known)
     of_tasks = replace(
         of_tasks,
         num_readers=min(len(divided.tasks), parallelism),
@@ -316,6 +322,7 @@ def task_settings(
     snapshot: Snapshot,
     time_zone: str,
     functions: FunctionSet = NO_FUNCTIONS,
+    known: Mapping[str, bytes] = MappingProxyType({}),
 ) -> TaskSettings:
     """What tasks need of the engine settings.
 
@@ -337,4 +344,5 @@ def task_settings(
         verify_pages=settings.verify_pages,
         verify_seconds=settings.verify_seconds,
         functions=functions,
+        known={key: b64encode(content).decode() for key, content in known.items()},
     )

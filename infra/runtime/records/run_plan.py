@@ -38,8 +38,6 @@ def write_run_plan(store: ObjectStore, root_run_id: str, plan: RunPlan) -> None:
         StorageError: The storage refused.
     """
     key = layout.run_plan(root_run_id, plan.graph.plan_hash)
-    if store.exists(key):
-        return
     values = {
         "graph": dump_graph(plan.graph),
         "parameters": {name: encode(value) for name, value in plan.parameters.items()},

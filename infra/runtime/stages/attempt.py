@@ -104,6 +104,11 @@ class Attempt:
         run = self.run
         return StageReads(run.graph, self.stage, run.snapshot, self.manifests, run.values)
 
+    @cached_property
+    def known(self) -> Mapping[str, bytes]:
+        """Objects that reading the inputs needs and that need not be asked for, by key."""
+        return self.run.own.contents(self.manifests.values())
+
     @property
     def stage_name(self) -> str:
         """Name of the stage as messages show it."""
@@ -195,6 +200,7 @@ def run_in_tasks(attempt: Attempt) -> Output:
         row_sql=row_sql,
         functions=attempt.run.code_of(stage.functions),
         threads=1 if stage.cores == 1 else min(stage.cores, task_threads(settings)),
+        known=attempt.known,
     )
     decisions = planned.decisions
     taken = None
@@ -312,6 +318,7 @@ def _run_sql(
             attempt.run.snapshot,
             attempt.run.graph.time_zone,
             functions,
+            attempt.known,
         ),
         bloom=None if step is None or step.kind == "probe" else step,
     )

@@ -24,13 +24,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.errors import StageCanceledError
 from stagecoach.infra.host.processes import is_running
 from stagecoach.infra.spark.jobs import cancellable, job_tag
 from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.at_once import both
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.planner.errors import StagecoachError
 
@@ -57,17 +58,17 @@ def sole_computation(
     *,
     among_steps: bool = False,
 ) -> Iterator[Manifest | None]:
-    """Hold the claim on an output in the block, or yield what another run has made of it.
+    """Hold the claim on an output in the block, or yield the output where it is there.
 
     Args:
         run: The run.
-        stage: Its stage, of which there is no usable output yet.
+        stage: Its stage.
         fingerprint: Identity of the output.
         look: Finds the output, or None where it is not committed.
         among_steps: Whether other steps of this very run may come to the stage, too.
 
     Yields:
-        The output if another run committed it meanwhile; None if this one is to compute it.
+        The output if it is committed; None if this run is to compute it.
 
     Raises:
         StageCanceledError: The stage was canceled while it waited.
@@ -76,12 +77,14 @@ def sole_computation(
     # No other run has the fingerprint of a stage that is bound to its run.
     bound_to_run = (run.fresh or not stage.deterministic) and not among_steps
     if not seconds or bound_to_run:
-        yield None
+        yield None if run.own.is_absent(fingerprint) else look()
         return
     name = run.stage_name(stage.stage_id)
     claim = Claim(run.store, fingerprint, f"{name} of run {run.run_id}", seconds)
-    with cancellable(job_tag(run.run_id, stage.stage_id)) as canceled:
-        found = _await_turn(claim, look, canceled, name)
+    found, _ = both(run.store, look, claim.look)
+    if found is None:
+        with cancellable(job_tag(run.run_id, stage.stage_id)) as canceled:
+            found = _await_turn(run.store, claim, look, canceled, name)
     if found is not None:
         yield found
         return
@@ -90,24 +93,31 @@ def sole_computation(
 
 
 def _await_turn(
-    claim: Claim, look: Callable[[], Manifest | None], canceled: threading.Event, name: str
+    store: ObjectStore,
+    claim: Claim,
+    look: Callable[[], Manifest | None],
+    canceled: threading.Event,
+    name: str,
 ) -> Manifest | None:
     poll = _FIRST_POLL_SECONDS
     waited = False
-    while not claim.take():
+    while True:
+        # Whoever held the claim before may have committed just before it was removed.
+        try:
+            taken, found = both(store, claim.take, look)
+        except BaseException:
+            claim.release()
+            raise
+        if found is not None:
+            claim.release()
+        if found is not None or taken:
+            return found
         if not waited:
             log.info("%s: waits for %s, which computes the same", name, claim.other)
         waited = True
         if canceled.wait(poll):
             raise StageCanceledError(f"{name} was canceled")
         poll = min(2 * poll, _MAX_POLL_SECONDS)
-        if (found := look()) is not None:
-            return found
-    # Whoever held the claim before may have committed just before it was removed.
-    found = look()
-    if found is not None:
-        claim.release()
-    return found
 
 
 class Claim:
@@ -138,10 +148,16 @@ class Claim:
         self._clock = clock
         self._renewals = 0
         self._held_since: float | None = None  # when we last wrote it
+        self._seen_free = False  # a moment ago
         self._seen = b""
         self._seen_at = 0.0
         self.other = "another run"
         """Who holds it, where `take` was refused."""
+
+    def look(self) -> None:
+        """Look whether the claim is free, so that the next `take` need not."""
+        with suppress(StagecoachError):  # `take` says so
+            self._seen_free = not self._store.exists(self._key)
 
     def take(self) -> bool:
         """Take the claim if it is free or abandoned; return whether there is nothing to wait for.
@@ -156,7 +172,8 @@ class Claim:
 
     def _take(self) -> bool:
         now = self._clock()
-        if self._store.put_if_absent(self._key, self._content()):
+        looked, self._seen_free = self._seen_free, False
+        if self._store.put_if_absent(self._key, self._content(), looked=looked):
             self._held_since = now
             return True
         try:
@@ -181,14 +198,14 @@ class Claim:
     def kept(self) -> Iterator[None]:
         """Renew the claim while the block runs, and remove it at the end."""
         done = threading.Event()
-        thread = threading.Thread(target=self._renew, args=(done,), name="claim", daemon=True)
+        thread = threading.Thread(target=self._keep, args=(done,), name="claim")
         thread.start()
         try:
             yield
         finally:
             done.set()
-            thread.join()
-            self.release()
+            if self._store.is_local:  # elsewhere nobody waits for the round trip
+                thread.join()
 
     def release(self) -> None:
         """Remove the claim if it is still ours."""
@@ -201,6 +218,10 @@ class Claim:
                 self._store.delete([self._key])
         except StagecoachError as error:
             log.warning("the claim %s is not removed: %s", self._key, error)
+
+    def _keep(self, done: threading.Event) -> None:
+        self._renew(done)
+        self.release()
 
     def _renew(self, done: threading.Event) -> None:
         while not done.wait(self._stale_seconds / RENEWALS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from stagecoach.infra.errors import ShuffleReadError
 from stagecoach.infra.runtime.records.pointers import StagePointer, pin, read_pointer
@@ -11,11 +12,33 @@ from stagecoach.infra.shuffle.commit import is_lost, load_manifest, mark_lost
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
 from stagecoach.infra.shuffle.reader import verify_files
 from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.at_once import at_once
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.plan.stages import Stage
 
 log = logging.getLogger(__name__)
+
+
+def look_ahead(run: Run, *, is_hosted: bool) -> None:
+    """Find out what every stage of a run needs to know, before the first of them.
+
+    That is its snapshot and its fingerprints, and on a store that is far away, which outputs are
+    there already of those that no other run has: its stages then need not look one by one.
+
+    Args:
+        run: The run.
+        is_hosted: Whether all of its stages run in this process.
+
+    Raises:
+        StagecoachError: A table cannot be used, or the storage refused.
+    """
+    fingerprints = run.fingerprints.values()
+    if run.store.is_local or not (is_hosted and run.fresh):
+        return
+    calls = [partial(run.store.exists, layout.manifest(one)) for one in fingerprints]
+    found = zip(fingerprints, at_once(run.store, calls), strict=True)
+    run.own.note_absent(fingerprint for fingerprint, is_there in found if not is_there)
 
 
 def input_pointer(run: Run, stage_id: int) -> StagePointer:
@@ -25,9 +48,15 @@ def input_pointer(run: Run, stage_id: int) -> StagePointer:
         ManifestError: Its output is nowhere.
     """
     expected = run.fingerprints[stage_id]
-    found = read_pointer(run.store, run.root_run_id, stage_id)
-    if found is not None and found.expected == expected:
-        return found
+    found = run.own.pointer(stage_id) or read_pointer(run.store, run.root_run_id, stage_id)
+    if found is None or found.expected != expected:
+        found = _pinned_now(run, stage_id, expected)
+    run.own.note_pointer(stage_id, found)
+    return found
+
+
+def _pinned_now(run: Run, stage_id: int, expected: str) -> StagePointer:
+    """Pin what an earlier run has committed for a stage."""
     name = run.stage_name(stage_id)
     manifest = load_manifest(run.store, expected, stage=name)
     if manifest is None:
@@ -88,6 +117,8 @@ def pinned_manifest(run: Run, stage_id: int, pointer: StagePointer) -> Manifest:
     Raises:
         ManifestError: It is gone, or another commit took its place.
     """
+    if (known := run.own.manifest(pointer.manifest_hash)) is not None:
+        return known
     name = run.stage_name(stage_id)
     manifest = load_manifest(run.store, pointer.fingerprint, stage=name, expected=True)
     uri = run.store.uri(layout.manifest(pointer.fingerprint))
@@ -95,6 +126,7 @@ def pinned_manifest(run: Run, stage_id: int, pointer: StagePointer) -> Manifest:
         raise ManifestError(name, uri, "not found")
     if manifest.manifest_hash != pointer.manifest_hash:
         raise ManifestError(name, uri, "replaced by another commit since this run read it")
+    run.own.note_manifest(pointer.manifest_hash, manifest)
     return manifest
 
 
@@ -120,8 +152,8 @@ def check_sizes(store: ObjectStore, manifest: Manifest, name: str) -> None:
     Raises:
         ShuffleReadError: One is missing, or has another size.
     """
-    wanted = [(manifest.file_key(file), file.num_bytes, file.task_index) for file in manifest.files]
-    for key, expected, task in [*wanted, (manifest.index_key, manifest.index_bytes, -1)]:
+
+    def check(key: str, expected: int, task: int) -> None:
         try:
             size = store.size(key)
         except ObjectMissingError as error:
@@ -129,6 +161,10 @@ def check_sizes(store: ObjectStore, manifest: Manifest, name: str) -> None:
         if size != expected:
             problem = f"{size} bytes, expected {expected}"
             raise ShuffleReadError(name, task, None, store.uri(key), problem)
+
+    wanted = [(manifest.file_key(file), file.num_bytes, file.task_index) for file in manifest.files]
+    wanted.append((manifest.index_key, manifest.index_bytes, -1))
+    at_once(store, [partial(check, *one) for one in wanted])
 
 
 def forget_if_damaged(store: ObjectStore, manifest: Manifest) -> ShuffleReadError | None:

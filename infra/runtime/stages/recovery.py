@@ -85,6 +85,7 @@ def recovering(
         try:
             result = attempt()
         except ShuffleReadError as error:
+            run.own.forget()
             lost = find_lost(run, stage, error)
             if not _may_go_on(run, stage, error, state, lost):
                 raise

@@ -86,6 +86,7 @@ def pinned_result(
     reused: bool,
     check: SchemaCheck | None = None,
     reason: str | None = None,
+    pinned: StagePointer | None = None,
 ) -> StageResult | None:
     """Pin a commit as the output of a stage of the run; None where gc has just removed it.
 
@@ -96,14 +97,11 @@ def pinned_result(
         reused: Whether it was there already.
         check: The columns of the result, for the head stage.
         reason: Why another engine made it than the plan says, if the commit does not tell.
+        pinned: What was pinned for the stage just now.
     """
-    reason = reason or manifest.metrics.get("fallback_reason")
-    pointer = replace(
-        pointer_to(run, stage.stage_id, manifest),
-        columns=() if check is None else check.columns,
-        fallback_reason=reason,
-    )
-    write_pointer(run.store, run.root_run_id, stage.stage_id, pointer)
+    pointer = result_pointer(run, stage, manifest, check, reason)
+    if pointer != pinned:
+        pin_result(run, stage, manifest, pointer)
     # Garbage collection keeps what is pinned; it may have been at work before this was.
     if reused and not run.store.exists(layout.manifest(manifest.fingerprint)):
         return None
@@ -113,6 +111,24 @@ def pinned_result(
         manifest=manifest,
         reused=reused,
         engine=manifest.engine,
-        fallback_reason=reason,
+        fallback_reason=pointer.fallback_reason,
         columns=pointer.fields,
     )
+
+
+def result_pointer(
+    run: Run, stage: Stage, manifest: Manifest, check: SchemaCheck | None, reason: str | None
+) -> StagePointer:
+    """What pins a commit as the output of a stage; see `pinned_result`."""
+    return replace(
+        pointer_to(run, stage.stage_id, manifest),
+        columns=() if check is None else check.columns,
+        fallback_reason=reason or manifest.metrics.get("fallback_reason"),
+    )
+
+
+def pin_result(run: Run, stage: Stage, manifest: Manifest, pointer: StagePointer) -> None:
+    """Write a pointer of the run to a commit."""
+    write_pointer(run.store, run.root_run_id, stage.stage_id, pointer)
+    run.own.note_manifest(pointer.manifest_hash, manifest)
+    run.own.note_pointer(stage.stage_id, pointer)

@@ -17,6 +17,7 @@ from stagecoach.infra.functions.function_set import FunctionSet
 from stagecoach.infra.runtime.planning.fingerprint import stage_fingerprints
 from stagecoach.infra.runtime.planning.plan_tasks import check_tables
 from stagecoach.infra.runtime.records.parameters import bind_parameters
+from stagecoach.infra.runtime.stages.own_commits import OwnCommits
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.worker.reports import TaskReport
@@ -52,6 +53,7 @@ class Run:
         code_path: Folders in which workers look for the project's functions before Python's path.
         recover: Whether lost outputs of upstream stages are computed again; None as the settings
             say.
+        own: What this process knows of the run's commits.
     """
 
     graph: StageGraph
@@ -67,6 +69,7 @@ class Run:
     stages: tuple[int, ...] = ()
     recover: bool | None = None
     code_path: tuple[str, ...] = ()
+    own: OwnCommits = field(default_factory=OwnCommits, init=False, compare=False, repr=False)
 
     @property
     def recovers(self) -> bool:

@@ -44,7 +44,12 @@ from stagecoach.infra.runtime.stages.commits import (
 )
 from stagecoach.infra.runtime.stages.damaged_inputs import located
 from stagecoach.infra.runtime.stages.recovery import is_recovering, recovering
-from stagecoach.infra.runtime.stages.reuse import pinned_result, reusable
+from stagecoach.infra.runtime.stages.reuse import (
+    pin_result,
+    pinned_result,
+    result_pointer,
+    reusable,
+)
 from stagecoach.infra.runtime.stages.run import Run as Run
 from stagecoach.infra.runtime.stages.run import StageResult as StageResult
 from stagecoach.infra.runtime.stages.schema_check import SchemaCheck, start_schema_check
@@ -160,8 +165,6 @@ def _run_inner(run: Run, stage: Stage, inputs: Mapping[int, StagePointer]) -> St
     if reason := _deferred_input(inputs):
         return _defer(run, stage, fingerprint, reason)
     look = partial(reusable, run, stage, fingerprint, inputs)
-    if (found := look()) is not None:
-        return _finish(run, stage, found, reused=True)
     with sole_computation(run, stage, fingerprint, look, among_steps=is_recovering()) as found:
         if found is not None:
             return _finish(run, stage, found, reused=True)
@@ -201,10 +204,9 @@ class _HeadStage:
         if self.check.done() and (mismatch := self.check.result().mismatch):
             return self._run_whole_query(mismatch)
         look = partial(reusable, self.run, self.stage, self._fingerprint, self.inputs)
-        if (found := look()) is None:
-            with sole_computation(self.run, self.stage, self._fingerprint, look) as found:
-                if found is None:
-                    return self._compute()
+        with sole_computation(self.run, self.stage, self._fingerprint, look) as found:
+            if found is None:
+                return self._compute()
         if mismatch := self.check.result().mismatch:
             return self._run_whole_query(mismatch)
         return _finish(self.run, self.stage, found, reused=True, check=self.check.result())
@@ -279,6 +281,7 @@ def _defer(run: Run, stage: Stage, fingerprint: str, reason: str) -> StageResult
         plan=run.graph.plan_hash,
     )
     write_pointer(run.store, run.root_run_id, stage.stage_id, pointer)
+    run.own.note_pointer(stage.stage_id, pointer)
     return StageResult(stage_id=stage.stage_id, fingerprint=fingerprint, deferred=reason)
 
 
@@ -290,6 +293,14 @@ def _commit(
     check: SchemaCheck | None = None,
     inputs: Mapping[int, StagePointer] | None = None,
 ) -> StageResult:
+    pinned: list[StagePointer] = []
+
+    def pin_ours(manifest: Manifest, index: bytes) -> None:
+        run.own.note_index(manifest.index_key, index)
+        pointer = result_pointer(run, stage, manifest, check, output.fallback_reason)
+        pin_result(run, stage, manifest, pointer)
+        pinned.append(pointer)
+
     manifest = commit_manifest(
         run.store,
         fingerprint,
@@ -304,10 +315,19 @@ def _commit(
         created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         metrics=output.metrics(),
         ancestry=merged_ancestry(inputs or {}),
+        meanwhile=pin_ours,
     )
     if output.taken_over is not None:
         note_commit(run, output.taken_over, manifest)
-    result = _finish(run, stage, manifest, reused=False, check=check, reason=output.fallback_reason)
+    result = _finish(
+        run,
+        stage,
+        manifest,
+        reused=False,
+        check=check,
+        reason=output.fallback_reason,
+        pinned=pinned[0],
+    )
     return replace(result, reports=output.reports)
 
 
@@ -319,9 +339,12 @@ def _finish(
     reused: bool,
     check: SchemaCheck | None = None,
     reason: str | None = None,
+    pinned: StagePointer | None = None,
 ) -> StageResult:
-    """Pin the manifest for the run."""
-    result = pinned_result(run, stage, manifest, reused=reused, check=check, reason=reason)
+    """Pin the manifest for the run, unless it is."""
+    result = pinned_result(
+        run, stage, manifest, reused=reused, check=check, reason=reason, pinned=pinned
+    )
     if result is None:
         log.warning("%s was removed just now and runs again", run.stage_name(stage.stage_id))
         return run_stage(stage.stage_id, run)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
-from typing import Any
 
 import pytest
 
@@ -32,8 +31,7 @@ class Opener:
             self.opened.append(file)
             self.open.add(file)
         stack.callback(self.open.discard, file)
-        nothing: Any = None
-        return OpenedFile(file, stack, nothing, nothing)
+        return OpenedFile(file, stack)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 30])
@@ -42,7 +40,7 @@ def test_files_come_in_their_order(count: int) -> None:
     found = []
     for one in opened_ahead(range(count), opener):
         with one.closing:
-            found.append(one.parts)
+            found.append(one.rows)
     assert found == list(range(count))
     assert not opener.open
 

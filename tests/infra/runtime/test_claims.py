@@ -140,7 +140,7 @@ def test_a_claim_that_cannot_be_read_is_abandoned_in_time(
 def test_a_store_that_fails_is_no_reason_to_wait(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> bool:
+    def fail(*_: object, **__: object) -> bool:
         raise StorageError("no permission")
 
     monkeypatch.setattr(LocalStore, "put_if_absent", fail)

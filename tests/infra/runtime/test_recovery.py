@@ -71,6 +71,11 @@ def swap(context: Run, manifest: Manifest) -> None:
     second.write_bytes(one)
 
 
+def elsewhere(context: Run) -> Run:
+    """The run as another process sees it, which knows only what is in storage."""
+    return dataclasses.replace(context)
+
+
 Damage = Callable[[Run, Manifest], object]
 DAMAGE: dict[str, Damage] = {
     "file missing": lambda c, m: path_of(c, m, m.files[0].name).unlink(),
@@ -96,7 +101,7 @@ def test_what_is_lost_is_computed_again_in_the_same_run(damage: str, runs: Local
     first, *_ = run(context, 0)
     assert first.manifest is not None
     DAMAGE[damage](context, first.manifest)
-    results = run(context, 1, 2, 3)
+    results = run(elsewhere(context), 1, 2, 3)
     assert len(results[0].recovered) == 1
     assert "shared/stage_0 was lost" in results[0].recovered[0]
     assert not results[1].recovered
@@ -105,9 +110,27 @@ def test_what_is_lost_is_computed_again_in_the_same_run(damage: str, runs: Local
         manifest = load_manifest(runs.store, context.fingerprints[i])
         assert manifest is not None
         DAMAGE[damage](context, manifest)
-    (head,) = run(context, 4)
+    (head,) = run(elsewhere(context), 4)
     assert "shared/stage_3 was lost" in head.recovered[-1]
     assert "shared/stage_0 was lost" in "\n".join(head.recovered)
+    with tasks_here():
+        assert read_result(context).equals(expected)
+
+
+@pytest.mark.parametrize("damage", ["index missing", "manifest flipped", "manifest missing"])
+def test_a_process_needs_nothing_back_that_it_wrote_but_map_files(
+    damage: str, runs: LocalRuns
+) -> None:
+    graph = runs.plan("shared")
+    expected, _ = runs.run(graph, fresh=True)
+    context = runs.context(graph, fresh=True)
+    for stage in graph.stages[:-1]:
+        (result,) = run(context, stage.stage_id)
+        assert result.manifest is not None
+        assert not result.recovered
+        DAMAGE[damage](context, result.manifest)
+    (head,) = run(context, 4)
+    assert not head.recovered
     with tasks_here():
         assert read_result(context).equals(expected)
 
@@ -125,7 +148,7 @@ def test_damaged_places_of_sorted_blocks_are_a_lost_output(runs: LocalRuns) -> N
         path_of(context, manifest, manifest.index_name),
         manifest.blocks.offset + manifest.blocks.length // 2,
     )
-    (head,) = run(context, 4)
+    (head,) = run(elsewhere(context), 4)
     assert len(head.recovered) == 1
     assert "shared/stage_3 was lost" in head.recovered[0]
     assert "sorted rows is damaged" in head.recovered[0]
@@ -141,7 +164,7 @@ def test_without_recovery_the_error_names_what_to_do(damage: str, runs: LocalRun
     assert first.manifest is not None
     DAMAGE[damage](context, first.manifest)
     with pytest.raises(ShuffleReadError, match=r"lost output of totals/stage_0") as caught:
-        run(context, 1)
+        run(elsewhere(context), 1)
     name = "manifest.json" if "manifest" in damage else first.manifest.files[0].name
     assert name in str(caught.value)
     assert "run totals/stage_0 again" in str(caught.value)

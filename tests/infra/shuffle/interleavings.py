@@ -140,9 +140,9 @@ class World(FsspecStore):
         with self._step(f"write {key}"):
             self._put(key, data)
 
-    def put_if_absent(self, key: str, data: bytes) -> bool:
+    def put_if_absent(self, key: str, data: bytes, *, looked: bool = False) -> bool:
         if not self.conditional:
-            if self.exists(key):
+            if not looked and self.exists(key):
                 return False
             self.write_bytes(key, data)
             return True

@@ -566,7 +566,10 @@ def test_racing_commits_without_put_if_absent_are_both_whole(tmp_path: Path) -> 
         def __getattr__(self, name: str) -> Any:
             return getattr(store, name)
 
-        def put_if_absent(self, key: str, data: bytes) -> bool:
+        def exists(self, key: str) -> bool:
+            return False  # both looked before either wrote
+
+        def put_if_absent(self, key: str, data: bytes, *, looked: bool = False) -> bool:
             store.write_bytes(key, data)
             return True
 

@@ -97,8 +97,8 @@ def rewriting(call: Callable[..., Any]) -> Callable[..., Any]:
 def put_version(call: Callable[..., Any]) -> Callable[..., Any]:
     put = LocalStore.put_if_absent
 
-    def wrapped(self: LocalStore, key: str, data: bytes) -> Any:
-        return call(put)(self, key, data) if "/versions/" in key else put(self, key, data)
+    def wrapped(self: LocalStore, key: str, data: bytes, **how: Any) -> Any:
+        return (call(put) if "/versions/" in key else put)(self, key, data, **how)
 
     return wrapped
 
