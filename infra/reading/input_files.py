@@ -70,16 +70,27 @@ def opened_unchanged(
         InputLostError: It is gone or has changed, before or while it is read.
         StorageError: The storage refused.
     """
-    with _opened(file, options) as source:
-        try:
-            yield source
-        except ObjectMissingError:
-            raise _lost(file, "there is no such file") from None
-        except ObjectChangedError:
-            check_file(file, options)  # says in which respect
-            raise _lost(file, "it was replaced while it was read") from None
-        except (OSError, EOFError) as error:  # what Arrow raises where bytes make no sense
-            raise _lost(file, f"it is damaged ({error})") from error
+    with _opened(file, options) as source, losses_named(file, options):
+        yield source
+
+
+@contextmanager
+def losses_named(file: DataFile, options: StorageOptions | None = None) -> Iterator[None]:
+    """Turn what reading a file raises in the block into what is wrong with the run's snapshot.
+
+    Raises:
+        InputLostError: The file is gone or has changed.
+        StorageError: The storage refused.
+    """
+    try:
+        yield
+    except ObjectMissingError:
+        raise _lost(file, "there is no such file") from None
+    except ObjectChangedError:
+        check_file(file, options)  # says in which respect
+        raise _lost(file, "it was replaced while it was read") from None
+    except (OSError, EOFError) as error:  # what Arrow raises where bytes make no sense
+        raise _lost(file, f"it is damaged ({error})") from error
 
 
 def _opened(file: DataFile, options: StorageOptions | None) -> pa.NativeFile:

@@ -1,7 +1,8 @@
-"""Reads Parquet files as record batches where the engine cannot open them itself.
+"""Reads remote Parquet files as record batches, for an engine that is fed with rows.
 
-Worker code. Files in object storage are read by pyarrow through the same store classes as shuffle
-files: projected columns only, a few row groups at a time, and of these only such as may hold a row
+Worker code. DuckDB opens remote files itself (`remote_files`). What is read here, Spark is fed with
+or a format reads by itself, by pyarrow through the same store classes as shuffle files: projected
+columns only, a few row groups at a time, and of these only such as may hold a row
 that passes the filters of the scan.
 """
 
@@ -34,10 +35,10 @@ from stagecoach.infra.reading.row_groups import read_row_groups
 from stagecoach.infra.reading.widening import readers, widened_array, widened_bounds
 from stagecoach.infra.storage.object_store import StorageOptions
 
-_SMALL_BYTES = 1 << 20
+SMALL_BYTES = 1 << 20
 """Files up to this size are read whole: another request takes longer than these bytes."""
 
-_AHEAD_SHARE = 8
+AHEAD_SHARE = 8
 """The part of the memory that the files share whose turn has not come, as a divisor."""
 
 
@@ -115,15 +116,15 @@ def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
     options = StorageOptions.from_dict(leaf.storage_options)
     parts = [list(group) for _, group in itertools.groupby(leaf.files, key=lambda file: file.uri)]
     # Those that are opened ahead share a part of the memory; a single one has all of it.
-    ahead = leaf.memory_bytes // _AHEAD_SHARE if len(parts) > 1 else 0
+    ahead = leaf.memory_bytes // AHEAD_SHARE if len(parts) > 1 else 0
     each = replace(leaf, memory_bytes=leaf.memory_bytes - ahead)
 
     def open_one(files: list[DataFile]) -> OpenedFile[Iterator[pa.RecordBatch]]:
         with ExitStack() as stack:
             source = stack.enter_context(opened_unchanged(files[0], options))
-            if source.size() <= _SMALL_BYTES:
+            if source.size() <= SMALL_BYTES:
                 source = pa.BufferReader(source.read_at(source.size(), 0))
-            metadata = _checked_footer(source, files[0], leaf.checks)
+            metadata = checked_footer(source, files[0], leaf.checks)
             rows = _read_file(source, metadata, files, each, ahead // FILES_AHEAD)
             return OpenedFile(rows, stack.pop_all())
 
@@ -143,7 +144,7 @@ def _read_file(
     stored = {name.lower(): name for name in metadata.schema.to_arrow_schema().names}
     sources = [c.source.lower() for c in leaf.columns]
     names = [stored[source] for source in sources if source in stored]
-    wanted = _groups_to_read(metadata, files[0], leaf)
+    wanted = groups_to_read(metadata, files[0], leaf)
     pieces = _stored_rows(source, metadata, files, names, wanted, leaf, ahead_bytes)
     return _shaped(pieces, leaf, stored, dict(files[0].constants))
 
@@ -178,12 +179,18 @@ def read_stored_columns(
     """
     (file,) = leaf.files
     with opened_unchanged(file, StorageOptions.from_dict(leaf.storage_options)) as source:
-        metadata = _checked_footer(source, file, leaf.checks)
+        metadata = checked_footer(source, file, leaf.checks)
         groups = [True] * metadata.num_row_groups if wanted is None else wanted
         yield from _stored_rows(source, metadata, leaf.files, names, groups, leaf)
 
 
-def _checked_footer(source: pa.NativeFile, file: DataFile, checks: FileChecks) -> pq.FileMetaData:
+def checked_footer(source: pa.NativeFile, file: DataFile, checks: FileChecks) -> pq.FileMetaData:
+    """Return the footer of a file of the run's snapshot.
+
+    Raises:
+        DamagedFileError: It is damaged.
+        InputLostError: The file was written again, or has fewer rows than the snapshot says.
+    """
     try:
         known = file.footer_checksum if checks.files else ""
         metadata = read_footer(source, source.size(), known)
@@ -209,16 +216,22 @@ def _stored_rows(
     ahead_bytes: int = 0,
 ) -> Iterator[pa.RecordBatch]:
     """Stored columns of the rows that are meant of one file, in row groups that are wanted."""
-    first, checks = files[0], leaf.checks
-    groups, ranges = _select_groups(metadata, files, wanted)
-    checked: FetchedChecks | None = None
-    if checks.files if first.checksums else checks.pages:
-        num_chunks = metadata.num_row_groups * metadata.num_columns
-        checked = FetchedChecks(first.uri, first.checksums, num_chunks)
+    first = files[0]
+    groups, ranges = select_groups(metadata, files, wanted)
+    checked = fetched_checks(first, metadata, leaf.checks)
     batches = read_row_groups(
         source, metadata, groups, names, leaf.memory_bytes, checked, ahead_bytes
     )
     return _cut(_decoded(batches, source, metadata, groups, names, first.uri), ranges)
+
+
+def fetched_checks(
+    file: DataFile, metadata: pq.FileMetaData, checks: FileChecks
+) -> FetchedChecks | None:
+    """What is checked of a file before it is decoded; None for nothing."""
+    if not (checks.files if file.checksums else checks.pages):
+        return None
+    return FetchedChecks(file.uri, file.checksums, metadata.num_row_groups * metadata.num_columns)
 
 
 def _decoded(
@@ -241,7 +254,7 @@ def _decoded(
         raise DamagedFileError(uri, problem, *place) from error
 
 
-def _groups_to_read(metadata: pq.FileMetaData, file: DataFile, leaf: ParquetInput) -> list[bool]:
+def groups_to_read(metadata: pq.FileMetaData, file: DataFile, leaf: ParquetInput) -> list[bool]:
     """Whether a row of each row group may pass the leaf's test."""
     rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     if leaf.test is None:
@@ -276,7 +289,7 @@ def _widened_bounds(
     )
 
 
-def _select_groups(
+def select_groups(
     metadata: pq.FileMetaData, files: Sequence[DataFile], wanted: Sequence[bool]
 ) -> tuple[list[int], list[tuple[int, int]]]:
     """Row groups that overlap the rows, and which of all their rows are meant."""

@@ -28,7 +28,7 @@ DEFAULT_MEMORY_BYTES = 128 << 20
 
 _WINDOW_BYTES = 16 << 20  # that small row groups are put together to
 _REQUEST_BYTES = 8 << 20  # an answer is in memory twice while it arrives
-_MAX_REQUESTS = 4  # at a time: one connection to S3 gives less than 100 MB a second
+MAX_REQUESTS = 4  # at a time: one connection to S3 gives less than 100 MB a second
 _HOLE_BYTES = 1 << 20  # another request takes longer than these
 _PAGE_BYTES = 1 << 20  # read at once of a column that is read page by page, at least
 _BATCH_BYTES = 16 << 20
@@ -40,7 +40,7 @@ _Range = tuple[int, int]  # the first byte and the one after the last
 
 
 @dataclass(frozen=True)
-class _Window:
+class Window:
     """Neighbouring row groups that are fetched together.
 
     Args:
@@ -60,9 +60,9 @@ class _Window:
         """Bytes of all ranges."""
         return sum(end - start for start, end in self.ranges)
 
-    def with_next(self, following: _Window) -> _Window:
+    def with_next(self, following: Window) -> Window:
         """Both windows as one."""
-        return _Window(
+        return Window(
             (*self.groups, *following.groups),
             _merged((*self.ranges, *following.ranges)),
             (*self.chunks, *following.chunks),
@@ -96,23 +96,23 @@ def read_row_groups(
         pa.ArrowException: The file is damaged, which decoding found.
         StorageError: The store refuses or fails.
     """
-    windows = _windows(metadata, groups, columns, memory_bytes)
-    pool = ThreadPoolExecutor(_MAX_REQUESTS, "parquet-read")
-    first: list[_Part] | None = None
+    windows = windows_of(metadata, groups, columns, memory_bytes)
+    pool = ThreadPoolExecutor(MAX_REQUESTS, "parquet-read")
+    first: list[Part] | None = None
     if windows and windows[0].num_bytes <= min(ahead_bytes, memory_bytes):
-        first = _fetch(pool, source, windows[0].ranges)
+        first = fetch(pool, source, windows[0].ranges)
     return _rows(source, metadata, windows, columns, memory_bytes, checks, pool, first)
 
 
 def _rows(
     source: pa.NativeFile,
     metadata: pq.FileMetaData,
-    windows: Sequence[_Window],
+    windows: Sequence[Window],
     columns: Sequence[str],
     memory_bytes: int,
     checks: FetchedChecks | None,
     pool: ThreadPoolExecutor,
-    ahead: list[_Part] | None,
+    ahead: list[Part] | None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of windows, of which the first may have been asked for."""
     file = _FetchedFile(source)
@@ -122,11 +122,11 @@ def _rows(
             if window.num_bytes > memory_bytes:
                 page_bytes = _page_bytes(window, memory_bytes)
             else:
-                file.parts = ahead or _fetch(pool, source, window.ranges)
+                file.parts = ahead or fetch(pool, source, window.ranges)
             ahead = None
             following = windows[position + 1 : position + 2]
             if following and window.num_bytes + following[0].num_bytes <= memory_bytes:
-                ahead = _fetch(pool, source, following[0].ranges)
+                ahead = fetch(pool, source, following[0].ranges)
             if checks is not None and not page_bytes:
                 checks.check(file, window.chunks)
             elif checks is not None and checks.by_checksum:
@@ -142,7 +142,7 @@ def _rows(
 def _decode(
     file: _FetchedFile,
     metadata: pq.FileMetaData,
-    window: _Window,
+    window: Window,
     columns: Sequence[str],
     page_bytes: int,
     *,
@@ -161,12 +161,20 @@ def _decode(
         )
 
 
-def _windows(
+def windows_of(
     metadata: pq.FileMetaData, groups: Sequence[int], columns: Sequence[str], memory_bytes: int
-) -> list[_Window]:
+) -> list[Window]:
+    """Row groups in windows that are fetched together, in their order.
+
+    Args:
+        metadata: The footer.
+        groups: Numbers of the row groups.
+        columns: Top-level columns as the file spells them.
+        memory_bytes: Bound of what is fetched and not yet decoded.
+    """
     leaves = _leaves(metadata.schema, columns)
     goal = min(_WINDOW_BYTES, memory_bytes // 2)
-    windows: list[_Window] = []
+    windows: list[Window] = []
     for number in groups:
         group = metadata.row_group(number)
         columns_of = [group.column(leaf) for leaf in leaves]
@@ -179,7 +187,7 @@ def _windows(
             )
             for leaf, stored in zip(leaves, columns_of, strict=True)
         )
-        found = _Window(
+        found = Window(
             (number,),
             _merged((chunk.start, chunk.end) for chunk in chunks),
             chunks,
@@ -193,7 +201,7 @@ def _windows(
     return windows
 
 
-def _page_bytes(window: _Window, memory_bytes: int) -> int:
+def _page_bytes(window: Window, memory_bytes: int) -> int:
     """How much is read at once of each column of a window that is read page by page."""
     share = memory_bytes // 2 // max(len(window.chunks), 1)
     return min(_REQUEST_BYTES, max(_PAGE_BYTES, share))
@@ -226,14 +234,12 @@ def _batch_rows(group: pq.RowGroupMetaData, chunks: Sequence[pq.ColumnChunkMetaD
     return max(_VECTOR_ROWS, min(rows // _VECTOR_ROWS * _VECTOR_ROWS, most))
 
 
-def _fetch(
-    pool: ThreadPoolExecutor, source: pa.NativeFile, ranges: Sequence[_Range]
-) -> list[_Part]:
+def fetch(pool: ThreadPoolExecutor, source: pa.NativeFile, ranges: Sequence[_Range]) -> list[Part]:
     """Ask for ranges of a file; they are there once their requests are answered."""
-    return [_Part(pool, source, start, end) for start, end in ranges if start < end]
+    return [Part(pool, source, start, end) for start, end in ranges if start < end]
 
 
-class _Part:
+class Part:
     """A range of a file that arrives in answers to several requests.
 
     Args:
@@ -286,7 +292,7 @@ class _FetchedFile(SizedFile):
 
     def __init__(self, source: pa.NativeFile) -> None:
         super().__init__(source.size())
-        self.parts: list[_Part] = []
+        self.parts: list[Part] = []
         self._source = source
 
     def read(self, size: int | None = -1, /) -> pa.Buffer:

@@ -23,6 +23,7 @@ import pyarrow as pa
 from stagecoach.infra.engines.protocol import Fragment, Resources, TaskEngine
 from stagecoach.infra.engines.registry import task_engine
 from stagecoach.infra.errors import QueryError
+from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.reading.format_input import EngineInput, FormatInput, SqlInput
 from stagecoach.infra.reading.input_files import check_still_same
 from stagecoach.infra.reading.inputs import (
@@ -78,7 +79,7 @@ def run_task(spec: TaskSpec, attempt: int = 0) -> TaskReport:
         try:
             try:
                 file = _run(spec, token, meter)
-            except QueryError:
+            except (QueryError, DamagedFileError):
                 _check_inputs(spec)  # a file that changes while it is read looks damaged
                 raise
         except Exception as error:

@@ -12,8 +12,10 @@ import functools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -37,19 +39,21 @@ from stagecoach.infra.reading.inputs import (
     leaf_schema,
     watched,
 )
-from stagecoach.infra.reading.parquet import check_local_files, read_parquet_batches
-from stagecoach.infra.reading.primed import MOST_BYTES, primed
+from stagecoach.infra.reading.parquet import check_local_files
 from stagecoach.planner.errors import StagecoachError, UnsupportedSqlError
 from stagecoach.planner.text import type_names
 from stagecoach.planner.text.quoting import duckdb_name
 from stagecoach.planner.types import DataType
+
+if TYPE_CHECKING:
+    from stagecoach.infra.engines.duckdb.scan_files import FragmentFiles, ScanFileSystem
 
 BATCH_ROWS = 1 << 17
 """Rows of a result batch; a multiple of DuckDB's 2,048-row vectors."""
 WIDE_BATCH_ROWS = 1 << 14
 """The same where a column has no fixed width: rows of 10 kB make batches of 160 MB then."""
 
-_EXPANSION = 4  # bytes in memory for each stored one of a Parquet file
+_REMOTE_FILES = "stagecoach-scan://files"  # `scan_files.FOLDER`, without loading fsspec
 _MAX_DATABASES = 4
 # Join order is the planner's; pushing a partial aggregate below a join cost more than it saved.
 # The rewriter makes sum(x) + count(x) of sum(x + 1) and so loses the overflow of x + 1 that Spark
@@ -71,6 +75,7 @@ class DuckDbEngine:
     def run(self, fragment: Fragment, resources: Resources) -> Iterator[Iterator[pa.RecordBatch]]:
         """Run a fragment; see `stagecoach.infra.engines.protocol.TaskEngine`."""
         input_errors: list[BaseException] = []
+        ended = ExitStack()
         sql, schema = fragment.sql, fragment.schema
         with _translate_errors(input_errors):
             database = _database(replace(resources, functions=NO_FUNCTIONS), os.getpid())
@@ -79,13 +84,14 @@ class DuckDbEngine:
             with _translate_errors(input_errors):
                 relations = fragment.relations
                 probe = next((name for name, one in relations.items() if not _is_empty(one)), None)
-                begun = {n: _begun(one, at_once=n == probe) for n, one in relations.items()}
-                for name, relation in begun.items():
+                names = _remote_names(database, relations, input_errors, ended)
+                for name, relation in relations.items():
                     # A reader can be read once, so only where the SQL names it once. And DuckDB
                     # knows nothing of its size, so it must be the side that is streamed: the first
                     # leaf, or the first of the union's branch that this task is of.
                     once = name == probe and len(re.findall(rf"\b{name}\b", sql)) == 1
-                    _bind(cursor, name, relation, resources, input_errors, streamed=once)
+                    found = names.get(name, {})
+                    _bind(cursor, name, relation, resources, input_errors, found, streamed=once)
                 for name, value in fragment.variables.items():
                     cursor.execute(f"SET VARIABLE {duckdb_name(name)} = CAST({value} AS BIGINT)")
                 # `sql` and not `execute`, which would hold the whole result.
@@ -98,6 +104,7 @@ class DuckDbEngine:
             yield _conformed(reader, schema, input_errors)
         finally:
             cursor.close()
+            ended.close()
 
 
 def duckdb_type(dtype: DataType) -> str:
@@ -120,6 +127,7 @@ class _Database:
         self._decimals = DecimalFunctions(connection)
         self._java = JavaFunctions(connection)
         self._of_projects = ProjectFunctions(connection, time_zone)
+        self._scans: ScanFileSystem | None = None
 
     def cursor(
         self, sql: str = "", functions: FunctionSet = NO_FUNCTIONS
@@ -128,6 +136,20 @@ class _Database:
         self.declare(sql)
         self._of_projects.declare(functions)
         return self._connection.cursor()
+
+    def open_files(self, memory_bytes: int, errors: list[BaseException]) -> FragmentFiles:
+        """A place for the remote files of a fragment.
+
+        Args:
+            memory_bytes: Bound of what is fetched of them and not yet decoded.
+            errors: Where the errors of reads go.
+        """
+        # It loads fsspec, which tasks over local files do without.
+        from stagecoach.infra.engines.duckdb.scan_files import FragmentFiles, ScanFileSystem
+
+        if self._scans is None:
+            self._scans = ScanFileSystem.register(self._connection)
+        return FragmentFiles(self._scans, memory_bytes, errors)
 
     def declare(self, sql: str) -> None:
         """Make our own functions that the SQL names known to all cursors."""
@@ -146,6 +168,8 @@ def _database(resources: Resources, pid: int) -> _Database:
         "default_null_order": "'nulls_first_on_asc_last_on_desc'",
         "memory_limit": f"'{resources.memory_bytes}B'",
         "temp_directory": _literal(spill),
+        # Remote files have names that no other task reads.
+        "enable_external_file_cache": "false",
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "preserve_insertion_order": "true",
@@ -154,7 +178,12 @@ def _database(resources: Resources, pid: int) -> _Database:
     if resources.max_spill_bytes:
         options["max_temp_directory_size"] = f"'{resources.max_spill_bytes}B'"
     # A folder whose name has glob characters is compared in the form in which paths are given.
-    folders = {spill, *resources.directories, *map(_escape_glob, resources.directories)}
+    folders = {
+        spill,
+        _REMOTE_FILES,
+        *resources.directories,
+        *map(_escape_glob, resources.directories),
+    }
     allowed = ", ".join(_literal(d) for d in sorted(folders))
     # The order matters: each of these restricts what may be set after it.
     options["allowed_directories"] = f"[{allowed}]"
@@ -207,14 +236,24 @@ def _conformed(
         yield batch
 
 
-def _begun(leaf: Relation, *, at_once: bool) -> Relation:
-    """A scan of files that DuckDB cannot open as rows; the first of few are asked for already."""
-    if not isinstance(leaf, ParquetInput) or all(f.local_path is not None for f in leaf.files):
-        return leaf
-    rows = read_parquet_batches(leaf)
-    if at_once or leaf.stored_bytes <= MOST_BYTES:
-        rows = primed(rows)
-    return ArrowInput(leaf.columns, lambda: rows, leaf.stored_bytes * _EXPANSION)
+def _remote_names(
+    database: _Database,
+    relations: Mapping[str, Relation],
+    errors: list[BaseException],
+    ended: ExitStack,
+) -> Mapping[str, Mapping[str, str]]:
+    """What DuckDB opens in place of remote files, for each relation by URI; all are begun."""
+    scans = {
+        name: leaf
+        for name, leaf in relations.items()
+        if isinstance(leaf, ParquetInput) and any(f.local_path is None for f in leaf.files)
+    }
+    if not scans:
+        return {}
+    memory_bytes = max(leaf.memory_bytes for leaf in scans.values())
+    files = database.open_files(memory_bytes, errors)
+    ended.callback(files.close)
+    return {name: files.add(leaf) for name, leaf in scans.items()}
 
 
 def _bind(
@@ -223,6 +262,7 @@ def _bind(
     leaf: Relation,
     resources: Resources,
     input_errors: list[BaseException],
+    remote_names: Mapping[str, str],
     *,
     streamed: bool,
 ) -> None:
@@ -234,8 +274,9 @@ def _bind(
         if not leaf.files:
             cursor.execute(f"CREATE TEMP VIEW {name} AS {_empty_select(leaf.columns)}")
             return
-        check_local_files(leaf)
-        cursor.execute(f"CREATE TEMP VIEW {name} AS {parquet_select(cursor, leaf)}")
+        if not remote_names:
+            check_local_files(leaf)
+        cursor.execute(f"CREATE TEMP VIEW {name} AS {parquet_select(cursor, leaf, remote_names)}")
         return
     if not isinstance(leaf, ArrowInput):
         raise QueryError(f"DuckDB cannot read a {type(leaf).__name__}")
@@ -286,13 +327,23 @@ def _is_empty(leaf: Relation) -> bool:
     return isinstance(leaf, ParquetInput) and not leaf.files
 
 
-def parquet_select(cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput) -> str:
-    """A SELECT of local Parquet files with the leaf's names and types.
+def parquet_select(
+    cursor: duckdb.DuckDBPyConnection,
+    leaf: ParquetInput,
+    remote_names: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """A SELECT of Parquet files with the leaf's names and types.
 
     Whole neighbours that store the columns alike are one `read_parquet`: given files with different
     types, it would convert them all to those of the first. A part of a file is a range of
     `file_row_number`, by which DuckDB skips row groups.
+
+    Args:
+        cursor: Asked for the types of stored columns.
+        leaf: The scan.
+        remote_names: What DuckDB opens in place of files that are not local, by URI.
     """
+    paths = {f.uri: remote_names.get(f.uri) or f.local_path or "" for f in leaf.files}
     groups: list[list[DataFile]] = []
     for file in leaf.files:
         if groups and file.is_whole and _reads_with(file, groups[-1][-1]):
@@ -302,9 +353,9 @@ def parquet_select(cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput) -> str
     kinds: dict[StoredTypes, dict[str, str]] = {}
     for first, *_ in groups:
         if first.stored_types not in kinds:
-            kinds[first.stored_types] = _stored_kinds(cursor, leaf, first)
+            kinds[first.stored_types] = _stored_kinds(cursor, leaf, paths[first.uri])
     return " UNION ALL ".join(
-        _piece(leaf.columns, kinds[files[0].stored_types], files) for files in groups
+        _piece(leaf.columns, kinds[files[0].stored_types], files, paths) for files in groups
     )
 
 
@@ -318,13 +369,16 @@ def _reads_with(file: DataFile, other: DataFile) -> bool:
 
 
 def _piece(
-    columns: tuple[LeafColumn, ...], kinds: dict[str, str], files: Sequence[DataFile]
+    columns: tuple[LeafColumn, ...],
+    kinds: dict[str, str],
+    files: Sequence[DataFile],
+    paths_by_uri: Mapping[str, str],
 ) -> str:
     first = files[0]
     # A column that a file lacks is NULL in all of its rows.
     constants = {**dict.fromkeys(first.lacks), **dict(first.constants)}
     items = ", ".join(_column(c, kinds, constants) for c in columns) or "TRUE AS no_column"
-    paths = ", ".join(_literal(_escape_glob(f.local_path or "")) for f in files)
+    paths = ", ".join(_literal(_escape_glob(paths_by_uri[f.uri])) for f in files)
     select = f"SELECT {items} FROM read_parquet([{paths}], hive_partitioning = false"
     if first.is_whole:
         return f"{select})"
@@ -353,14 +407,14 @@ def _column(column: LeafColumn, kinds: dict[str, str], constants: Mapping[str, s
 
 
 def _stored_kinds(
-    cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput, file: DataFile
+    cursor: duckdb.DuckDBPyConnection, leaf: ParquetInput, path: str
 ) -> dict[str, str]:
     """DuckDB's types of the stored columns by lower-case name, asked for only where they matter."""
     if not any(c.dtype.kind == "timestamp" for c in leaf.columns):
         return {}
-    path = _literal(_escape_glob(file.local_path or ""))
+    name = _literal(_escape_glob(path))
     rows = cursor.execute(
-        f"DESCRIBE SELECT * FROM read_parquet({path}, hive_partitioning = false)"
+        f"DESCRIBE SELECT * FROM read_parquet({name}, hive_partitioning = false)"
     ).fetchall()
     return {str(row[0]).lower(): str(row[1]) for row in rows}
 

@@ -21,7 +21,7 @@ from stagecoach.infra.engines.protocol import Fragment, Resources
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.reading import parquet, row_groups
 from stagecoach.infra.reading.data_file import DataFile
-from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput
+from stagecoach.infra.reading.inputs import ArrowInput, LeafColumn, ParquetInput
 from stagecoach.infra.reading.row_groups import read_row_groups
 from stagecoach.infra.storage.fsspec_store import FsspecStore
 from stagecoach.planner.types import BIGINT
@@ -217,7 +217,7 @@ def test_any_rows_and_columns(
     ranges = list(zip(ends[::2], ends[1::2], strict=False))
     files = [DataFile("f", 97, rows=(low, high)) for low, high in ranges]
     every = [True] * metadata.num_row_groups
-    groups, meant = parquet._select_groups(metadata, files, every)
+    groups, meant = parquet.select_groups(metadata, files, every)
     assert groups == sorted(set(groups))
     batches = list(
         parquet._cut(read_row_groups(source, metadata, groups, columns, memory_bytes), meant)
@@ -254,15 +254,9 @@ def test_a_reader_that_has_enough_leaves_nothing_behind() -> None:
     assert asked <= MB
 
 
-def test_a_file_that_is_not_streamed_may_spill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_input_that_is_not_streamed_may_spill(tmp_path: Path) -> None:
     """The second side of a join is a table of DuckDB's own where it is large, not one of Arrow's."""
-    source = pa.table({"k": range(10)})
-    monkeypatch.setattr(
-        "stagecoach.infra.engines.duckdb.engine.read_parquet_batches",
-        lambda leaf: iter(source.rename_columns([c.name for c in leaf.columns]).to_batches()),
-    )
+    batches_of = pa.table({"c0": range(10)}).to_batches
     database = Resources(time_zone="UTC", memory_bytes=64 * MB, spill_dir=str(tmp_path / "spill"))
     columns = (LeafColumn("c0", "k", BIGINT),)
     sql = (
@@ -270,8 +264,8 @@ def test_a_file_that_is_not_streamed_may_spill(
         "AS m FROM in_0, in_1 WHERE in_0.c0 = in_1.c0"
     )
     schema = pa.schema([("n", pa.int64()), ("m", pa.int64())])
-    for num_bytes, tables in ((1 * MB, 0), (40 * MB, 1)):
-        leaf = ParquetInput(columns, (DataFile("s3://b/a.parquet", 10, num_bytes=num_bytes),))
+    for num_bytes, tables in ((4 * MB, 0), (160 * MB, 1)):
+        leaf = ArrowInput(columns, lambda: iter(batches_of()), num_bytes)
         with DuckDbEngine().run(Fragment.of(sql, [leaf, leaf], schema), database) as batches:
             rows = pa.Table.from_batches(batches).to_pylist()
         assert rows == [{"n": tables, "m": 10}]

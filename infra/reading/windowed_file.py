@@ -1,0 +1,236 @@
+"""A remote Parquet file as an engine reads it that opens files by itself, from any thread.
+
+Worker code. The chosen columns are fetched in windows of neighbouring row groups (`row_groups`),
+the next window while one is read. All files that share a `WindowCache` share its bound of memory;
+what has not been used for longest is dropped first. A read outside of the chosen columns, or in a
+row group that is too large to be held, is a request of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from stagecoach.infra.reading.input_files import losses_named
+from stagecoach.infra.reading.row_groups import MAX_REQUESTS, Part, Window, fetch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stagecoach.infra.integrity.fetched import FetchedChecks
+    from stagecoach.infra.reading.data_file import DataFile
+    from stagecoach.infra.storage.object_store import StorageOptions
+
+
+class FileTail(NamedTuple):
+    """The end of a file, which is at hand.
+
+    Args:
+        start: Position of its first byte.
+        content: All bytes from there.
+    """
+
+    start: int
+    content: bytes
+
+
+class WindowCache:
+    """Windows that are there or on their way, within a bound of memory.
+
+    Args:
+        memory_bytes: The bound.
+    """
+
+    def __init__(self, memory_bytes: int) -> None:
+        self.memory_bytes = memory_bytes
+        self._pool = ThreadPoolExecutor(2 * MAX_REQUESTS, "parquet-read")
+        self._lock = threading.Lock()
+        self._held: OrderedDict[Hashable, _FetchedWindow] = OrderedDict()
+        self._num_bytes = 0
+
+    def get(self, key: Hashable, window: Window, file: WindowedFile) -> _FetchedWindow:
+        """A window that is read now; asked for unless it has been."""
+        with self._lock:
+            found = self._held.get(key)
+            if found is None:
+                self._drop(window.num_bytes, keep=None)
+                found = self._ask(key, window, file)
+            self._held.move_to_end(key)
+            return found
+
+    def ask_ahead(
+        self, key: Hashable, window: Window, file: WindowedFile, *, keep: Hashable = None
+    ) -> None:
+        """Ask for a window that is read later, if there is memory beside the one that is kept."""
+        with self._lock:
+            if key not in self._held and self._drop(window.num_bytes, keep=keep):
+                self._ask(key, window, file)
+                if keep in self._held:
+                    self._held.move_to_end(keep)
+
+    def close(self) -> None:
+        """Drop everything."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            self._held.clear()
+            self._num_bytes = 0
+
+    def _ask(self, key: Hashable, window: Window, file: WindowedFile) -> _FetchedWindow:
+        parts = fetch(self._pool, file.source, window.ranges)
+        found = self._held[key] = _FetchedWindow(window, parts, file.checks, file.read_directly)
+        self._num_bytes += window.num_bytes
+        return found
+
+    def _drop(self, num_bytes: int, *, keep: Hashable) -> bool:
+        """Drop windows until there is room for so many bytes; whether there is."""
+        while self._num_bytes + num_bytes > self.memory_bytes:
+            oldest = next((key for key in self._held if key != keep), None)
+            if oldest is None:
+                return False
+            self._num_bytes -= self._held.pop(oldest).num_bytes
+        return True
+
+
+class _FetchedWindow:
+    """One window of a file, which is checked before anybody has a byte of it."""
+
+    def __init__(
+        self,
+        window: Window,
+        parts: Sequence[Part],
+        checks: FetchedChecks | None,
+        read_directly: Callable[[int, int], pa.Buffer | bytes],
+    ) -> None:
+        self.num_bytes = window.num_bytes
+        self._window = window
+        self._parts = parts
+        self._checks = checks
+        self._read_directly = read_directly
+        self._lock = threading.Lock()
+
+    def read_at(self, nbytes: int, offset: int) -> pa.Buffer | bytes:
+        """Bytes from an offset on, without a copy where all of them are here.
+
+        Raises:
+            DamagedFileError: The window is damaged.
+            StorageError: The store refuses or fails.
+        """
+        with self._lock:
+            if self._checks is not None:
+                self._checks.check(_Unchecked(self._read), self._window.chunks)
+                self._checks = None
+        return self._read(nbytes, offset)
+
+    def _read(self, nbytes: int, offset: int) -> pa.Buffer | bytes:
+        for part in self._parts:
+            if part.start <= offset and offset + nbytes <= part.end:
+                return part.read(offset, nbytes)
+        return self._read_directly(nbytes, offset)
+
+
+@dataclass(frozen=True)
+class _Unchecked:
+    """What the checks themselves read."""
+
+    read: Callable[[int, int], pa.Buffer | bytes]
+
+    def read_at(self, nbytes: int, offset: int) -> bytes:
+        """Some bytes."""
+        found: bytes = self.read(nbytes, offset)
+        return found
+
+
+class WindowedFile:
+    """See the module.
+
+    Args:
+        file: Which file of the snapshot it is.
+        options: How it is reached.
+        source: The file, open.
+        num_bytes: Its size.
+        tail: Its end, with the footer.
+        windows: Row groups of it whose chosen columns are read.
+        cache: Where they are held.
+        checks: Checks them; None for nothing.
+    """
+
+    def __init__(
+        self,
+        file: DataFile,
+        options: StorageOptions | None,
+        source: pa.NativeFile,
+        num_bytes: int,
+        tail: FileTail,
+        windows: Sequence[Window],
+        cache: WindowCache,
+        checks: FetchedChecks | None,
+    ) -> None:
+        self.source = source
+        self.num_bytes = num_bytes
+        self.checks = checks
+        self._file = file
+        self._options = options
+        self._tail = tail
+        self._windows = sorted(windows, key=lambda window: window.ranges[:1])
+        self._starts = [window.ranges[0][0] if window.ranges else 0 for window in self._windows]
+        self._cache = cache
+        self._lock = threading.Lock()
+        self._checked: set[int] = set()  # of the windows that are too large to be held
+
+    def begin(self, most_bytes: int) -> None:
+        """Ask for the first window if it is no larger than this."""
+        if self._windows and self._windows[0].num_bytes <= most_bytes and self._tail.start:
+            self._cache.ask_ahead((id(self), 0), self._windows[0], self)
+
+    def read_at(self, nbytes: int, offset: int) -> pa.Buffer | bytes:
+        """Return bytes from `offset`; fewer only where the file ends.
+
+        Raises:
+            DamagedFileError: They are damaged.
+            InputLostError: The file is gone or has changed.
+            StorageError: The store refuses or fails.
+        """
+        with losses_named(self._file, self._options):
+            return self._read_at(min(nbytes, self.num_bytes - offset), offset)
+
+    def _read_at(self, nbytes: int, offset: int) -> pa.Buffer | bytes:
+        number = bisect_right(self._starts, offset) - 1
+        is_chosen = number >= 0 and any(
+            start <= offset and offset + nbytes <= end
+            for start, end in self._windows[number].ranges
+        )
+        if not is_chosen:
+            return self.read_directly(nbytes, offset)
+        window = self._windows[number]
+        if not self._tail.start or 2 * window.num_bytes > self._cache.memory_bytes:
+            self._check_directly(number)
+            return self.read_directly(nbytes, offset)
+        key = id(self), number
+        found = self._cache.get(key, window, self)
+        if number + 1 < len(self._windows):
+            following = self._windows[number + 1]
+            if 2 * following.num_bytes <= self._cache.memory_bytes:
+                self._cache.ask_ahead((id(self), number + 1), following, self, keep=key)
+        return found.read_at(nbytes, offset)
+
+    def read_directly(self, nbytes: int, offset: int) -> pa.Buffer | bytes:
+        """Bytes from `offset` that are in no window."""
+        if offset >= self._tail.start:
+            start = offset - self._tail.start
+            return self._tail.content[start : start + nbytes]
+        found: bytes = self.source.read_at(nbytes, offset)
+        return found
+
+    def _check_directly(self, number: int) -> None:
+        """Check a window that is not held, which takes requests of its own."""
+        if self.checks is None:
+            return
+        with self._lock:
+            if number not in self._checked:
+                self.checks.check(_Unchecked(self.read_directly), self._windows[number].chunks)
+                self._checked.add(number)
