@@ -29,7 +29,7 @@ from stagecoach.infra.engines.duckdb.engine import DuckDbEngine
 from stagecoach.infra.engines.protocol import Fragment, Resources
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput
-from stagecoach.infra.storage.fsspec_store import FsspecStore
+from stagecoach.infra.storage.fsspec_files import FsspecFiles
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.planner.types import BIGINT, DOUBLE, STRING, DataType
 
@@ -169,14 +169,14 @@ def _run(scan: Scan) -> dict[str, Any]:
 def _counted_reads() -> Iterator[list[str]]:
     """A list that gets an item for each request for bytes of this process, while the block runs."""
     reads: list[str] = []
-    call = FsspecStore._call
+    call = FsspecFiles._call
 
-    def counted(self: FsspecStore, action: str, *rest: Any, **options: Any) -> Any:
+    def counted(self: FsspecFiles, action: str, *rest: Any, **options: Any) -> Any:
         if action == "read":
             reads.append(action)
         return call(self, action, *rest, **options)
 
-    with mock.patch.object(FsspecStore, "_call", counted):
+    with mock.patch.object(FsspecFiles, "_call", counted):
         yield reads
 
 
