@@ -105,8 +105,9 @@ class TableInfo:
             other columns must not be evaluated below it. Empty where stored rows are shown as they
             are.
         format: Name of the table's format.
-        is_local: Whether all its files are on a local disk, where several cores of a task can read
-            them.
+        by_cores: Whether several cores of a task can read it at the same time: files on a local
+            disk, and Parquet files wherever they are.
+        is_local: Whether all its files are on a local disk.
         detail: What only that format knows of the table now, for estimates and explanations: a plan
             does not depend on it.
         notes: What is declared of columns besides their types, by name; a plan does not depend on
@@ -120,6 +121,7 @@ class TableInfo:
     native_reason: str | None = None
     unique_key: tuple[str, ...] = ()
     format: str = "parquet"
+    by_cores: bool = False
     is_local: bool = False
     detail: object = None
     notes: Mapping[str, ColumnNotes] = field(default_factory=dict, hash=False)

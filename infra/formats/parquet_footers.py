@@ -123,6 +123,7 @@ def table_info(
             columns=columns,
         ),
         native_reason=_native_reason(footers),
+        by_cores=True,
         is_local=not any(is_remote(footer.entry.uri) for footer in footers),
     )
 

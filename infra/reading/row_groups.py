@@ -28,7 +28,7 @@ DEFAULT_MEMORY_BYTES = 128 << 20
 
 _WINDOW_BYTES = 16 << 20  # that small row groups are put together to
 _REQUEST_BYTES = 8 << 20  # an answer is in memory twice while it arrives
-MAX_REQUESTS = 4  # at a time: one connection to S3 gives less than 100 MB a second
+_MAX_REQUESTS = 4  # at a time: one connection to S3 gives less than 100 MB a second
 _HOLE_BYTES = 1 << 20  # another request takes longer than these
 _PAGE_BYTES = 1 << 20  # read at once of a column that is read page by page, at least
 _BATCH_BYTES = 16 << 20
@@ -97,7 +97,7 @@ def read_row_groups(
         StorageError: The store refuses or fails.
     """
     windows = windows_of(metadata, groups, columns, memory_bytes)
-    pool = ThreadPoolExecutor(MAX_REQUESTS, "parquet-read")
+    pool = ThreadPoolExecutor(_MAX_REQUESTS, "parquet-read")
     first: list[Part] | None = None
     if windows and windows[0].num_bytes <= min(ahead_bytes, memory_bytes):
         first = fetch(pool, source, windows[0].ranges)

@@ -74,6 +74,7 @@ class WideTasks:
         options = context.options
         self._query = query
         self._sizes = sizes
+        self._cores = options.task_cores
         self._seconds = float(options.task_cores * options.max_lost_seconds)
         self._enabled = (
             options.task_cores > 1
@@ -100,18 +101,29 @@ class WideTasks:
 
     def _fitted(self, plan: PhysicalPlan) -> PhysicalPlan | None:
         operators = list(walk(plan))
-        if not MIN_SECONDS <= self._work(operators) <= self._seconds * _MOST_COPIES:
+        seconds = self._most_seconds(operators)
+        if not MIN_SECONDS <= self._work(operators) <= seconds * _MOST_COPIES:
             return None
-        if not in_any_order(operators) or not all(map(self._is_local, operators)):
+        if not in_any_order(operators) or not all(map(self._is_by_cores, operators)):
             return None
         # What the query has elsewhere, too, stages compute once, and this task would not.
         inside = set(operators)
         if not all(inside.issuperset(self._repeated.get(node, ())) for node in operators):
             return None
         shared = share_parts(plan, self._is_worth_sharing, self._sizes.note_size)
-        if self._work(walk(shared)) > self._seconds or not self._is_native(shared):
+        if self._work(walk(shared)) > seconds or not self._is_native(shared):
             return None
         return shared
+
+    def _most_seconds(self, operators: Iterable[PhysicalPlan]) -> float:
+        """Work that one task may have.
+
+        What reads from an object store may run on a cluster, where a task often has one core.
+        """
+        infos = self._conditions.tables
+        scans = (infos.get(node.table) for node in operators if isinstance(node, ScanExec))
+        is_local = all(info is None or info.is_local for info in scans)
+        return self._seconds if is_local else self._seconds / self._cores
 
     def _work(self, operators: Iterable[PhysicalPlan]) -> float:
         return work_seconds(operators, self._sizes.size)
@@ -146,12 +158,12 @@ class WideTasks:
                 same.setdefault(one, []).append(other)
         return same
 
-    def _is_local(self, node: PhysicalPlan) -> bool:
-        """Whether all cores of a task read a table: one from an object store has one reader."""
+    def _is_by_cores(self, node: PhysicalPlan) -> bool:
+        """Whether all cores of a task read a table: of some formats one has one reader."""
         if not isinstance(node, ScanExec) or isinstance(node, SharedScanExec):
             return True
         info = self._conditions.tables.get(node.table)
-        return info is not None and info.stats is not None and info.is_local
+        return info is not None and info.stats is not None and info.by_cores
 
 
 def stage_cores(

@@ -34,7 +34,7 @@ def test_wide_tasks_equal_spark(
     monkeypatch.setattr(wide_tasks, "_SHARED_SECONDS", float("-inf"))
     names = tables.catalog.table_names()
     infos = [info for name in names if (info := tables.catalog.table(name)) is not None]
-    catalog = MappingCatalog([replace(info, is_local=True) for info in infos])
+    catalog = MappingCatalog([replace(info, by_cores=True, is_local=True) for info in infos])
     runner, wrong, wide, shared = FailingOver(tables, oracle), [], 0, 0
     found = [query for subject in subjects() for query in queries(subject)]
     for query in share((query for query in found if query.engine == NATIVE), 8):

@@ -118,6 +118,7 @@ def table_state(
         fields,
         stats,
         format=FORMAT_NAME,
+        by_cores=not any(is_remote(file.uri) for file in files),
         is_local=not any(is_remote(file.uri) for file in files),
         notes=schema.notes,
     )

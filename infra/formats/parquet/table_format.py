@@ -56,7 +56,7 @@ class ParquetTable(Table):
             if declared is None:
                 raise
             is_local = not is_remote(self.source.location)
-            info = TableInfo(self.source.name, declared.fields, is_local=is_local)
+            info = TableInfo(self.source.name, declared.fields, by_cores=True, is_local=is_local)
             return self._declared(info, declared)
 
     def notes(self) -> Mapping[str, ColumnNotes]:

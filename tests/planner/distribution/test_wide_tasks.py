@@ -22,9 +22,19 @@ from tests.planner.catalogs import table
 LINES = "order_id bigint; line int; price decimal(12,2); weight double; note string"
 CATALOG = MappingCatalog(
     [
-        replace(table("lines", LINES, 20_000_000, distinct={"order_id": 1_000_000}), is_local=True),
-        replace(table("events", LINES, 200_000_000, distinct={"order_id": 900}), is_local=True),
-        replace(table("orders", "id bigint; customer bigint; day date"), is_local=True),
+        replace(
+            table("lines", LINES, 20_000_000, distinct={"order_id": 1_000_000}),
+            by_cores=True,
+            is_local=True,
+        ),
+        replace(
+            table("events", LINES, 200_000_000, distinct={"order_id": 900}),
+            by_cores=True,
+            is_local=True,
+        ),
+        replace(
+            table("orders", "id bigint; customer bigint; day date"), by_cores=True, is_local=True
+        ),
         table("remote", LINES, 20_000_000, distinct={"order_id": 1_000_000}),
     ]
 )
@@ -173,3 +183,22 @@ def test_work_grows_with_what_operators_read() -> None:
     alone, sorted_, top = (work_seconds([node], rows.__getitem__) for node in rows)
     assert alone == pytest.approx(0.55)
     assert sorted_ > alone > top == 0.0
+
+
+def test_a_task_over_remote_files_has_what_one_core_computes() -> None:
+    """It may run on a cluster, where a task often has one core."""
+    lines = table("lines", LINES, 20_000_000, distinct={"order_id": 1_000_000})
+    sql = "SELECT count(*) AS n, max(price) AS p FROM lines"
+    sizes = []
+    for rows in (4_000_000, 20_000_000, 60_000_000, 200_000_000):
+        stages = {}
+        for is_local in (True, False):
+            assert lines.stats is not None
+            stats = replace(lines.stats, num_rows=rows, num_bytes=rows * 50)
+            info = replace(lines, stats=stats, by_cores=True, is_local=is_local)
+            graph = plan_query(sql, MappingCatalog([info]), name="q")
+            stages[is_local] = len(graph.stages)
+        sizes.append((stages[True], stages[False]))
+    assert sizes[0] == (1, 1)
+    assert any(local < remote for local, remote in sizes)
+    assert all(local <= remote for local, remote in sizes)

@@ -17,10 +17,12 @@ from tests.planner.catalogs import table
 SALES = "id bigint; customer bigint; day date; amount decimal(12,2); weight double; note string"
 CATALOG = MappingCatalog(
     [
-        replace(table("sales", SALES, 20_000_000), is_local=True),
-        replace(table("more", SALES, 20_000_000), is_local=True),
-        replace(table("customers", "id bigint; country string", 1_000_000), is_local=True),
-        replace(table("countries", "code string; name string", 30), is_local=True),
+        replace(table("sales", SALES, 20_000_000), by_cores=True, is_local=True),
+        replace(table("more", SALES, 20_000_000), by_cores=True, is_local=True),
+        replace(
+            table("customers", "id bigint; country string", 1_000_000), by_cores=True, is_local=True
+        ),
+        replace(table("countries", "code string; name string", 30), by_cores=True, is_local=True),
     ]
 )
 DAILY = "SELECT day, sum(amount) AS total, count(*) AS n FROM sales GROUP BY day"
