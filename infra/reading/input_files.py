@@ -11,7 +11,7 @@ Worker code.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.errors import InputLostError
@@ -100,11 +100,10 @@ def _opened(file: DataFile, options: StorageOptions | None) -> pa.NativeFile:
         source, found = open_file(file.uri, options)
     except FileNotFoundError:
         raise _lost(file, "there is no such file") from None
-    try:
+    with ExitStack() as closing:
+        closing.enter_context(source)
         _compare(file, found)
-    except BaseException:
-        source.close()
-        raise
+        closing.pop_all()
     return source
 
 

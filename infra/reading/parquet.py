@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -141,12 +141,22 @@ def _read_file(
     ahead_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
     """The rows that are meant of one file; the first are asked for at once if they are few."""
-    stored = {name.lower(): name for name in metadata.schema.to_arrow_schema().names}
-    sources = [c.source.lower() for c in leaf.columns]
-    names = [stored[source] for source in sources if source in stored]
+    stored = stored_names(metadata)
+    names = chosen_names(stored, leaf)
     wanted = groups_to_read(metadata, files[0], leaf)
     pieces = _stored_rows(source, metadata, files, names, wanted, leaf, ahead_bytes)
     return _shaped(pieces, leaf, stored, dict(files[0].constants))
+
+
+def stored_names(metadata: pq.FileMetaData) -> dict[str, str]:
+    """Return the top-level columns as the file spells them, by their names in lower case."""
+    return {name.lower(): name for name in metadata.schema.to_arrow_schema().names}
+
+
+def chosen_names(stored: Mapping[str, str], leaf: ParquetInput) -> list[str]:
+    """Return the columns of a scan that the file has, as it spells them."""
+    sources = (column.source.lower() for column in leaf.columns)
+    return [stored[source] for source in sources if source in stored]
 
 
 def _shaped(

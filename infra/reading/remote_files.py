@@ -21,9 +21,11 @@ from stagecoach.infra.reading.parquet import (
     AHEAD_SHARE,
     SMALL_BYTES,
     checked_footer,
+    chosen_names,
     fetched_checks,
     groups_to_read,
     select_groups,
+    stored_names,
 )
 from stagecoach.infra.reading.row_groups import windows_of
 from stagecoach.infra.reading.windowed_file import FileTail, WindowCache, WindowedFile
@@ -31,6 +33,7 @@ from stagecoach.infra.storage.object_store import StorageOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 _TAIL_BYTES = 64 << 10  # in which most footers are whole
 
 
@@ -42,7 +45,7 @@ class _Wanted(NamedTuple):
 
 
 class _Tailed:
-    """A file of which the end is at hand: all of it that was ever read."""
+    """A file that keeps its last bytes in memory, and more of them once they are read."""
 
     def __init__(self, source: pa.NativeFile) -> None:
         self._source = source
@@ -127,9 +130,7 @@ class RemoteFiles:
             source = stack.enter_context(opened_unchanged(first, options))
             tailed = _Tailed(source)
             metadata = checked_footer(tailed, first, leaf.checks)
-            stored = {name.lower(): name for name in metadata.schema.to_arrow_schema().names}
-            sources = (column.source.lower() for column in leaf.columns)
-            names = [stored[name] for name in sources if name in stored]
+            names = chosen_names(stored_names(metadata), leaf)
             groups, _ = select_groups(metadata, files, groups_to_read(metadata, first, leaf))
             opened = WindowedFile(
                 first,

@@ -88,8 +88,8 @@ def read_row_groups(
         columns: Top-level columns as the file spells them; none gives batches of the right length.
         memory_bytes: Bound of the bytes that are fetched and not yet decoded.
         checks: Checks what is fetched before it is decoded.
-        ahead_bytes: What is fetched first is asked for at once if it is no more than this, not
-            only when the first batch is.
+        ahead_bytes: The first window is requested immediately if it is not larger than this, and
+            otherwise when the first batch is read.
 
     Raises:
         DamagedFileError: The file is damaged, which the checks found.
@@ -114,7 +114,7 @@ def _rows(
     pool: ThreadPoolExecutor,
     ahead: list[Part] | None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of windows, of which the first may have been asked for."""
+    """Yield the rows of windows; `ahead` holds the first one if it was requested already."""
     file = _FetchedFile(source)
     try:
         for position, window in enumerate(windows):

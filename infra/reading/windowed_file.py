@@ -1,9 +1,10 @@
 """A remote Parquet file as an engine reads it that opens files by itself, from any thread.
 
 Worker code. The chosen columns are fetched in windows of neighbouring row groups (`row_groups`),
-the next window while one is read. All files that share a `WindowCache` share its bound of memory;
-what has not been used for longest is dropped first. A read outside of the chosen columns, or in a
-row group that is too large to be held, is a request of its own.
+the next windows while one is read. All files that share a `WindowCache` share its memory limit; the
+least recently used window is dropped first. Bytes outside the chosen columns, and row groups that
+are too large to be held, take a request of their own. A read may cross these borders: it is put
+together of its pieces, so no byte of a chosen column is given unchecked.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class WindowCache:
         return found
 
     def _drop(self, num_bytes: int, *, keep: Hashable) -> bool:
-        """Drop windows until there is room for so many bytes; whether there is."""
+        """Drop windows until `num_bytes` more fit; return whether they do."""
         while self._num_bytes + num_bytes > self.memory_bytes:
             oldest = next((key for key in self._held if key != keep), None)
             if oldest is None:
@@ -183,13 +184,14 @@ class WindowedFile:
         self._options = options
         self._tail = tail
         self._windows = sorted(windows, key=lambda window: window.ranges[:1])
-        self._starts = [window.ranges[0][0] if window.ranges else 0 for window in self._windows]
+        self._ranges = [(*part, i) for i, one in enumerate(self._windows) for part in one.ranges]
+        self._starts = [start for start, _, _ in self._ranges]
         self._cache = cache
         self._lock = threading.Lock()
         self._checked: set[int] = set()  # of the windows that are too large to be held
 
     def begin(self, most_bytes: int) -> None:
-        """Ask for the first window if it is no larger than this."""
+        """Request the first window, unless it is larger than `most_bytes`."""
         if self._windows and self._windows[0].num_bytes <= most_bytes and self._tail.start:
             self._cache.ask_ahead((id(self), 0), self._windows[0], self)
 
@@ -205,12 +207,29 @@ class WindowedFile:
             return self._read_at(min(nbytes, self.num_bytes - offset), offset)
 
     def _read_at(self, nbytes: int, offset: int) -> pa.Buffer | bytes:
-        number = bisect_right(self._starts, offset) - 1
-        is_chosen = number >= 0 and any(
-            start <= offset and offset + nbytes <= end
-            for start, end in self._windows[number].ranges
-        )
-        if not is_chosen:
+        end = offset + nbytes
+        piece_end, number = self._piece(offset)
+        if piece_end >= end:
+            return self._read_piece(nbytes, offset, number)
+        pieces = []
+        while offset < end:
+            piece_end, number = self._piece(offset)
+            piece_end = min(piece_end, end)
+            pieces.append(self._read_piece(piece_end - offset, offset, number))
+            offset = piece_end
+        return b"".join(pieces)
+
+    def _piece(self, offset: int) -> tuple[int, int | None]:
+        """Where the range or the gap ends that a byte lies in, and the window of the range."""
+        position = bisect_right(self._starts, offset)
+        if position:
+            _, end, number = self._ranges[position - 1]
+            if offset < end:
+                return end, number
+        return self._starts[position] if position < len(self._starts) else self.num_bytes, None
+
+    def _read_piece(self, nbytes: int, offset: int, number: int | None) -> pa.Buffer | bytes:
+        if number is None:
             return self.read_directly(nbytes, offset)
         window = self._windows[number]
         if not self._tail.start or 2 * window.num_bytes > self._cache.memory_bytes:

@@ -1,9 +1,10 @@
 """DuckDB inside a task.
 
 Worker code. One database per process for each set of locked settings, a cursor per task. The
-database can reach the folders of its inputs and its spill folder, and nothing else; it has one
-thread, so rows keep the order of the input; the plan keeps the order of joins as written, left
-side streamed against the right side.
+database can reach the folders of its inputs, its spill folder and the names that remote files have
+while a fragment reads them (`scan_files`), and nothing else. With one thread, rows keep the order
+of the input. The plan keeps the order of joins as written, left side streamed against the right
+side.
 """
 
 from __future__ import annotations

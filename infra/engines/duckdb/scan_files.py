@@ -9,7 +9,8 @@ from __future__ import annotations
 import datetime
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fsspec.spec import AbstractFileSystem
@@ -59,11 +60,8 @@ class FragmentFiles:
         Raises:
             StagecoachError: It cannot be read.
         """
-        try:
+        with _noted(self._errors):
             return _Handle(self._files.open(number), self._errors)
-        except BaseException as error:
-            self._errors.append(error)
-            raise
 
     def close(self) -> None:
         """Close the files."""
@@ -104,16 +102,26 @@ class ScanFileSystem(AbstractFileSystem):
         return _token(path) in self.fragments
 
     def isfile(self, path: str) -> bool:
-        """As `exists`: there are no folders."""
+        """Return what `exists` does: this file system has no folders."""
         return self.exists(path)
 
     def glob(self, path: str, **options: Any) -> list[str]:
-        """The file itself: names are no patterns."""
+        """Return the path itself: names are not patterns."""
         return [path]
 
     def modified(self, path: str) -> datetime.datetime:
         """Some time: a name is never given twice."""
         return _NEVER
+
+
+@contextmanager
+def _noted(errors: list[BaseException]) -> Iterator[None]:
+    """Keep what is raised in the block: DuckDB passes on its text only, of an interrupt, too."""
+    try:
+        yield
+    except BaseException as error:
+        errors.append(error)
+        raise
 
 
 def _token(path: str) -> str:
@@ -145,11 +153,8 @@ class _Handle:
         start = self.tell()
         left = max(self.size - start, 0)
         nbytes = left if size < 0 else min(size, left)
-        try:
+        with _noted(self._errors):
             found = self._file.read_at(nbytes, start)
-        except BaseException as error:
-            self._errors.append(error)
-            raise
         self._of_thread.position = start + nbytes
         return bytes(found)
 

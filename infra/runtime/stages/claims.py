@@ -24,7 +24,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.errors import StageCanceledError
@@ -103,13 +103,11 @@ def _await_turn(
     waited = False
     while True:
         # Whoever held the claim before may have committed just before it was removed.
-        try:
+        with ExitStack() as ended:
+            ended.callback(claim.release)
             taken, found = both(store, claim.take, look)
-        except BaseException:
-            claim.release()
-            raise
-        if found is not None:
-            claim.release()
+            if found is None:
+                ended.pop_all()
         if found is not None or taken:
             return found
         if not waited:

@@ -8,6 +8,7 @@ import random
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -76,8 +77,8 @@ def cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[WindowCache]:
     found = WindowCache(400_000)
     ask = found._ask
 
-    def watched(*args: object) -> object:
-        result = ask(*args)  # type: ignore[arg-type]
+    def watched(*args: Any) -> Any:
+        result = ask(*args)
         assert found._num_bytes == sum(one.num_bytes for one in found._held.values())
         assert found._num_bytes <= found.memory_bytes
         return result
@@ -150,6 +151,23 @@ def test_damage_is_found_before_a_byte_of_it_is_given(memory_bytes: int) -> None
             file.read_at(100, start)
     (good, size), *_ = chunk_ranges(bytes(content), "c")[GROUPS - 1 :]
     assert bytes(file.read_at(size, good)) == content[good : good + size]
+    cache.close()
+
+
+@pytest.mark.parametrize("memory_bytes", [400_000, 20_000])
+def test_a_read_across_columns_gives_no_unchecked_byte(memory_bytes: int) -> None:
+    """DuckDB may read over what lies between two chosen columns, and over two windows at once."""
+    content = bytearray(parquet_bytes("abcd", checksums=True))
+    ranges = chunk_ranges(bytes(content), "ad")
+    (first, _), (damaged, size), *_ = ranges
+    content[damaged + size // 2] ^= 1
+    cache = WindowCache(memory_bytes)
+    checks = FetchedChecks("s3://bucket/t.parquet", "", 0)
+    file = windowed(Source(bytes(content)), cache, "ad", checks)
+    with pytest.raises(DamagedFileError, match=r"column 'd', row group 0"):
+        file.read_at(damaged + size - first, first)
+    with pytest.raises(DamagedFileError, match=r"column 'd', row group 0"):
+        file.read_at(len(content), 0)
     cache.close()
 
 
