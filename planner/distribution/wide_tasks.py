@@ -45,7 +45,7 @@ from stagecoach.planner.plan.stages import Branch, Stage
 from stagecoach.planner.tree import walk
 
 MIN_SECONDS = 0.2
-"""Work of a stage below which more than one core gains nothing."""
+"""Work of a task below which more than one core gains nothing."""
 
 _REPEATED_SECONDS = 0.5  # of work: about what two stages cost
 _SHARED_SECONDS = 0.02  # of work that is saved: with less, a task computes a part twice
@@ -102,7 +102,7 @@ class WideTasks:
     def _fitted(self, plan: PhysicalPlan) -> PhysicalPlan | None:
         operators = list(walk(plan))
         seconds = self._most_seconds(operators)
-        if not MIN_SECONDS <= self._work(operators) <= seconds * _MOST_COPIES:
+        if self._work(operators) > seconds * _MOST_COPIES:
             return None
         if not in_any_order(operators) or not all(map(self._is_by_cores, operators)):
             return None

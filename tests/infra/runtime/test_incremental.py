@@ -305,7 +305,7 @@ def test_a_stage_that_fails_on_duckdb_is_not_taken_over_as_spark_s(project: Proj
     _, (first, *_) = project.run()
     for file in manifest_of(first).files:
         assert len(file.task_fingerprint) == 64
-    _, results = project.run(options=dataclasses.replace(OPTIONS, incremental=False))
+    _, results = project.run(options=dataclasses.replace(OPTIONS, incremental=False, task_cores=1))
     assert all(r.reused for r in results)  # the same rows, so the same fingerprints
 
 

@@ -166,7 +166,7 @@ def test_plans_of_checks_that_are_gone_are_removed(project: Path) -> None:
 
 
 def test_moved_statistics_alone_make_nothing_stale(project: Path) -> None:
-    small = ("--set", "planner.single_task_bytes=2000")
+    small = ("--set", "planner.single_task_bytes=2000", "--set", "planner.task_cores=1")
     assert run("queries", "--force", *small).exit_code == 0
     write_pets(project, rows=5000)
     code, found = check(*small)
