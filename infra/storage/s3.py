@@ -33,6 +33,7 @@ from stagecoach.infra.storage.retries import (
     is_precondition_failure,
     wait_seconds,
 )
+from stagecoach.infra.storage.signed_get import FoundObject, SignedGetRefusedError, signed_get
 
 if TYPE_CHECKING:
     from stagecoach.infra.storage.object_store import StorageOptions
@@ -44,6 +45,7 @@ _T = TypeVar("_T")
 # Of a body as many bytes (or its rest) must come within the time-out. A bound for the whole body
 # would depend on its size and on the line.
 _LEAST_BYTES = 256 << 10
+_MOST_CONNECTIONS = 32  # the inputs of a task are requested at the same time; botocore's 10 queue
 
 _deadline: ContextVar[float | None] = ContextVar("s3_deadline", default=None)
 
@@ -73,6 +75,7 @@ class BoundedS3FileSystem(S3FileSystem):
         super().__init__(*args, **arguments)
         self._retry_seconds = retry_seconds
         self._timeout_seconds = timeout_seconds
+        self._presigns = True
 
     async def _call_s3(self, method: str, *akwarglist: Any, **kwargs: Any) -> Any:
         call = super()._call_s3
@@ -111,33 +114,49 @@ class BoundedS3FileSystem(S3FileSystem):
             ObjectChangedError: It has another ETag.
         """
         bucket, key, version = self.split_path(path)
-        arguments: dict[str, Any] = {"Bucket": bucket, "Key": key}
+        names = {"Bucket": bucket, "Key": key}
         if version_id or version:
-            arguments["VersionId"] = version_id or version
+            names["VersionId"] = str(version_id or version)
+        conditions = {}
         if if_match:
-            arguments["IfMatch"] = f'"{if_match.strip(chr(34))}"'
+            conditions["IfMatch"] = f'"{if_match.strip(chr(34))}"'
         ranged = start is not None or end is not None
         if ranged:
-            arguments["Range"] = await self._process_limits(path, start, end)
+            conditions["Range"] = await self._process_limits(path, start, end)
 
         async def fetch() -> bytes:
+            found = await self._get(names, conditions)
             try:
-                response = await self._call_s3("get_object", **arguments)
-            except Exception as error:
-                if if_match and is_precondition_failure(error):
-                    raise ObjectChangedError(_changed(path)) from None
-                raise
-            body = response["Body"]
-            try:
-                found = response.get("ETag")
-                if if_match and found and found.strip('"') != if_match.strip('"'):
+                if if_match and found.etag and found.etag.strip('"') != if_match.strip('"'):
                     raise ObjectChangedError(_changed(path))
-                content = await self._read_body(body)
+                content = await self._read_body(found.body)
             finally:
-                body.close()
-            return _checked(content, response, start, end) if ranged else content
+                found.close()
+            return _checked(content, found.content_range, start, end) if ranged else content
 
-        return await self._bounded(fetch, "get_object")
+        try:
+            return await self._bounded(fetch, "get_object")
+        except Exception as error:
+            if if_match and is_precondition_failure(error):
+                raise ObjectChangedError(_changed(path)) from None
+            raise
+
+    async def _get(self, names: dict[str, str], conditions: dict[str, str]) -> FoundObject:
+        """Request an object, or a range of it, as cheaply as can be."""
+        refused = False
+        if "Range" in conditions and self._presigns:  # one of many, of an object that is there
+            client = await self.get_s3(names["Bucket"])
+            try:
+                if found := await signed_get(client, names, conditions):
+                    return found
+            except SignedGetRefusedError:
+                refused = True
+        response = await self._call_s3("get_object", **names, **conditions)
+        if refused:  # it is a server that knows no presigned URLs
+            self._presigns = False
+        body = response["Body"]
+        etag, content_range = (str(response.get(name) or "") for name in ("ETag", "ContentRange"))
+        return FoundObject(body, etag, content_range, body.close)
 
     async def _head_object(self, path: str) -> dict[str, Any]:
         """Return what the server says of an object.
@@ -226,6 +245,7 @@ def s3_filesystem(options: StorageOptions) -> BoundedS3FileSystem:
         "retries": {"mode": "standard", "total_max_attempts": 1},
         "connect_timeout": options.timeout_seconds,
         "read_timeout": options.timeout_seconds,
+        "max_pool_connections": _MOST_CONNECTIONS,
         # Servers other than Amazon's often refuse the newer default checksums; our files carry
         # their own.
         "request_checksum_calculation": "when_required",
@@ -253,9 +273,8 @@ def _changed(path: str) -> str:
     return f"s3://{path.removeprefix('s3://')} was replaced by another object while it was read"
 
 
-def _checked(content: bytes, response: Any, start: int | None, end: int | None) -> bytes:
-    """The range out of a response, if it is whole."""
-    described = str(response.get("ContentRange") or "")  # bytes <first>-<last>/<size>
+def _checked(content: bytes, described: str, start: int | None, end: int | None) -> bytes:
+    """The range out of an answer, if it is whole; `described` is bytes <first>-<last>/<size>."""
     if not described:  # a server that ignores ranges sends the object
         return content[start:end]
     total = described.rpartition("/")[2]

@@ -1,0 +1,107 @@
+"""Ranges of objects come through presigned requests; what these cannot do, botocore's own do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stagecoach.infra.errors import StorageError, StorageRefusedError
+from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.stores import open_store
+from tests.fault_proxy import Fault, FaultProxy
+from tests.s3_server import S3Server, s3_server
+
+__all__ = ["s3_server"]
+
+pytestmark = pytest.mark.s3
+
+CONTENT = bytes(range(256)) * 40
+PRESIGNED = "X-Amz-Signature="
+# Neither what a URL nor what a signature has as it is.
+ODD_KEY = "a b/p=1%2F2/ü+&?#=~.bin"
+
+
+@pytest.fixture
+def proxy(s3_server: S3Server) -> Iterator[FaultProxy]:
+    """Of each test its own: what a server does not know, a client remembers."""
+    with FaultProxy(s3_server.endpoint_url).running() as running:
+        yield running
+
+
+@pytest.fixture
+def store(proxy: FaultProxy, s3_server: S3Server) -> ObjectStore:
+    options = replace(s3_server.options, endpoint_url=proxy.url, retry_seconds=5.0)
+    store = open_store(s3_server.new_root(), options)
+    for key in ("k", ODD_KEY):
+        store.write_bytes(key, CONTENT)
+    proxy.requests.clear()
+    return store
+
+
+@pytest.mark.parametrize("key", ["k", ODD_KEY])
+def test_a_range_is_one_presigned_request(store: ObjectStore, proxy: FaultProxy, key: str) -> None:
+    assert store.read_bytes(key, 300, 700) == CONTENT[300:1000]
+    assert [PRESIGNED in path for _, path in proxy.requests] == [True]
+
+
+@pytest.fixture(scope="module")
+def filled(s3_server: S3Server) -> ObjectStore:
+    store = open_store(s3_server.new_root(), s3_server.options)
+    store.write_bytes("k", CONTENT)
+    return store
+
+
+@given(offset=st.integers(0, len(CONTENT) + 10), length=st.integers(0, len(CONTENT) + 10))
+@settings(max_examples=25)
+def test_any_range(filled: ObjectStore, offset: int, length: int) -> None:
+    assert filled.read_bytes("k", offset, length) == CONTENT[offset : offset + length]
+
+
+@pytest.mark.parametrize("status", [400, 403])
+def test_a_server_without_presigned_urls_is_asked_for_one_once(
+    store: ObjectStore, proxy: FaultProxy, status: int
+) -> None:
+    fault = proxy.add(Fault("status", status=status, path=PRESIGNED, times=-1))
+    for _ in range(3):
+        assert store.read_bytes("k", 300, 700) == CONTENT[300:1000]
+    assert (fault.met, len(proxy.requests)) == (1, 4)
+
+
+def test_what_is_refused_in_both_ways_is_asked_for_in_both_ways_again(
+    store: ObjectStore, proxy: FaultProxy
+) -> None:
+    proxy.add(Fault("status", status=403, path="k", times=2))
+    with pytest.raises(StorageRefusedError):
+        store.read_bytes("k", 300, 700)
+    assert store.read_bytes("k", 300, 700) == CONTENT[300:1000]
+    assert PRESIGNED in proxy.requests[-1][1]
+
+
+@pytest.mark.parametrize("status", [404, 500, 503])
+def test_other_errors_are_botocores(store: ObjectStore, proxy: FaultProxy, status: int) -> None:
+    proxy.add(Fault("status", status=status, path=PRESIGNED))
+    for _ in range(2):
+        assert store.read_bytes("k", 300, 700) == CONTENT[300:1000]
+    assert [PRESIGNED in path for _, path in proxy.requests] == [True, False, True]
+
+
+@pytest.mark.parametrize("kind", ["reset", "noise", "late", "cut"])
+def test_an_error_names_the_address_and_no_signature(
+    store: ObjectStore, proxy: FaultProxy, s3_server: S3Server, kind: str
+) -> None:
+    hasty = replace(
+        s3_server.options, endpoint_url=proxy.url, retry_seconds=0.0, timeout_seconds=0.3
+    )
+    root = str(store.uri("k")).removesuffix("/k")
+    proxy.add(Fault(kind, path=PRESIGNED, times=-1, seconds=2.0))  # type: ignore[arg-type]
+    with pytest.raises(StorageError) as raised:
+        open_store(root, hasty).read_bytes("k", 300, 700)
+    error: BaseException | None = raised.value
+    while error is not None:
+        assert "Signature" not in f"{error!r} {error}"
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    assert f"{root}/k" in str(raised.value)
