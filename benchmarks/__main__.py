@@ -20,13 +20,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from benchmarks.cluster.standalone import HOST, StandaloneCluster
 from benchmarks.compare import difference, rough_difference
 from benchmarks.contenders import Contender, DuckDb, Sample, SparkSql, Stagecoach
-from benchmarks.delayed import DelayedServer
+from benchmarks.delayed import DelayedServer, Traffic
 from benchmarks.rclone import RcloneServer
 from benchmarks.report import (
     Measurement,
@@ -126,10 +127,10 @@ def main(
             _join(
                 held, StandaloneCluster(_temporary(held, storage), workers, memory=memory), settings
             )
-        session, spill = held.enter_context(
+        place = held.enter_context(
             bench_session(folder, storage, settings, s3=s3, latency_ms=latency_ms)
         )
-        measurements = run_all(contenders(chosen_names, session, folder, spill), queries, repeat)
+        measurements = run_all(contenders(chosen_names, place, folder), queries, repeat)
         document = to_json(
             measurements,
             scale_factor=scale_factor,
@@ -140,8 +141,8 @@ def main(
                 "workers": workers,
                 "set": list(assignments),
                 "spark_conf": settings.engine["spark_conf"],
-                "shuffle_codec": session.settings.codec,
-                "duckdb_task_memory_bytes": session.settings.task_memory_bytes,
+                "shuffle_codec": place.session.settings.codec,
+                "duckdb_task_memory_bytes": place.session.settings.task_memory_bytes,
             },
         )
     far = f"-{latency_ms:g}ms" if latency_ms else ""
@@ -157,11 +158,25 @@ def main(
     discard_log()
 
 
+class BenchSession(NamedTuple):
+    """A session and what is around it.
+
+    Args:
+        session: Over the tables.
+        spill: A folder in which DuckDB alone may spill.
+        traffic: What has gone to and from a store that is further away.
+    """
+
+    session: Session
+    spill: Path
+    traffic: Callable[[], Traffic] | None
+
+
 @contextmanager
 def bench_session(
     folder: Path, storage: Path, settings: Settings, *, s3: bool, latency_ms: float = 0.0
-) -> Iterator[tuple[Session, Path]]:
-    """Yield a session over the tables, and a folder in which DuckDB alone may spill.
+) -> Iterator[BenchSession]:
+    """Yield a session over the tables.
 
     Args:
         folder: The tables.
@@ -174,17 +189,19 @@ def bench_session(
         root = _temporary(held, storage)
         tables: Path | str = folder
         stored: Path | str = root / "storage"
+        traffic = None
         if s3:
             server = held.enter_context(_served(folder, root / "served"))
             tables, stored = (f"s3://{server.bucket}/{name}" for name in ("tables", "storage"))
             url = server.url
             if latency_ms:
-                url = held.enter_context(DelayedServer(url, latency_ms)).url
+                relay = held.enter_context(DelayedServer(url, latency_ms))
+                url, traffic = relay.url, relay.traffic
             settings.engine["storage_options"] = server.options(url)
         catalog = root / "catalog.yaml"
         write_catalog(catalog, tables)
         session = connect(catalog, stored, settings=settings.engine, options=settings.planner)
-        yield held.enter_context(session), root / "spill"
+        yield BenchSession(held.enter_context(session), root / "spill", traffic)
 
 
 def _temporary(held: ExitStack, below: Path) -> Path:
@@ -279,15 +296,14 @@ def _progress(measurement: Measurement, found: Sequence[Measurement]) -> None:
         click.echo(f"  {problem}", err=True)
 
 
-def contenders(
-    names: Sequence[str], session: Session, folder: Path, spill: Path
-) -> list[Contender]:
+def contenders(names: Sequence[str], place: BenchSession, folder: Path) -> list[Contender]:
     """Return those contenders that run in this process."""
+    session = place.session
     memory = session.settings.task_memory_bytes * (os.cpu_count() or 1)
     makers: dict[str, Callable[[], Contender]] = {
-        "stagecoach": lambda: Stagecoach(session),
+        "stagecoach": lambda: Stagecoach(session, place.traffic),
         "spark": lambda: SparkSql(session, folder),
-        "duckdb": lambda: DuckDb(folder, memory, spill),
+        "duckdb": lambda: DuckDb(folder, memory, place.spill),
     }
     return [makers[name]() for name in names]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,6 +21,8 @@ from stagecoach.tpch import TABLES
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from benchmarks.delayed import Traffic
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
@@ -31,12 +33,14 @@ class Sample:
         table: The result.
         breakdown: What the seconds went into, where it is known.
         stages: What each stage did, where there are any.
+        traffic: Requests and bytes to and from a store that is far away.
     """
 
     seconds: float
     table: pa.Table = field(repr=False)
     breakdown: Breakdown | None = None
     stages: tuple[Mapping[str, Any], ...] = ()
+    traffic: Traffic | None = None
 
 
 class Contender(Protocol):
@@ -63,16 +67,19 @@ class Stagecoach:
 
     Args:
         session: Over the tables; its storage is this contender's own.
+        traffic: What has gone to and from the store so far.
     """
 
     name = "stagecoach"
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, traffic: Callable[[], Traffic] | None = None) -> None:
         self.session = session
+        self._traffic = traffic
 
     def run(self, name: str, sql: str) -> Sample:
         """Run a query through Dagster."""
         clock = StageClock()
+        before = self._traffic() if self._traffic else None
         start = time.perf_counter()
         planned = self.session.plan(sql, name=name)
         plan_end = time.perf_counter()
@@ -81,6 +88,7 @@ class Stagecoach:
         run_end = time.perf_counter()
         table = result.to_arrow()
         end = time.perf_counter()
+        moved = self._traffic().since(before) if self._traffic and before else None
         manifests = {s.stage_id: result.manifest(s.stage_id) for s in planned.graph.stages}
         parts = clock.run_breakdown(planned.graph, manifests, run_end - plan_end)
         parts += Breakdown(plan=plan_end - start, result=end - run_end)
@@ -100,7 +108,9 @@ class Stagecoach:
             }
             for stage, told in zip(planned.graph.stages, result.stages, strict=True)
         )
-        return Sample(seconds=end - start, table=table, breakdown=parts, stages=stages)
+        return Sample(
+            seconds=end - start, table=table, breakdown=parts, stages=stages, traffic=moved
+        )
 
     def clean_up(self) -> None:
         """Remove the shuffles and runs; what Spark said about result schemas stays."""

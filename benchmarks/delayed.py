@@ -3,7 +3,8 @@
     python -m benchmarks.delayed --to 127.0.0.1:9000 --milliseconds 30
 
 Each round trip takes that much longer, including the one that opens a connection. The bandwidth
-stays as it is. The relay is a process of its own, so that it does not slow down its clients.
+stays as it is. The relay is a process of its own, so that it does not slow down its clients. For
+each line of its input it prints what went through it so far.
 """
 
 from __future__ import annotations
@@ -12,13 +13,34 @@ import asyncio
 import contextlib
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import click
 
 _HOST = "127.0.0.1"
 _CHUNK_BYTES = 1 << 18
+_METHODS = (b"GET ", b"HEAD ", b"PUT ", b"POST ", b"DELETE ")
 _CHUNKS_UNDER_WAY = 256  # of a connection in each direction: what a wide network holds
+
+
+class Traffic(NamedTuple):
+    """What went through a relay.
+
+    Args:
+        requests: HTTP requests.
+        sent_bytes: To the server, with headers.
+        received_bytes: From the server, with headers.
+    """
+
+    requests: int
+    sent_bytes: int
+    received_bytes: int
+
+    def since(self, earlier: Traffic) -> Traffic:
+        """What came after that."""
+        return Traffic(*(now - then for now, then in zip(self, earlier, strict=True)))
 
 
 class DelayedServer:
@@ -40,10 +62,21 @@ class DelayedServer:
         """Its address."""
         return f"http://{_HOST}:{self._port}"
 
+    def traffic(self) -> Traffic:
+        """What went through it so far."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return Traffic(*map(int, self._process.stdout.readline().split()))
+
     def __enter__(self) -> DelayedServer:
         command = [sys.executable, "-m", "benchmarks.delayed", "--to", self._target]
         command += ["--milliseconds", str(self._milliseconds)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self._process.stdout is not None
         said = self._process.stdout.readline().strip()
         if not said.isdigit():
@@ -55,12 +88,41 @@ class DelayedServer:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            if self._process.stdout is not None:
-                self._process.stdout.close()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+
+class _Counts:
+    """What goes through all connections.
+
+    A chunk that begins with a method is a request: a client waits for the answer to one before it
+    sends the next.
+    """
+
+    def __init__(self) -> None:
+        self._requests = 0
+        self._sent = 0
+        self._received = 0
+
+    def see_sent(self, chunk: bytes) -> None:
+        self._requests += chunk.startswith(_METHODS)
+        self._sent += len(chunk)
+
+    def see_received(self, chunk: bytes) -> None:
+        self._received += len(chunk)
+
+    async def tell(self) -> None:
+        """Print them for each line of input."""
+        while await asyncio.to_thread(sys.stdin.readline):
+            click.echo(f"{self._requests} {self._sent} {self._received}")
 
 
 async def _pass_on(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    seconds: float,
+    see: Callable[[bytes], None],
 ) -> None:
     """Write what is read, each piece so many seconds after it came."""
     clock = asyncio.get_running_loop().time
@@ -73,6 +135,7 @@ async def _pass_on(
                 chunk = await reader.read(_CHUNK_BYTES)
             except ConnectionError:
                 chunk = b""
+            see(chunk)
             await under_way.put((clock() + seconds, chunk))
 
     taking = asyncio.create_task(take())
@@ -101,6 +164,8 @@ async def serve(host: str, port: int, seconds: float) -> None:
         seconds: How much longer a round trip takes.
     """
 
+    counts = _Counts()
+
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(seconds)  # the handshake is a round trip as well
         try:
@@ -109,13 +174,14 @@ async def serve(host: str, port: int, seconds: float) -> None:
             writer.close()
             return
         await asyncio.gather(
-            _pass_on(reader, back, seconds / 2), _pass_on(there, writer, seconds / 2)
+            _pass_on(reader, back, seconds / 2, counts.see_sent),
+            _pass_on(there, writer, seconds / 2, counts.see_received),
         )
 
     server = await asyncio.start_server(accept, _HOST, 0)
     click.echo(server.sockets[0].getsockname()[1])
     async with server:
-        await server.serve_forever()
+        await asyncio.gather(server.serve_forever(), counts.tell())
 
 
 @click.command(context_settings={"show_default": True})

@@ -190,8 +190,8 @@ def main(
     configure_logging(debug=False)
     divert_noise()
     found: list[Compared] = []
-    with bench_session(folder, storage, read_settings(()), s3=False) as (session, _):
-        ours = Stagecoach(session)
+    with bench_session(folder, storage, read_settings(()), s3=False) as place:
+        ours = Stagecoach(place.session)
         for _ in range(2):
             ours.run("warm_up", WARM_UP)
         for name, sql in queries:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import click
 
 from benchmarks.contenders import Sample
+from benchmarks.delayed import Traffic
 from benchmarks.timing import PARTS, Breakdown
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -68,6 +69,7 @@ class Measurement:
             "ratio_duckdb": _rounded(self.ratio("stagecoach", "duckdb")),
             "breakdown": self.breakdown.to_dict() if self.breakdown else None,
             "stages": list(best.stages) if best else [],
+            "traffic": best.traffic._asdict() if best and best.traffic else None,
             "problems": self.problems,
         }
 
@@ -119,6 +121,11 @@ def render(measurements: Sequence[Measurement]) -> str:
         text += table_text([*parts, ["sum", *_parts(everything)]])
         share = [f"{getattr(everything, p) / everything.total:.0%}" for p in PARTS]
         text += "\n" + table_text([["share ", *share, "100%"]], widths=_widths(parts))
+    moved = [(m.query, best.traffic) for m in measurements if (best := m.best("stagecoach"))]
+    rows = [[query, *_traffic(found)] for query, found in moved if found]
+    if rows:
+        text += "\n\nWhat Stagecoach asks the store for.\n"
+        text += table_text([["query", "requests", "MB received", "MB sent"], *rows])
     return text
 
 
@@ -190,6 +197,11 @@ def _engines(sample: Sample) -> str:
     names = [str(stage["engine"]) for stage in sample.stages]
     spark = names.count("spark")
     return f"{len(names)}" if not spark else f"{len(names)}, {spark} on spark"
+
+
+def _traffic(found: Traffic) -> list[str]:
+    megabytes = (f"{num / 1e6:.1f}" for num in (found.received_bytes, found.sent_bytes))
+    return [f"{found.requests:,}", *megabytes]
 
 
 def _parts(found: Breakdown) -> list[str]:

@@ -100,10 +100,10 @@ class StageClock(StageProgress):
                 setattr(execution, name, function)
 
     def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(spark: object, spec: Any, **rest: object) -> Any:
+        def timed(spark: object, spec: Any, *rest: object, **options: object) -> Any:
             started = time.perf_counter()
             try:
-                return function(spark, spec, **rest)
+                return function(spark, spec, *rest, **options)
             finally:
                 stage_id = (spec[0] if isinstance(spec, Sequence) else spec).stage_id
                 seconds = time.perf_counter() - started

@@ -78,13 +78,15 @@ def main(
     configure_logging(debug=False)
     divert_noise()
     with ExitStack() as held:
-        session, spill = held.enter_context(bench_session(folder, storage, settings, s3=False))
+        place = held.enter_context(bench_session(folder, storage, settings, s3=False))
         peers = []
         for peer in wanted:
-            tables = _without_views(folder, spill.parent / peer.name) if peer.rewrites else folder
+            tables = (
+                _without_views(folder, place.spill.parent / peer.name) if peer.rewrites else folder
+            )
             peers.append(PeerProcess(peer, environments, tables, seconds))
             held.callback(peers[-1].close)
-        everyone: list[Contender] = [*contenders(OURS, session, folder, spill), *peers]
+        everyone: list[Contender] = [*contenders(OURS, place, folder), *peers]
         measurements = run_all(everyone, queries, repeat)
     found = [_summary(contender.name, measurements) for contender in everyone]
     report = document(

@@ -51,6 +51,21 @@ def test_bytes_arrive_late_and_as_they_were_sent(echo_url: str) -> None:
         connection.close()
 
 
+def test_what_goes_through_is_counted(echo_url: str) -> None:
+    with DelayedServer(echo_url, 1.0) as delayed:
+        connection = http.client.HTTPConnection(urlsplit(delayed.url).netloc, timeout=30)
+        before = delayed.traffic()
+        for body in (BODY, b"", BODY):
+            connection.request("POST", "/", body)
+            assert connection.getresponse().read() == body
+        found = delayed.traffic().since(before)
+        connection.close()
+    assert before == (0, 0, 0)
+    assert found.requests == 3
+    for num_bytes in (found.sent_bytes, found.received_bytes):
+        assert 2 * len(BODY) < num_bytes < 2 * len(BODY) + 3000
+
+
 def test_a_connection_ends_where_the_server_is_away() -> None:
     with DelayedServer("http://127.0.0.1:9", 1.0) as delayed:
         connection = http.client.HTTPConnection(urlsplit(delayed.url).netloc, timeout=30)
