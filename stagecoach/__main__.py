@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 
 from stagecoach.host.handover import hand_over
+from stagecoach.infra.host.ending import begin_command
+from stagecoach.terminal.garbage import collect_rarely, leave_to_the_system
 from stagecoach.terminal.interrupts import handled
 
 
@@ -15,10 +17,15 @@ def main() -> None:
     """Run the command line."""
     if (code := hand_over(sys.argv)) is not None:
         sys.exit(code)
-    with handled():
-        from stagecoach.commands.main import cli
+    begin_command()
+    collect_rarely()
+    try:
+        with handled():
+            from stagecoach.commands.main import cli
 
-        cli(prog_name="stagecoach")
+            cli(prog_name="stagecoach")
+    finally:
+        leave_to_the_system()
 
 
 if __name__ == "__main__":

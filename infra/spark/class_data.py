@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,9 +34,7 @@ from stagecoach.infra.spark.java import cache_folders, ensure_java, is_private
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SUBMIT_VARIABLE = "SPARK_SUBMIT_OPTS"
-"""Java options of what `spark-submit` starts here; Spark's own configuration comes after them."""
-
+_SUBMIT_VARIABLE = "SPARK_SUBMIT_OPTS"
 # The JVM says on its standard output what it cannot share. Nobody needs to know.
 _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 # For a JVM that lives for seconds; the archive is for JVMs with other such options, too.
@@ -57,19 +55,7 @@ GROUP BY a.s ORDER BY v DESC LIMIT 5
 log = logging.getLogger(__name__)
 
 
-def share_classes(environment: MutableMapping[str, str], home: Path) -> None:
-    """Have the next JVM of Spark that gets this environment use the archive, if there is one.
-
-    Args:
-        environment: Of a process that starts one; what it says of Java comes last, and wins.
-        home: The JAVA_HOME that it will start on.
-    """
-    given, options = environment.get(SUBMIT_VARIABLE, ""), java_options(home)
-    if options and options not in given:
-        environment[SUBMIT_VARIABLE] = f"{options} {given}".strip()
-
-
-def java_options(home: Path) -> str:
+def archive_options(home: Path) -> str:
     """Options with which a JVM of Spark maps the archive; empty where there is none.
 
     Args:
@@ -155,8 +141,8 @@ def _alone(lock: Path) -> Iterator[None]:
 
 def _record(archive: Path) -> None:
     """Start a Spark that writes down its classes when it ends, and use it."""
-    given = os.environ.get(SUBMIT_VARIABLE, "")
-    os.environ[SUBMIT_VARIABLE] = f"{_BRIEF} {given} -XX:ArchiveClassesAtExit={archive} {_QUIET}"
+    given = os.environ.get(_SUBMIT_VARIABLE, "")
+    os.environ[_SUBMIT_VARIABLE] = f"{_BRIEF} {given} -XX:ArchiveClassesAtExit={archive} {_QUIET}"
     token = os.environ[TOKEN_VARIABLE] = secrets.token_urlsafe(32)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

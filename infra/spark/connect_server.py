@@ -37,7 +37,6 @@ from stagecoach.infra.config.settings import ENVIRONMENT_PREFIX, EngineSettings
 from stagecoach.infra.errors import ConfigError, SparkUnavailableError
 from stagecoach.infra.host.processes import die_with_parent
 from stagecoach.infra.spark.announcements import Announcement, Published
-from stagecoach.infra.spark.class_data import share_classes
 from stagecoach.infra.spark.command_fork import CommandHost
 from stagecoach.infra.spark.connect_conf import (
     CODE_CONF,
@@ -49,6 +48,7 @@ from stagecoach.infra.spark.connect_conf import (
     spark_home,
 )
 from stagecoach.infra.spark.java import ensure_java
+from stagecoach.infra.spark.java_options import set_java_options
 from stagecoach.infra.spark.likeness import CLIENT_VARIABLES, digests, likeness
 from stagecoach.infra.spark.server_life import Life
 from stagecoach.infra.spark.worker_memory import keep_worker_memory
@@ -248,7 +248,7 @@ class _Watcher:
     def _server(self) -> Iterator[subprocess.Popen[bytes]]:
         home, spark = ensure_java(), Path(spark_home())
         environment = self._environment()
-        share_classes(environment, home)
+        set_java_options(environment, home)
         with properties_file(self._conf, self._folder) as conf:
             command = [
                 str(spark / "bin" / "spark-submit"),

@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 
 from stagecoach.infra.errors import SparkUnavailableError, StageCanceledError
 from stagecoach.infra.host.ending import is_ending
+from stagecoach.infra.spark.converters import use_light_converters
 
 _KEPT_LINES = 200
 _SHOWN_LINES = 4
@@ -51,6 +52,7 @@ def start_session(conf: Mapping[str, str]) -> SparkSession:
         StageCanceledError: This process is being ended.
     """
     _refuse_while_ending()
+    use_light_converters()
     output = _Output()
     try:
         if SparkContext._gateway is None:

@@ -29,7 +29,8 @@ from pyspark.sql import functions as sf
 
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ConfigError
-from stagecoach.infra.spark.class_data import java_options, share_classes
+from stagecoach.infra.host.ending import is_command
+from stagecoach.infra.spark.class_data import archive_options
 from stagecoach.infra.spark.code_archive import code_zip
 from stagecoach.infra.spark.connect_conf import (
     CODE_CONF,
@@ -40,6 +41,7 @@ from stagecoach.infra.spark.connect_conf import (
 )
 from stagecoach.infra.spark.connect_server import await_server, is_up
 from stagecoach.infra.spark.java import ensure_java
+from stagecoach.infra.spark.java_options import java_options_set
 from stagecoach.infra.spark.jvm import start_session
 from stagecoach.infra.spark.kept_status import without_ui
 from stagecoach.infra.spark.safe_conf import REDACTED_CONF, SAFE_CONF, apply_safe_conf
@@ -141,12 +143,12 @@ def _address(settings: EngineSettings) -> str:
 
 
 def stop_sessions() -> None:
-    """Stop every session that `get_session` started."""
+    """Stop every session that `get_session` started, but for what ends by itself."""
     with _lock:
         for address, session in _sessions.items():
             if is_connect(session):
                 _release(session, _url(session, address))
-            elif is_alive(session):
+            elif is_alive(session) and not _ends_by_itself(session):
                 session.stop()
         _sessions.clear()
         _failures.clear()
@@ -155,6 +157,17 @@ def stop_sessions() -> None:
         for used in _warm.values():
             used.hold.release()
         _warm.clear()
+
+
+def _ends_by_itself(session: SparkSession) -> bool:
+    """Whether its JVM ends well without being told: soon, when this process has ended.
+
+    A JVM of this machine does, once its input is closed. With an event log, whoever reads it next
+    must find it whole.
+    """
+    if not is_command() or not is_local(str(session.sparkContext.master)):
+        return False
+    return session.sparkContext.getConf().get("spark.eventLog.enabled", "false") == "false"
 
 
 def forget_session(session: SparkSession) -> None:
@@ -406,7 +419,6 @@ def _start(settings: EngineSettings) -> SparkSession:
             )
         return running
     home = ensure_java()
-    share_classes(os.environ, home)
     if is_local(settings.master):
         _export_code_path()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -415,7 +427,7 @@ def _start(settings: EngineSettings) -> SparkSession:
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     log.info("starting Spark with master %s", settings.master)
     conf = _configuration(settings)
-    if settings.master.startswith("local-cluster") and (options := java_options(home)):
+    if settings.master.startswith("local-cluster") and (options := archive_options(home)):
         # Its executors are JVMs of this machine, too.
         conf["spark.executor.defaultJavaOptions"] = options
     conf |= settings.spark_conf
@@ -423,7 +435,7 @@ def _start(settings: EngineSettings) -> SparkSession:
     secret = {name: value for name, value in conf.items() if shown[name] != value}
     public = {name: value for name, value in conf.items() if name not in secret}
     public |= {**REDACTED_CONF, "spark.master": settings.master, "spark.app.name": "stagecoach"}
-    with _read_from_file(secret):
+    with _read_from_file(secret), java_options_set(home):
         session = start_session(public)
     if not is_local(settings.master):
         session.sparkContext.addPyFile(str(code_zip()))

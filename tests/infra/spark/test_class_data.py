@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stagecoach.infra.spark import class_data
-from stagecoach.infra.spark.class_data import SUBMIT_VARIABLE, share_classes
+from stagecoach.infra.spark.class_data import archive_options
 from stagecoach.infra.spark.java import find_java
 
 if TYPE_CHECKING:
@@ -38,45 +38,36 @@ def make_file(home: Path, content: str = "classes") -> Path:
     return place
 
 
-def options(home: Path, given: str | None = None) -> str:
-    environment = {} if given is None else {SUBMIT_VARIABLE: given}
-    share_classes(environment, home)
-    return environment.get(SUBMIT_VARIABLE, "")
+def test_without_an_archive_there_is_no_option(home: Path) -> None:
+    assert archive_options(home) == ""
 
 
-def test_without_an_archive_nothing_changes(home: Path) -> None:
-    assert options(home) == ""
-    assert options(home, "-Da=b") == "-Da=b"
-
-
-def test_an_archive_is_used_and_what_was_given_comes_last(home: Path) -> None:
+def test_an_archive_is_used(home: Path) -> None:
     archive = make_file(home)
-    assert options(home).startswith(f"-XX:SharedArchiveFile={archive} -Xshare:auto ")
-    assert options(home, "-Xshare:off").endswith(" -Xshare:off")
-    once = options(home, "-Da=b")
-    assert options(home, once) == once
+    expected = f"-XX:SharedArchiveFile={archive} -Xshare:auto "
+    assert archive_options(home).startswith(expected)
 
 
 def test_a_java_that_made_none_is_left_alone(home: Path) -> None:
     make_file(home, "")
-    assert options(home) == ""
+    assert archive_options(home) == ""
 
 
 @pytest.mark.parametrize("changed", ["java/lib/server/libjvm.so", "spark/jars/spark.jar"])
 def test_another_java_or_another_spark_needs_another_archive(home: Path, changed: str) -> None:
     make_file(home)
     (home.parent / changed).write_text("a newer version")
-    assert options(home) == ""
+    assert archive_options(home) == ""
 
 
 def test_no_java_there_is_no_error(home: Path) -> None:
-    assert options(home.parent / "elsewhere") == ""
+    assert archive_options(home.parent / "elsewhere") == ""
 
 
 def test_a_folder_that_others_can_write_is_not_used(home: Path) -> None:
     archive = make_file(home)
     archive.parent.chmod(0o777)
-    assert options(home) == ""
+    assert archive_options(home) == ""
 
 
 def test_an_archive_is_made_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +92,7 @@ def test_an_archive_is_made_once(home: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert not recorded[0].exists()
     assert not left.exists()
     assert not old.exists()
-    assert options(home)
+    assert archive_options(home)
 
 
 def test_a_java_that_cannot_is_asked_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +102,7 @@ def test_a_java_that_cannot_is_asked_once(home: Path, monkeypatch: pytest.Monkey
     assert class_data.make_archive() is None
     assert class_data.make_archive() is None
     assert len(asked) == 1
-    assert options(home) == ""
+    assert archive_options(home) == ""
 
 
 @pytest.mark.spark
