@@ -34,7 +34,8 @@ from stagecoach.infra.spark.java import cache_folders, ensure_java, is_private
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SUBMIT_VARIABLE = "SPARK_SUBMIT_OPTS"
+SUBMIT_VARIABLE = "SPARK_SUBMIT_OPTS"
+"""Java options of what `spark-submit` starts here; Spark's own configuration comes after them."""
 # The JVM says on its standard output what it cannot share. Nobody needs to know.
 _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 # For a JVM that lives for seconds; the archive is for JVMs with other such options, too.
@@ -141,8 +142,8 @@ def _alone(lock: Path) -> Iterator[None]:
 
 def _record(archive: Path) -> None:
     """Start a Spark that writes down its classes when it ends, and use it."""
-    given = os.environ.get(_SUBMIT_VARIABLE, "")
-    os.environ[_SUBMIT_VARIABLE] = f"{_BRIEF} {given} -XX:ArchiveClassesAtExit={archive} {_QUIET}"
+    given = os.environ.get(SUBMIT_VARIABLE, "")
+    os.environ[SUBMIT_VARIABLE] = f"{_BRIEF} {given} -XX:ArchiveClassesAtExit={archive} {_QUIET}"
     token = os.environ[TOKEN_VARIABLE] = secrets.token_urlsafe(32)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -16,7 +16,7 @@ from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
 class _ScalarConverter(NumpyScalarConverter):
     def can_convert(self, obj: Any) -> bool:
-        # There is no value of a module that has not been imported.
+        # Unless numpy has been imported, no value can be one of its own.
         numpy = sys.modules.get("numpy")
         return numpy is not None and isinstance(obj, numpy.generic)
 

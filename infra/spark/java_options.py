@@ -7,14 +7,12 @@ Spark of its own (`docs/measurements.md`, "Starting Spark").
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Mapping, MutableMapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from stagecoach.infra.spark.class_data import archive_options
-
-SUBMIT_VARIABLE = "SPARK_SUBMIT_OPTS"
-"""Java options of what `spark-submit` starts here; Spark's own configuration comes after them."""
+from stagecoach.infra.host.variables import variable_set
+from stagecoach.infra.spark.class_data import SUBMIT_VARIABLE, archive_options
 
 # Ten times Java's own: the optimizing compiler begins when a method or a loop has run so often.
 # While Spark starts, it compiles what will hardly run again; a long stage gets there all the same.
@@ -30,8 +28,7 @@ COMPILE_LATER = " ".join(
 )
 
 
-@contextmanager
-def java_options_set(home: Path) -> Iterator[None]:
+def java_options_set(home: Path) -> AbstractContextManager[None]:
     """Have a JVM of Spark that this process starts in the block start with these options.
 
     Afterwards the environment is as before: by it, processes find a warm Spark of their like.
@@ -39,15 +36,7 @@ def java_options_set(home: Path) -> Iterator[None]:
     Args:
         home: The JAVA_HOME that it will start on.
     """
-    before = os.environ.get(SUBMIT_VARIABLE)
-    set_java_options(os.environ, home)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[SUBMIT_VARIABLE]
-        else:
-            os.environ[SUBMIT_VARIABLE] = before
+    return variable_set(SUBMIT_VARIABLE, _with_options(os.environ, home))
 
 
 def set_java_options(environment: MutableMapping[str, str], home: Path) -> None:
@@ -57,15 +46,11 @@ def set_java_options(environment: MutableMapping[str, str], home: Path) -> None:
         environment: Of a process that starts one; what it says of Java comes last, and wins.
         home: The JAVA_HOME that it will start on.
     """
-    given, options = environment.get(SUBMIT_VARIABLE, ""), java_options(home)
-    if options not in given:
-        environment[SUBMIT_VARIABLE] = f"{options} {given}".strip()
+    environment[SUBMIT_VARIABLE] = _with_options(environment, home)
 
 
-def java_options(home: Path) -> str:
-    """The options.
-
-    Args:
-        home: The JAVA_HOME that the JVM will start on.
-    """
-    return f"{COMPILE_LATER} {archive_options(home)}".strip()
+def _with_options(environment: Mapping[str, str], home: Path) -> str:
+    """The variable's value with these options before those that it has."""
+    given = environment.get(SUBMIT_VARIABLE, "")
+    options = f"{COMPILE_LATER} {archive_options(home)}".strip()
+    return given if options in given else f"{options} {given}".strip()

@@ -30,6 +30,7 @@ from pyspark.sql import functions as sf
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ConfigError
 from stagecoach.infra.host.ending import is_command
+from stagecoach.infra.host.variables import variable_set
 from stagecoach.infra.spark.class_data import archive_options
 from stagecoach.infra.spark.code_archive import code_zip
 from stagecoach.infra.spark.connect_conf import (
@@ -452,17 +453,11 @@ def _read_from_file(conf: Mapping[str, str]) -> Iterator[None]:
         yield
         return
     variable = "PYSPARK_SUBMIT_ARGS"
-    given = os.environ.get(variable)
+    given = os.environ.get(variable) or "pyspark-shell"
     with properties_file(conf, tempfile.gettempdir()) as file:
         arguments = f"--properties-file {shlex.quote(file)} --load-spark-defaults"
-        os.environ[variable] = f"{arguments} {given or 'pyspark-shell'}"
-        try:
+        with variable_set(variable, f"{arguments} {given}"):
             yield
-        finally:
-            if given is None:
-                del os.environ[variable]
-            else:
-                os.environ[variable] = given
 
 
 def _configuration(settings: EngineSettings) -> dict[str, str]:

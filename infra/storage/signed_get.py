@@ -1,4 +1,4 @@
-"""GET requests to S3 for a quarter of the processor time of botocore's own.
+"""GET requests to S3 for less than half of the processor time of botocore's own.
 
 Worker code. botocore takes about a millisecond to build a request and to parse its answer, which is
 more than a server needs to send a range of a file. Here botocore signs the request, and no more:
@@ -63,7 +63,7 @@ async def signed_get(
 
     Raises:
         SignedGetRefusedError: The server may answer botocore's own request all the same.
-        botocore.exceptions.BotoCoreError: There are no credentials, or no answer came.
+        botocore.exceptions.BotoCoreError: No credentials were found, or the server did not answer.
     """
     _sign_as_requests(client)
     url = await client.generate_presigned_url("get_object", Params=names, ExpiresIn=_VALID_SECONDS)

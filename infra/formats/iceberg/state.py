@@ -98,13 +98,14 @@ def table_state(
         else {},
         is_estimate=any(file.deletes for file in files),
     )
+    is_local = not any(is_remote(file.uri) for file in files)
     info = TableInfo(
         name,
         fields,
         stats,
         format=FORMAT_NAME,
-        by_cores=not any(is_remote(file.uri) for file in files),
-        is_local=not any(is_remote(file.uri) for file in files),
+        by_cores=is_local,
+        is_local=is_local,
         notes={
             field.name: ColumnNotes(field.doc or "", nullable=not field.required)
             for field in schema.fields

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from stagecoach.infra.spark.class_data import SUBMIT_VARIABLE
 from stagecoach.infra.spark.java import ensure_java
 from stagecoach.infra.spark.java_options import (
     COMPILE_LATER,
-    SUBMIT_VARIABLE,
     java_options_set,
     set_java_options,
 )

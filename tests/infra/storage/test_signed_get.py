@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stagecoach.infra.errors import StorageError, StorageRefusedError
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.stores import open_store
-from tests.fault_proxy import Fault, FaultProxy
+from tests.fault_proxy import Fault, FaultProxy, Kind
 from tests.s3_server import S3Server, s3_server
 
 __all__ = ["s3_server"]
@@ -91,13 +91,13 @@ def test_other_errors_are_botocores(store: ObjectStore, proxy: FaultProxy, statu
 
 @pytest.mark.parametrize("kind", ["reset", "noise", "late", "cut"])
 def test_an_error_names_the_address_and_no_signature(
-    store: ObjectStore, proxy: FaultProxy, s3_server: S3Server, kind: str
+    store: ObjectStore, proxy: FaultProxy, s3_server: S3Server, kind: Kind
 ) -> None:
     hasty = replace(
         s3_server.options, endpoint_url=proxy.url, retry_seconds=0.0, timeout_seconds=0.3
     )
     root = str(store.uri("k")).removesuffix("/k")
-    proxy.add(Fault(kind, path=PRESIGNED, times=-1, seconds=2.0))  # type: ignore[arg-type]
+    proxy.add(Fault(kind, path=PRESIGNED, times=-1, seconds=2.0))
     with pytest.raises(StorageError) as raised:
         open_store(root, hasty).read_bytes("k", 300, 700)
     error: BaseException | None = raised.value
