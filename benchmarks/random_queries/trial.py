@@ -57,7 +57,8 @@ Outcome = OneOf[
 - whole: it runs whole on Spark. asked: Spark is asked, because the planner does not know it.
 - late: a stage falls back to Spark.
 - unneeded: what raises is not in the plan, or is a constant that no row needs.
-- slow: it has too many rows. broken_spark: Spark has an internal error.
+- slow: it has too many rows. broken_spark: Spark has an internal error, or answers otherwise
+  than itself when it pushes no filter into Parquet files, where a statistic of 0.0 loses -0.0.
 - answers: it answers where Spark raises, also if each stage is on Spark. Mostly an error in a row
   that another condition leaves out; functions that raise too rarely fail in their own tests.
 - One of `BAD`. wrong: other rows or columns. accepts: where Spark refuses. broken: planning fails.
@@ -65,6 +66,7 @@ Outcome = OneOf[
 BAD: frozenset[Outcome] = frozenset(("wrong", "accepts", "broken"))
 """Outcomes that no query may have."""
 
+_PUSHDOWN = "spark.sql.parquet.filterPushdown"
 _SECONDS = 10.0
 _SHOWN = 600
 _DIGITS = 9
@@ -171,7 +173,19 @@ class Trial:
         if graph.result != spark_fields(frame):
             detail = f"columns: Spark {_shown(spark_fields(frame))}, ours {_shown(graph.result)}"
             return _verdict("wrong", detail, graph)
-        return self._compared(graph, expected)
+        verdict = self._compared(graph, expected)
+        if verdict.outcome == "wrong" and self._equals_unpushed(sql, graph):
+            return replace(verdict, outcome="broken_spark")
+        return verdict
+
+    def _equals_unpushed(self, sql: str, graph: StageGraph) -> bool:
+        """Whether the rows are those of Spark when it pushes no filter into Parquet files."""
+        self._spark.conf.set(_PUSHDOWN, "false")
+        try:
+            expected = collect(self._spark.sql(sql))
+        finally:
+            self._spark.conf.set(_PUSHDOWN, "true")
+        return self._compared(graph, expected).outcome in {"equal", "late"}
 
     def _planned(self, sql: str, way: Way, refused: Outcome) -> StageGraph | Verdict:
         try:

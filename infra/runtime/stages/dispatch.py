@@ -24,6 +24,7 @@ from stagecoach.infra.engines.spark.errors import SPARK_ERRORS, explain_error
 from stagecoach.infra.errors import TaskFailedError
 from stagecoach.infra.reading.format_input import FormatInput
 from stagecoach.infra.reading.inputs import ParquetInput, ScanInput
+from stagecoach.infra.spark.bare_tasks import run_bare_tasks
 from stagecoach.infra.spark.secret_channel import sent
 from stagecoach.infra.spark.session import is_connect
 from stagecoach.infra.spark.task_environment import EnvironmentCheck, environment_check
@@ -37,7 +38,6 @@ from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.syntax.text import SparkText
 
 if TYPE_CHECKING:
-    from pyspark.core.rdd import RDD
     from pyspark.sql import DataFrame, SparkSession
 
 # As text, it would be parsed by the server of a Connect session, with one more request.
@@ -89,7 +89,7 @@ def _run_tasks(
         cast("Any", numbers)._cached_schema = _RANGE_SCHEMA
         return _collect(numbers.mapInArrow(_of_batches(task), _REPORT_SCHEMA), stage)
     try:
-        found = _bare_tasks(spark, count, task).collect()
+        found = run_bare_tasks(spark.sparkContext, count, task)
     except SPARK_ERRORS as error:
         raise explain_error(error, specs[0].query, stage) from error
     return _reports(found)
@@ -107,30 +107,11 @@ def texts_of_tasks(spark: SparkSession, count: int, task: Callable[[int], str]) 
         PySparkException, Py4JJavaError: Whatever Spark raises (`SPARK_ERRORS`).
     """
     if not is_connect(spark):
-        return _bare_tasks(spark, count, task).collect()
+        return run_bare_tasks(spark.sparkContext, count, task)
     numbers = spark.range(0, count, 1, count)
     found = numbers.mapInArrow(_of_batches(task), _REPORT_SCHEMA).toArrow()
     texts: list[str] = found.column("report").to_pylist()
     return texts
-
-
-def _bare_tasks(spark: SparkSession, count: int, task: Callable[[int], str]) -> RDD[str]:
-    """A job of nothing but tasks.
-
-    A DataFrame would be analysed, optimised, planned and compiled, which takes longer than a small
-    task; and `SparkContext.parallelize` writes a file.
-    """
-    from pyspark.core.rdd import RDD
-
-    def run(index: int, nothing: Iterable[None]) -> Iterator[str]:
-        list(nothing)  # a worker is used again only where its input was read to the end
-        yield task(index)
-
-    context = spark.sparkContext
-    jvm: Any = context._jvm
-    empty = context._jsc.parallelize(jvm.java.util.ArrayList(), count)
-    tasks: RDD[None] = RDD(empty, context, context.serializer)
-    return tasks.mapPartitionsWithIndex(run)
 
 
 def _carried(spec: TaskSpec, store: Mapping[str, Any]) -> dict[str, Any]:

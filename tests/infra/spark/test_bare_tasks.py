@@ -1,0 +1,45 @@
+"""Jobs of nothing but tasks: few and many results, and what a failed one tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from stagecoach.infra.engines.spark.errors import explain_error
+from stagecoach.infra.spark.bare_tasks import run_bare_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 5, 40])
+def test_texts_come_in_the_order_of_the_tasks(spark: SparkSession, count: int) -> None:
+    def task(index: int) -> str:
+        import time
+
+        time.sleep(0.002 * ((count - index) % 3))
+        return f"{index} é\u2028" * (1 + index % 2)
+
+    expected = [task(index) for index in range(count)]
+    assert run_bare_tasks(spark.sparkContext, count, task) == expected
+
+
+def test_a_long_text_arrives_whole(spark: SparkSession) -> None:
+    found = run_bare_tasks(spark.sparkContext, 1, lambda _: "é" * 3_000_000)
+    assert found == ["é" * 3_000_000]
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_an_error_tells_what_the_task_raised(spark: SparkSession, count: int) -> None:
+    def task(index: int) -> str:
+        raise ValueError(f"{index} is not wanted")
+
+    with pytest.raises(Py4JJavaError) as raised:
+        run_bare_tasks(spark.sparkContext, count, task)
+    told = str(explain_error(raised.value, "q", "q/stage_0"))
+    assert told.startswith("q/stage_0 failed: Spark failed with PYTHON_EXCEPTION")
+    assert told.endswith("is not wanted")
