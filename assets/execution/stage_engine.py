@@ -35,6 +35,7 @@ from stagecoach.planner.versioned_names import split_name
 # The runtime imports pyspark, which loading a code location need not wait for.
 if TYPE_CHECKING:
     from stagecoach.infra.publishing.publish import Published, Staged
+    from stagecoach.infra.runtime.stages.own_commits import KnownOutput
     from stagecoach.infra.runtime.stages.run import Run, StageResult
     from stagecoach.infra.spark.jobs import JobProgress
 
@@ -209,6 +210,12 @@ class StageEngine:
         """Where a published table is."""
         return find_stored(self._store, table, self._access).uri
 
+    def known_output(self, request: StageRequest) -> "KnownOutput | None":
+        """The output of a stage of one of the last runs, if it is known without a look at it."""
+        with self._lock:
+            run = self._runs.get((request.run_id, request.graph.plan_hash))
+        return None if run is None else run.context.own.output(request.stage_id)
+
     def store(self) -> ObjectStore:
         """The storage root."""
         return self._store
@@ -255,6 +262,7 @@ class StageEngine:
         from stagecoach.infra.runtime.stages.run import Run
 
         run = _Run()
+        is_hosted = _dagster_run(request.run_id) in hosted_runs
         roots = (EarlierRun(request.root_run_id, self._fresh or request.fresh), *request.earlier)
         contexts = (
             Run(
@@ -267,6 +275,7 @@ class StageEngine:
                 parameters=bind_parameters(request.graph, request.parameters),
                 progress=run.on_progress,
                 fresh=root.fresh,
+                alone=is_hosted and root.root_run_id == request.run_id,
                 recover=request.recover,
                 stages=request.stages,
                 code_path=self._catalog.code_path if request.graph.functions else (),
@@ -281,7 +290,6 @@ class StageEngine:
                     run.context = context
                     break
         root_run_id = run.context.root_run_id
-        is_hosted = _dagster_run(request.run_id) in hosted_runs
         self._begun.add((root_run_id, request.run_id))
         plan = RunPlan(run.context.graph, run.context.parameters)
         mark = partial(mark_begun, self._store, root_run_id, request.run_id, is_hosted=is_hosted)

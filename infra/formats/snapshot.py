@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Protocol, cast
@@ -193,7 +196,12 @@ def take_snapshot(
 
 
 def load_or_take(
-    store: ObjectStore, run_id: str, catalog: SnapshotSource, table_names: Sequence[str]
+    store: ObjectStore,
+    run_id: str,
+    catalog: SnapshotSource,
+    table_names: Sequence[str],
+    *,
+    alone: bool = False,
 ) -> Snapshot:
     """Return the run's snapshot, taking it if no other process has.
 
@@ -206,6 +214,7 @@ def load_or_take(
         run_id: The (root) run.
         catalog: Where the tables are looked up if this process is the first.
         table_names: All tables of the query, not only of one stage.
+        alone: Whether no other process takes it, nor probably has.
 
     Raises:
         CatalogError: A table cannot be used, or the run's snapshot lacks one of them.
@@ -216,15 +225,20 @@ def load_or_take(
     def read() -> Snapshot:
         return Snapshot.from_json(store.read_bytes(key))
 
-    try:
-        snapshot = reread(store, key, read, (CatalogError,))
-    except ObjectMissingError:
-        taken = take_snapshot(catalog, table_names, store)
-        text = taken.to_json()
-        store.put_if_absent(key, text, looked=True)
-        # Read back even after a write: a racing process may have won.
-        found = store.read_bytes(key)
-        snapshot = taken if found == text else reread(store, key, read, (CatalogError,))
+    taking = partial(take_snapshot, catalog, table_names, store)
+    with ExitStack() as held:
+        if alone and not store.is_local:  # the tables are looked up while the store answers
+            pool = held.enter_context(ThreadPoolExecutor(1, "snapshot"))
+            taking = pool.submit(copy_context().run, taking).result
+        try:
+            snapshot = reread(store, key, read, (CatalogError,))
+        except ObjectMissingError:
+            snapshot = taking()
+            text = snapshot.to_json()
+            is_ours = store.put_if_absent(key, text, looked=True)
+            # Read back even after a write: a racing process may have won.
+            if not (is_ours and alone) and store.read_bytes(key) != text:
+                snapshot = reread(store, key, read, (CatalogError,))
     for name in table_names:
         snapshot.table(name)
     return snapshot

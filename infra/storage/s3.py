@@ -20,6 +20,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from botocore.handlers import add_expect_header
 from fsspec.asyn import sync_wrapper
 from s3fs import S3FileSystem
 
@@ -76,6 +77,19 @@ class BoundedS3FileSystem(S3FileSystem):
         self._retry_seconds = retry_seconds
         self._timeout_seconds = timeout_seconds
         self._presigns = True
+        self._told: Any = None
+
+    async def set_session(self, refresh: bool = False, kwargs: Any = None) -> Any:
+        """Return the client, which sends bodies at once.
+
+        botocore's asks before each whether it may (`Expect: 100-continue`), which is a round trip
+        more. What is written here is small, or in parts.
+        """
+        client = await super().set_session(refresh, kwargs or {})
+        if client is not self._told:
+            client.meta.events.unregister("before-call.s3", add_expect_header)
+            self._told = client
+        return client
 
     async def _call_s3(self, method: str, *akwarglist: Any, **kwargs: Any) -> Any:
         call = super()._call_s3

@@ -9,8 +9,8 @@ reader is told so rather than given a row twice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.api.errors import ResultChangedError
@@ -20,6 +20,7 @@ from stagecoach.infra.shuffle.commit import load_manifest
 from stagecoach.infra.shuffle.fetch import DEFAULT_MEMORY_BYTES
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
 from stagecoach.infra.storage import layout
+from stagecoach.infra.storage.known_objects import KnownObjects
 from stagecoach.planner.errors import StagecoachError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class HeadOutput:
         run_again: Runs the stage again for the same run and returns where its output is; None where
             a lost output is not made again.
         known: The commit, by who has just looked at it; None to look it up.
+        contents: Objects of that commit by key, by who has them at hand.
     """
 
     store: ObjectStore
@@ -55,6 +57,7 @@ class HeadOutput:
     fingerprint: str
     run_again: Callable[[], str] | None = None
     known: Manifest | None = None
+    contents: Mapping[str, bytes] = field(default_factory=dict)
 
     def manifest(self) -> Manifest:
         """Return the commit; an output that is lost is made again.
@@ -132,8 +135,9 @@ class HeadOutput:
             )
         while True:
             left_out = given
+            store = KnownObjects(self.store, self.contents) if self.contents else self.store
             try:
-                found = read(self.store, manifest, columns, files=files, memory_bytes=memory_bytes)
+                found = read(store, manifest, columns, files=files, memory_bytes=memory_bytes)
                 for batch in found:
                     if left_out >= batch.num_rows:
                         left_out -= batch.num_rows
@@ -180,6 +184,7 @@ class HeadOutput:
             raise error
         log.warning("%s runs again: %s", self.stage, error)
         self.fingerprint = self.run_again()
+        self.known, self.contents = None, {}
 
 
 class _GoneError(StorageError):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from stagecoach.api.head_output import HeadOutput
     from stagecoach.assets.report.metadata import StageMetadata
     from stagecoach.infra.config.settings import EngineSettings
+    from stagecoach.infra.runtime.records.pointers import StagePointer
+    from stagecoach.infra.runtime.stages.own_commits import KnownOutput
     from stagecoach.infra.shuffle.manifest import Manifest
     from stagecoach.infra.storage.object_store import ObjectStore
     from stagecoach.planner.plan.stages import StageGraph
@@ -46,6 +48,7 @@ class Result:
         settings: Of the run; None where the result cannot be written as a table.
         run_again: Runs the head stage again for the same run and returns where its output is; None
             where an output that is lost is not made again.
+        known: The output of the head stage, by who has just made it; None to look it up.
     """
 
     graph: StageGraph
@@ -54,6 +57,7 @@ class Result:
     store: ObjectStore
     settings: EngineSettings | None = field(default=None, compare=False)
     run_again: Callable[[], str] | None = field(default=None, compare=False)
+    known: KnownOutput | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         rows = self.stages[-1].rows if self.stages else None
@@ -96,6 +100,8 @@ class Result:
             stage=f"{self.graph.query}/stage_{len(self.stages) - 1}",
             fingerprint=self.stages[-1].fingerprint or "",
             run_again=self.run_again,
+            known=None if self.known is None else self.known.manifest,
+            contents={} if self.known is None else self.known.contents,
         )
 
     @cached_property
@@ -103,13 +109,17 @@ class Result:
         """Columns of the result, with Spark's names and types."""
         from stagecoach.infra.runtime.records.pointers import read_pointer
 
-        pointer = read_pointer(self.store, self.run_id, self.graph.head.stage_id)
+        if self.known is not None:
+            pointer: StagePointer | None = self.known.pointer
+        else:
+            pointer = read_pointer(self.store, self.run_id, self.graph.head.stage_id)
         return pointer.fields if pointer and pointer.columns else self.graph.result
 
     @property
     def num_rows(self) -> int:
         """Rows of the result."""
-        return self._head.manifest().num_rows
+        manifest = self._head.manifest() if self.known is None else self.known.manifest
+        return manifest.num_rows
 
     @property
     def schema(self) -> pa.Schema:

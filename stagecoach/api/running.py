@@ -93,4 +93,5 @@ def run_planned(
         store=store,
         settings=settings,
         run_again=run_again if settings.recover else None,
+        known=engine.known_output(head),
     )

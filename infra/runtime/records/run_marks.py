@@ -50,8 +50,11 @@ def mark_begun(
         StorageError: The storage refused.
     """
     key = _mark(root_run_id, BEGUN, run_id)
+    if not store.is_local:
+        store.write_bytes(key, b"")  # what is there says the same
+        return
     store.put_if_absent(key, b"")
-    if is_hosted and store.is_local:
+    if is_hosted:
         _lock(store.uri(key))
 
 

@@ -9,7 +9,8 @@ turns out to be lost, all is forgotten and storage counts again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from stagecoach.infra.runtime.records.pointers import StagePointer
 from stagecoach.infra.shuffle.manifest import Manifest
@@ -23,6 +24,21 @@ MOST_INDEX_BYTES = 1 << 20
 
 MOST_CARRIED_BYTES = 1 << 20
 """What the tasks of a stage carry at most."""
+
+
+@dataclass(frozen=True)
+class KnownOutput:
+    """The output of a stage, as the process knows it that ran the stage.
+
+    Args:
+        pointer: How the stage ended.
+        manifest: The commit.
+        contents: Its manifest and its index by key, as far as they are known.
+    """
+
+    pointer: StagePointer
+    manifest: Manifest
+    contents: Mapping[str, bytes]
 
 
 class OwnCommits:
@@ -44,6 +60,14 @@ class OwnCommits:
         """A commit, if it is known here."""
         with self._lock:
             return self._manifests.get(manifest_hash)
+
+    def output(self, stage_id: int) -> KnownOutput | None:
+        """The output of a stage, if its pointer and its commit are known here."""
+        pointer = self.pointer(stage_id)
+        manifest = self.manifest(pointer.manifest_hash) if pointer else None
+        if pointer is None or manifest is None:
+            return None
+        return KnownOutput(pointer, manifest, self.contents([manifest]))
 
     def note_pointer(self, stage_id: int, pointer: StagePointer) -> None:
         """Keep how a stage ended; the last word counts."""

@@ -51,6 +51,7 @@ class Run:
         stages: Those that the run consists of; empty for all of the query. The snapshot of a run
             of a part has only the tables that this part needs: others may have no data yet.
         code_path: Folders in which workers look for the project's functions before Python's path.
+        alone: Whether no other process runs stages of the run, which re-executes no other.
         recover: Whether lost outputs of upstream stages are computed again; None as the settings
             say.
         own: What this process knows of the run's commits.
@@ -67,6 +68,7 @@ class Run:
     progress: ProgressListener | None = None
     fresh: bool = False
     stages: tuple[int, ...] = ()
+    alone: bool = False
     recover: bool | None = None
     code_path: tuple[str, ...] = ()
     own: OwnCommits = field(default_factory=OwnCommits, init=False, compare=False, repr=False)
@@ -102,7 +104,9 @@ class Run:
     def snapshot(self) -> Snapshot:
         """The files that all stages of the run read."""
         names = self._tables
-        snapshot = load_or_take(self.store, self.root_run_id, self.catalog, sorted(names))
+        snapshot = load_or_take(
+            self.store, self.root_run_id, self.catalog, sorted(names), alone=self.alone
+        )
         check_tables(self.graph, snapshot, names)
         return snapshot
 

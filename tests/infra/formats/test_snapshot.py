@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.input_files import check_file
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.file_identity import local_version
+from stagecoach.infra.storage.local_store import LocalStore
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.infra.storage.table_files import list_files
@@ -120,6 +122,59 @@ def test_the_loser_of_a_race_reads_the_winner_s(catalog: FileCatalog, store: Obj
             return catalog.state(name)
 
     assert load_or_take(store, "run1", Racing(), ["t"]) == winner
+
+
+class Remote(LocalStore):
+    """A store as if it were far away, which notes what is read."""
+
+    is_local = False
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.read: list[str] = []
+
+    def read_bytes(self, key: str, offset: int | None = None, length: int | None = None) -> bytes:
+        self.read.append(key)
+        return super().read_bytes(key, offset, length)
+
+
+def test_a_process_that_is_alone_reads_nothing_back(catalog: FileCatalog, tmp_path: Path):
+    store, key = Remote(str(tmp_path / "root")), layout.run_snapshot("run1")
+    taken = load_or_take(store, "run1", catalog, ["t"], alone=True)
+    assert store.read == [key]
+    assert Snapshot.from_json(store.read_bytes(key)) == taken
+    write(tmp_path / "t" / "c.parquet", [9])
+    assert load_or_take(store, "run1", catalog, ["t"], alone=True) == taken
+    load_or_take(store, "run2", catalog, ["t"])
+    assert store.read.count(layout.run_snapshot("run2")) == 2
+
+
+def test_a_process_that_is_alone_hears_of_tables_that_are_gone(
+    catalog: FileCatalog, tmp_path: Path
+):
+    store = Remote(str(tmp_path / "root"))
+    with pytest.raises(CatalogError, match=r"table .db\.v. not found"):
+        load_or_take(store, "run1", catalog, ["db.v"], alone=True)
+    taken = load_or_take(store, "run1", catalog, ["t"], alone=True)
+    for path in (tmp_path / "t").iterdir():
+        path.unlink()
+    assert load_or_take(store, "run1", catalog, ["t"], alone=True) == taken
+
+
+def test_a_process_that_is_not_alone_after_all_reads_the_winner_s(
+    catalog: FileCatalog, tmp_path: Path
+):
+    store = Remote(str(tmp_path / "root"))
+    winner = Snapshot({"T": TableSnapshot(table="T", columns=(), files=(identity("/elsewhere"),))})
+
+    class Racing:
+        def state(self, name: str):
+            while not store.read:  # until it is known that there is none
+                time.sleep(0.001)
+            LocalStore.put_if_absent(store, layout.run_snapshot("run1"), winner.to_json())
+            return catalog.state(name)
+
+    assert load_or_take(store, "run1", Racing(), ["t"], alone=True) == winner
 
 
 def test_a_damaged_snapshot_is_not_replaced(catalog: FileCatalog, store: ObjectStore):

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stagecoach.infra.errors import StorageError, StorageRefusedError
+from stagecoach.infra.storage.fsspec_store import FsspecStore
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.storage.stores import open_store
 from tests.fault_proxy import Fault, FaultProxy, Kind
@@ -46,6 +47,19 @@ def store(proxy: FaultProxy, s3_server: S3Server) -> ObjectStore:
 def test_a_range_is_one_presigned_request(store: ObjectStore, proxy: FaultProxy, key: str) -> None:
     assert store.read_bytes(key, 300, 700) == CONTENT[300:1000]
     assert [PRESIGNED in path for _, path in proxy.requests] == [True]
+
+
+def test_a_body_is_sent_at_once(store: ObjectStore) -> None:
+    """Not after the server has said that it may be."""
+    assert isinstance(store, FsspecStore)
+    sent: list[bool] = []
+    events = store.filesystem.s3.meta.events
+    events.register("before-send.s3", lambda request, **_: sent.append("Expect" in request.headers))
+    store.write_bytes("k2", CONTENT)
+    with store.open_output("k3") as sink:
+        sink.write(CONTENT)
+    assert sent
+    assert not any(sent)
 
 
 @pytest.fixture(scope="module")
