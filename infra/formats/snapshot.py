@@ -8,7 +8,7 @@ make sense of is the snapshot's `detail`, which the format turns into JSON and b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
@@ -225,7 +225,7 @@ def load_or_take(
     def read() -> Snapshot:
         return Snapshot.from_json(store.read_bytes(key))
 
-    taking = partial(take_snapshot, catalog, table_names, store)
+    taking: Callable[[], Snapshot] = partial(take_snapshot, catalog, table_names, store)
     with ExitStack() as held:
         if alone and not store.is_local:  # the tables are looked up while the store answers
             pool = held.enter_context(ThreadPoolExecutor(1, "snapshot"))

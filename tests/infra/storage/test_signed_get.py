@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from stagecoach.infra.errors import StorageError, StorageRefusedError
 from stagecoach.infra.storage.fsspec_store import FsspecStore
-from stagecoach.infra.storage.object_store import ObjectStore
+from stagecoach.infra.storage.object_store import ObjectChangedError, ObjectStore
 from stagecoach.infra.storage.stores import open_store
 from tests.fault_proxy import Fault, FaultProxy, Kind
 from tests.s3_server import S3Server, s3_server
@@ -73,6 +74,24 @@ def filled(s3_server: S3Server) -> ObjectStore:
 @settings(max_examples=25)
 def test_any_range(filled: ObjectStore, offset: int, length: int) -> None:
     assert filled.read_bytes("k", offset, length) == CONTENT[offset : offset + length]
+
+
+def test_many_threads_read_ranges_of_one_object(filled: ObjectStore) -> None:
+    ranges = [(offset * 37 % len(CONTENT), 1 + offset) for offset in range(200)]
+    source = filled.open_input("k")
+    with ThreadPoolExecutor(24) as pool:
+        found = list(pool.map(lambda one: source.read_at(one[1], one[0]), ranges))
+    assert found == [CONTENT[start : start + length] for start, length in ranges]
+
+
+def test_another_object_in_its_place_is_noticed(s3_server: S3Server) -> None:
+    store = open_store(s3_server.new_root(), s3_server.options)
+    store.write_bytes("k", CONTENT)
+    source = store.open_input("k")
+    assert source.read_at(10, 5) == CONTENT[5:15]
+    store.write_bytes("k", CONTENT[::-1])
+    with pytest.raises(ObjectChangedError, match="was replaced by another object"):
+        source.read_at(10, 5)
 
 
 @pytest.mark.parametrize("status", [400, 403])
