@@ -47,6 +47,7 @@ from stagecoach.infra.spark.jvm import start_session
 from stagecoach.infra.spark.kept_status import without_ui
 from stagecoach.infra.spark.safe_conf import REDACTED_CONF, SAFE_CONF, apply_safe_conf
 from stagecoach.infra.spark.warm_client import WarmUse, use_warm_server
+from stagecoach.infra.spark.worker_daemon import MODULE as DAEMON_MODULE
 from stagecoach.infra.spark.worker_memory import executor_conf
 from stagecoach.infra.storage.masking import masked
 
@@ -477,6 +478,7 @@ def _configuration(settings: EngineSettings) -> dict[str, str]:
     }
     if is_local(settings.master):
         conf["spark.executorEnv.PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
+        conf["spark.python.daemon.module"] = DAEMON_MODULE
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.driver.bindAddress"] = "127.0.0.1"
