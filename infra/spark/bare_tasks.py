@@ -60,12 +60,18 @@ def run_bare_tasks(context: SparkContext, count: int, task: Callable[[int], str]
 
 def _empty_rows(context: SparkContext, count: int) -> JavaObject:
     """An RDD of so many partitions without rows; `SparkContext.parallelize` would write a file."""
-    if (known := _empty.get(context)) is None:
-        jvm: Any = context._jvm
-        for name in _NAMES:
-            setattr(jvm, name, getattr(jvm, name))
+    known = _empty.get(context)
+    if known is None:
+        _look_up_names(context)
         known = _empty[context] = {}
-    if (rows := known.get(count)) is None:
-        jvm = context._jvm
-        rows = known[count] = context._jsc.parallelize(jvm.java.util.ArrayList(), count)
-    return rows
+    if count not in known:
+        jvm: Any = context._jvm
+        known[count] = context._jsc.parallelize(jvm.java.util.ArrayList(), count)
+    return known[count]
+
+
+def _look_up_names(context: SparkContext) -> None:
+    """Have pyspark find its classes as attributes, which py4j asks the JVM for only if missing."""
+    jvm: Any = context._jvm
+    for name in _NAMES:
+        setattr(jvm, name, getattr(jvm, name))
