@@ -14,7 +14,7 @@ from benchmarks.random_queries.templates import (
     scalar_templates,
     window_templates,
 )
-from benchmarks.random_queries.trial import BAD, Trial, Way
+from benchmarks.random_queries.trial import BAD, Trial, Verdict, Way
 from tests.differential.spark_answers import plain_session
 
 if TYPE_CHECKING:
@@ -54,6 +54,10 @@ class Campaign:
         if verdict.outcome in BAD and shrinks:
             entry["shrunk"] = vars(self._shrinker.shrink(sql, way, verdict))
         return entry
+
+    def verdict(self, sql: str, way: Way) -> Verdict:
+        """How a query of one's own ends."""
+        return self._trial.run(sql, way)
 
     def shrunk(self, sql: str, way: Way) -> Shrunk:
         """A small query that ends as this one does."""

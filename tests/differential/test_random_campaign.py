@@ -11,6 +11,7 @@ from benchmarks.random_queries import shrink, trial
 from benchmarks.random_queries.__main__ import logged
 from benchmarks.random_queries.campaign import Campaign
 from benchmarks.random_queries.trial import BAD, Way
+from stagecoach.planner.options import PlannerOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +35,15 @@ def test_random_queries_equal_spark(campaign: Campaign) -> None:
     assert not wrong, "\n".join(map(str, wrong))
     compared = [entry for entry in entries if entry["outcome"] in ("equal", "late")]
     assert len(compared) > COUNT / 2, "most queries must have an answer, or this proves little"
+
+
+def test_what_spark_s_own_pushdown_loses_is_not_ours(campaign: Campaign) -> None:
+    """A file whose statistics say 0.0 has -0.0, which equals it."""
+    ours = Way(PlannerOptions(), mix=None)
+    verdict = campaign.verdict("SELECT id, gd FROM g WHERE gd IN (0.0D)", ours)
+    assert verdict.outcome == "broken_spark", verdict
+    verdict = campaign.verdict("SELECT id, gd FROM g WHERE gd + 0.0D IN (0.0D)", ours)
+    assert verdict.outcome == "equal", verdict
 
 
 def test_a_query_that_differs_is_shrunk(
