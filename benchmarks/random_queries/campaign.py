@@ -61,4 +61,4 @@ class Campaign:
 
     def shrunk(self, sql: str, way: Way) -> Shrunk:
         """A small query that ends as this one does."""
-        return self._shrinker.shrink(sql, way, self._trial.run(sql, way))
+        return self._shrinker.shrink(sql, way, self.verdict(sql, way))

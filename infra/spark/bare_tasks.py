@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from py4j.protocol import Py4JJavaError
+
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
@@ -36,7 +38,7 @@ def run_bare_tasks(context: SparkContext, count: int, task: Callable[[int], str]
         What it returned, in the order of the tasks.
 
     Raises:
-        Py4JJavaError: The job failed; what it failed with is a cause of the Java exception.
+        Py4JJavaError: The job failed.
     """
     from pyspark.core.rdd import RDD
     from pyspark.util import _load_from_socket
@@ -48,7 +50,7 @@ def run_bare_tasks(context: SparkContext, count: int, task: Callable[[int], str]
     rows: RDD[None] = RDD(_empty_rows(context, count), context, context.serializer)
     tasks: Any = rows.mapPartitionsWithIndex(run)
     # `collect` has the closures of two large classes read from their archive and looked through.
-    found = tasks._jrdd.collectAsync().get()
+    found = _result(tasks._jrdd.collectAsync())
     if count <= _FETCHED_ALONE:
         # The end of a list would come as an exception, which pyspark asks Java much about.
         return [text for i in range(count) for text in pickle.loads(found.get(i))]
@@ -56,6 +58,17 @@ def run_bare_tasks(context: SparkContext, count: int, task: Callable[[int], str]
     served = jvm.PythonRDD.serveIterator(jvm.PythonUtils.toSeq(found).iterator(), "reports")
     with _load_from_socket(served, tasks._jrdd_deserializer) as stream:
         return list(stream)
+
+
+def _result(future: Any) -> Any:
+    """What a job came to, or the error that it failed with, as `collect` raises it."""
+    try:
+        return future.get()
+    except Py4JJavaError as error:
+        wrapped = error.java_exception
+        if wrapped.getClass().getName() != "java.util.concurrent.ExecutionException":
+            raise
+        raise Py4JJavaError(error.errmsg, wrapped.getCause()) from None
 
 
 def _empty_rows(context: SparkContext, count: int) -> JavaObject:

@@ -8,16 +8,17 @@ compiled already.
 from __future__ import annotations
 
 import sys
+from fnmatch import fnmatch
 
 MODULE = "stagecoach.infra.spark.worker_daemon"
 """For the setting `spark.python.daemon.module`."""
 
-_ARCHIVES = ("pyspark.zip", "-src.zip")  # pyspark's own, and py4j's
+_ARCHIVES = ("*/pyspark.zip", "*/py4j-*-src.zip")
 
 
 def main() -> None:
     """Serve Spark's requests for workers until it ends."""
-    sys.path = [entry for entry in sys.path if not entry.endswith(_ARCHIVES)]
+    sys.path = [entry for entry in sys.path if not any(fnmatch(entry, a) for a in _ARCHIVES)]
     from pyspark.daemon import manager
 
     manager()

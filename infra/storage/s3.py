@@ -77,7 +77,7 @@ class BoundedS3FileSystem(S3FileSystem):
         self._retry_seconds = retry_seconds
         self._timeout_seconds = timeout_seconds
         self._presigns = True
-        self._told: Any = None
+        self._prepared: Any = None
 
     async def set_session(self, refresh: bool = False, kwargs: Any = None) -> Any:
         """Return the client, which sends bodies at once.
@@ -86,9 +86,9 @@ class BoundedS3FileSystem(S3FileSystem):
         more. What is written here is small, or in parts.
         """
         client = await super().set_session(refresh, kwargs or {})
-        if client is not self._told:
+        if client is not self._prepared:
             client.meta.events.unregister("before-call.s3", add_expect_header)
-            self._told = client
+            self._prepared = client
         return client
 
     async def _call_s3(self, method: str, *akwarglist: Any, **kwargs: Any) -> Any:

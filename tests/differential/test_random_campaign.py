@@ -38,7 +38,7 @@ def test_random_queries_equal_spark(campaign: Campaign) -> None:
 
 
 def test_what_spark_s_own_pushdown_loses_is_not_ours(campaign: Campaign) -> None:
-    """A file whose statistics say 0.0 has -0.0, which equals it."""
+    """Pushed into Parquet files, `IN (0.0)` loses -0.0, which equals it."""
     ours = Way(PlannerOptions(), mix=None)
     verdict = campaign.verdict("SELECT id, gd FROM g WHERE gd IN (0.0D)", ours)
     assert verdict.outcome == "broken_spark", verdict

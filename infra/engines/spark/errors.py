@@ -83,7 +83,7 @@ def _main_line(text: str) -> str:
 def _describe(error: PySparkException | Py4JJavaError) -> tuple[str, str, str]:
     """Spark's error condition, SQLSTATE and message (without the JVM's stack trace)."""
     if isinstance(error, Py4JJavaError):
-        cause = thrown = _thrown(error)
+        cause = error.java_exception
         while cause is not None:
             # Not every Throwable of Java is one of Spark's.
             if _has_condition(cause):
@@ -94,20 +94,12 @@ def _describe(error: PySparkException | Py4JJavaError) -> tuple[str, str, str]:
                     return found
                 return inner.getCondition(), inner.getSqlState() or "", inner.getMessage()
             cause = cause.getCause()
-        return "INTERNAL_ERROR", "", str(thrown)
+        return "INTERNAL_ERROR", "", str(error.java_exception)
     condition = error.getCondition() or type(error).__name__
     if condition.startswith(_FILE_ERROR) and (record := _MALFORMED.search(str(error))):
         return record[1], "22023", record[0]
     text = str(error).split("\n\nJVM stacktrace:", 1)[0].strip()
     return condition, error.getSqlState() or "", text
-
-
-def _thrown(error: Py4JJavaError) -> Any:
-    """What Java threw, without what the future of a job wraps it in."""
-    thrown = error.java_exception
-    if thrown.getClass().getName() == "java.util.concurrent.ExecutionException":
-        return thrown.getCause()
-    return thrown
 
 
 def _has_condition(throwable: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -132,10 +132,14 @@ class Remote(LocalStore):
     def __init__(self, root: str) -> None:
         super().__init__(root)
         self.read: list[str] = []
+        self.has_answered = threading.Event()
 
     def read_bytes(self, key: str, offset: int | None = None, length: int | None = None) -> bytes:
         self.read.append(key)
-        return super().read_bytes(key, offset, length)
+        try:
+            return super().read_bytes(key, offset, length)
+        finally:
+            self.has_answered.set()
 
 
 def test_a_process_that_is_alone_reads_nothing_back(catalog: FileCatalog, tmp_path: Path):
@@ -169,8 +173,7 @@ def test_a_process_that_is_not_alone_after_all_reads_the_winner_s(
 
     class Racing:
         def state(self, name: str):
-            while not store.read:  # until it is known that there is none
-                time.sleep(0.001)
+            assert store.has_answered.wait(10), "that there is none"
             LocalStore.put_if_absent(store, layout.run_snapshot("run1"), winner.to_json())
             return catalog.state(name)
 

@@ -21,6 +21,7 @@ def test_texts_come_in_the_order_of_the_tasks(spark: SparkSession, count: int) -
     def task(index: int) -> str:
         import time
 
+        # So that they end in another order.
         time.sleep(0.002 * ((count - index) % 3))
         return f"{index} é\u2028" * (1 + index % 2)
 
@@ -40,6 +41,7 @@ def test_an_error_tells_what_the_task_raised(spark: SparkSession, count: int) ->
 
     with pytest.raises(Py4JJavaError) as raised:
         run_bare_tasks(spark.sparkContext, count, task)
+    assert raised.value.java_exception.getClass().getSimpleName() == "PythonException"
     told = str(explain_error(raised.value, "q", "q/stage_0"))
     assert told.startswith("q/stage_0 failed: Spark failed with PYTHON_EXCEPTION")
     assert told.endswith("is not wanted")
