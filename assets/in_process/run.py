@@ -12,6 +12,7 @@ from functools import cache
 from types import MappingProxyType
 
 import dagster as dg
+from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 
 from stagecoach.assets.definitions.factory import ENGINE_RESOURCE, build_assets, build_job
 from stagecoach.assets.definitions.specs import build_stage_specs
@@ -120,19 +121,18 @@ def _build_job(graph: StageGraph, runner: StageRunner, *, is_shown: bool) -> dg.
     planned = PlannedQuery(query=Query(name=name, sql=graph.sql), graph=graph)
     specs = build_stage_specs(planned, StageTranslator()) if is_shown else _bare_specs(planned)
     assets = build_assets(planned, specs)
-    definitions = dg.Definitions(
-        assets=assets,
-        jobs=[build_job(planned, assets)],
-        resources={ENGINE_RESOURCE: dg.ResourceDefinition.hardcoded_resource(runner)},
+    return build_job(planned, assets).resolve(
+        AssetGraph.from_assets(assets),
+        resource_defs={ENGINE_RESOURCE: dg.ResourceDefinition.hardcoded_resource(runner)},
     )
-    return definitions.resolve_job_def(planned.query.job_name)
 
 
 def _bare_specs(planned: PlannedQuery) -> Sequence[tuple[Stage, dg.AssetSpec]]:
     """Specs that say only what runs after what: nobody looks at the assets of such a run."""
     translator = StageTranslator()
     keys = [
-        translator.get_asset_key(StageProps.of(planned, stage)) for stage in planned.graph.stages
+        translator.get_asset_key(StageProps(query=planned.query, graph=planned.graph, stage=stage))
+        for stage in planned.graph.stages
     ]
     return [
         (stage, dg.AssetSpec(key=key, deps=[keys[i] for i in stage.inputs]))

@@ -1,13 +1,12 @@
-"""The instance of runs that nobody looks up later: Dagster's own in memory, with one connection."""
+"""The instance of runs that nobody looks up later: what a run asks of it, and nothing more."""
 
 import threading
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import dagster as dg
 import pytest
-import sqlalchemy as db
 
+from stagecoach.assets.execution.executor import execute_in_process, stagecoach_threads
 from stagecoach.assets.in_process.instance import ephemeral_instance
 
 
@@ -16,37 +15,76 @@ def numbers() -> int:
     return 7
 
 
+@dg.asset(deps=[numbers], retry_policy=dg.RetryPolicy(max_retries=1))
+def more(context: dg.AssetExecutionContext) -> None:
+    if context.retry_number == 0:
+        raise RuntimeError("the first try fails")
+
+
+@dg.asset
+def broken() -> None:
+    raise RuntimeError("always")
+
+
+def _job(*assets: dg.AssetsDefinition) -> dg.JobDefinition:
+    job = dg.define_asset_job("run", executor_def=stagecoach_threads)
+    return dg.Definitions(assets=assets, jobs=[job]).resolve_job_def("run")
+
+
+def _run(instance: dg.DagsterInstance, *assets: dg.AssetsDefinition) -> dg.ExecuteInProcessResult:
+    return execute_in_process(_job(*assets), instance=instance, run_config={}, tags={"a": "b"})
+
+
+def _types(instance: dg.DagsterInstance, run_id: str) -> list[dg.DagsterEventType]:
+    return [e.dagster_event_type for e in instance.all_logs(run_id) if e.dagster_event_type]
+
+
 def test_runs_of_several_threads_are_recorded_apart() -> None:
     with ephemeral_instance() as instance:
         together = threading.Barrier(4)
 
         def run(_: int) -> str:
             together.wait()
-            result = dg.materialize([numbers], instance=instance)
+            result = _run(instance, numbers)
             assert result.success
             return result.run_id
 
         with ThreadPoolExecutor(4) as threads:
             runs = list(threads.map(run, range(4)))
-        assert {run.run_id for run in instance.get_runs()} == set(runs)
+        assert len(set(runs)) == 4
         for run_id in runs:
-            types = [e.dagster_event_type for e in instance.all_logs(run_id) if e.dagster_event]
+            types = _types(instance, run_id)
             assert types.count(dg.DagsterEventType.ASSET_MATERIALIZATION) == 1
             assert types[-1] is dg.DagsterEventType.RUN_SUCCESS
-        assert len(instance.fetch_materializations(numbers.key, limit=9).records) == 4
+            record = instance.get_run_record_by_id(run_id)
+            assert record is not None
+            assert record.dagster_run.status is dg.DagsterRunStatus.SUCCESS
+            assert record.dagster_run.tags["a"] == "b"
+            assert record.update_timestamp >= record.create_timestamp
         instance.delete_run(runs[0])
-        assert len(instance.get_runs()) == 3
+        assert instance.get_run_by_id(runs[0]) is None
         assert not instance.all_logs(runs[0])
+        assert instance.get_run_by_id(runs[1]) is not None
 
 
-def test_a_transaction_that_fails_leaves_nothing_and_may_hold_another() -> None:
+def test_events_are_those_that_dagster_s_own_instance_has() -> None:
+    planned = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
+    for assets in ((numbers,), (numbers, more), (broken,)):
+        with ephemeral_instance() as ours, dg.DagsterInstance.ephemeral() as theirs:
+            mine, other = _run(ours, *assets), _run(theirs, *assets)
+            assert mine.success == other.success == (broken not in assets)
+            events = [t for t in _types(theirs, other.run_id) if t is not planned]
+            assert _types(ours, mine.run_id) == events
+            found, expected = mine.dagster_run, other.dagster_run
+            assert found.status is expected.status
+            assert found.job_name == expected.job_name
+
+
+def test_what_a_run_in_this_process_does_not_ask_for_is_refused() -> None:
     with ephemeral_instance() as instance:
-        storage = instance.run_storage
-        insert = db.text("INSERT INTO kvs (key, value) VALUES (:key, 'x')")
-        with pytest.raises(db.exc.IntegrityError), storage.connect() as connection:  # type: ignore[attr-defined]  # SQL storages have it
-            connection.execute(insert, {"key": str(uuid.UUID(int=1))})
-            connection.execute(insert, {"key": str(uuid.UUID(int=1))})
-        with storage.connect() as outer, storage.connect() as inner:  # type: ignore[attr-defined]  # likewise
-            inner.execute(insert, {"key": "kept"})
-            assert outer.execute(db.text("SELECT key FROM kvs")).fetchall() == [("kept",)]
-            assert outer.execute(db.text("PRAGMA foreign_keys")).scalar() == 1
+        with pytest.raises(NotImplementedError, match="neither SQL"):
+            instance.get_run_records()
+        with pytest.raises(NotImplementedError, match="neither SQL"):
+            instance.fetch_materializations(numbers.key, limit=1)
+        with pytest.raises(NotImplementedError, match="whole job"):
+            instance.create_run_for_job(_job(numbers))
