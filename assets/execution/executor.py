@@ -15,10 +15,10 @@ The main thread alone touches the state of the execution and never blocks for lo
 import os
 import queue
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 import dagster as dg
 from dagster._core.definitions.job_base import InMemoryJob
@@ -50,6 +50,7 @@ from dagster._utils.error import serializable_error_info_from_exc_info
 from stagecoach.assets.execution.cancellation import CANCEL_AGAIN_SECONDS, cancel_registry
 from stagecoach.assets.execution.engine import HearsOfEnds
 from stagecoach.assets.execution.hosted_runs import hosted_runs
+from stagecoach.infra.host.daemon_threads import DaemonThreads
 
 __all__ = [
     "AssetJob",
@@ -65,6 +66,8 @@ POLL_SECONDS = 0.05
 CANCEL_GRACE_SECONDS = 10.0
 
 _Message = tuple[str, DagsterEvent | BaseException | None]
+
+_threads = DaemonThreads(max_idle=2 * DEFAULT_MAX_CONCURRENT)
 
 
 class ThreadExecutor(Executor):
@@ -207,12 +210,8 @@ class _StepThreads:
         for step in self._active.get_steps_to_execute():
             context = self._job_context.for_step(step, self._active.get_known_state())
             self._history[step.key] = (context, [])
-            # A daemon, not a pool's worker: a step that ignores cancellation must not keep the
-            # process alive. A thread costs nothing beside a stage.
-            thread = threading.Thread(
-                target=self._work, args=(step.key, context), name=f"step-{step.key}", daemon=True
-            )
-            thread.start()
+            # Daemons: a step that ignores cancellation must not keep the process alive.
+            _threads.start(f"step-{step.key}", partial(self._work, step.key, context))
 
     def _work(self, step_key: str, context: StepExecutionContext) -> None:
         outcome: BaseException | None = None

@@ -18,6 +18,7 @@ from stagecoach.assets.execution.executor import (
     execute_in_process,
     stagecoach_threads,
 )
+from tests.waiting import wait_for
 
 QUIET: Mapping[str, object] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 Body = Callable[[dg.AssetExecutionContext], None]
@@ -269,9 +270,7 @@ def test_a_step_that_ignores_the_interrupt_does_not_hold_the_run(timeline: Timel
         assert cancel_registry.is_cancelled(result.run_id)
         assert instance.event_log_storage.get_concurrency_info("spark").active_slot_count == 0
         release.set()
-        for thread in threading.enumerate():
-            if thread.name == "step-left":
-                thread.join(20)
+        wait_for(lambda: all(t.name != "step-left" for t in threading.enumerate()), 20)
 
 
 def test_a_late_callback_of_a_cancelled_run_is_called() -> None:
