@@ -14,12 +14,13 @@ from pathlib import Path
 from stagecoach.infra.host.variables import variable_set
 from stagecoach.infra.spark.class_data import SUBMIT_VARIABLE, archive_options
 
-# Ten times Java's own: the optimizing compiler begins when a method or a loop has run so often.
-# While Spark starts, it compiles what will hardly run again; a long stage gets there all the same.
+# The optimizing compiler begins when a method has run forty times as often as Java's own thresholds
+# say, or a loop ten times. What starts Spark and its jobs would keep it busy for the first thousand
+# jobs, which take a sixth longer meanwhile; the loops of a long stage get there all the same.
 _THRESHOLDS = {
-    "Tier4InvocationThreshold": 50_000,
-    "Tier4MinInvocationThreshold": 6_000,
-    "Tier4CompileThreshold": 150_000,
+    "Tier4InvocationThreshold": 200_000,
+    "Tier4MinInvocationThreshold": 24_000,
+    "Tier4CompileThreshold": 600_000,
     "Tier4BackEdgeThreshold": 400_000,
 }
 # Not every Java has these options, and one that does not would refuse to start.
