@@ -157,7 +157,7 @@ class _NoSpark:
         def setJobGroup(self, *_: object, **__: object) -> None:
             """Nothing runs."""
 
-        def setLocalProperty(self, *_: object) -> None:
+        def clearJobGroup(self) -> None:
             """Nothing runs."""
 
     sparkContext = _Context()

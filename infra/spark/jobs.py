@@ -272,8 +272,7 @@ def _untag(spark: SparkSession, tag: str) -> None:
         return
     # An error here would hide that of the job.
     with _giving_up(tag, "tags"):
-        for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
-            spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # None removes
+        spark.sparkContext._jsc.clearJobGroup()
 
 
 def _listening(tag: str, listener: ProgressListener | None) -> Callable[[TaskCounts], None] | None:
@@ -289,11 +288,13 @@ def _watch(
     interval_seconds: float,
     done: threading.Event,
 ) -> None:
-    tracker = spark.sparkContext.statusTracker()
+    tracker: StatusTracker | None = None
     last: JobProgress | None = None
     while not done.wait(interval_seconds):
         found: list[JobProgress] = []
         with _giving_up(tag, "progress"):
+            # Not before: a job is over by then, mostly, and each thread connects to the JVM anew.
+            tracker = tracker or spark.sparkContext.statusTracker()
             found.append(_progress(tracker, tag))
         if not found:
             return

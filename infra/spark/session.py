@@ -130,7 +130,7 @@ def _session(settings: EngineSettings) -> SparkSession:
         log.warning("Spark has ended by itself and is started anew")
         _stop_classic(session)
         session = None
-    if session is None or not is_alive(session):
+    if session is None or _is_stopped(session):
         for name in _NOISY_LOGGERS:
             # They print every error with its JVM stack as JSON, also those that we handle.
             PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
@@ -289,9 +289,14 @@ def is_connect(session: SparkSession) -> bool:
 
 def is_alive(session: SparkSession) -> bool:
     """Whether the session can still run jobs."""
+    return not _is_stopped(session) and not has_ended(session)
+
+
+def _is_stopped(session: SparkSession) -> bool:
+    """Whether the session was stopped in this process."""
     if is_connect(session):
-        return not getattr(session, "is_stopped", False)
-    return session.sparkContext._jsc is not None and not has_ended(session)
+        return bool(getattr(session, "is_stopped", False))
+    return session.sparkContext._jsc is None
 
 
 def has_ended(session: SparkSession) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,3 +46,24 @@ def test_an_error_tells_what_the_task_raised(spark: SparkSession, count: int) ->
     told = str(explain_error(raised.value, "q", "q/stage_0"))
     assert told.startswith("q/stage_0 failed: Spark failed with PYTHON_EXCEPTION")
     assert told.endswith("is not wanted")
+
+
+def test_a_task_that_carries_much_arrives_by_broadcast(spark: SparkSession) -> None:
+    for letter in "ab":
+        carried = [f"{letter}{number}" for number in range(300_000)]  # above Spark's 1 MiB
+        found = run_bare_tasks(spark.sparkContext, 2, lambda index, c=carried: c[index - 1])  # type: ignore[misc]
+        assert found == [f"{letter}299999", f"{letter}0"]
+
+
+def test_a_module_that_was_added_later_can_be_imported(spark: SparkSession, tmp_path: Path) -> None:
+    context = spark.sparkContext
+    assert run_bare_tasks(context, 1, lambda _: "before") == ["before"]
+    (tmp_path / "added_to_workers.py").write_text("NAME = 'of the module'")
+    context.addPyFile(str(tmp_path / "added_to_workers.py"))
+
+    def task(_: int) -> str:
+        import added_to_workers  # type: ignore[import-not-found]
+
+        return str(added_to_workers.NAME)
+
+    assert run_bare_tasks(context, 1, task) == ["of the module"]

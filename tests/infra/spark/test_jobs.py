@@ -25,6 +25,7 @@ class LostContext:
 
     def __init__(self) -> None:
         self.interrupts = 0
+        self._jsc = self
 
     def cancelJobGroup(self, group: str) -> None:
         self.interrupts += 1
@@ -33,7 +34,7 @@ class LostContext:
     def setJobGroup(self, *_: object, **__: object) -> None:
         self._answer()
 
-    def setLocalProperty(self, *_: object) -> None:
+    def clearJobGroup(self) -> None:
         self._answer()
 
     def _answer(self) -> None:
