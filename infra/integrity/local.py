@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from stagecoach.infra.errors import InputLostError, StorageError
+from stagecoach.infra.host.recent_cache import RecentCache
 from stagecoach.infra.integrity import arrow, parquet
 from stagecoach.infra.integrity.checksums import unpack_chunks
 from stagecoach.infra.integrity.errors import DamagedFileError
@@ -49,6 +50,14 @@ class _Record:
 
     def missing(self, parts: Iterable[int]) -> list[int]:
         return self.parts.missing(self.version, parts)
+
+
+_FOOTER = 0
+"""The part of a Parquet file that its footer is; its column chunks come after it."""
+
+# By version of a Parquet file, columns and rows: the parts that are read of it. Without them a task
+# would read the footer to know, which takes milliseconds for each file of a large table.
+_parts_read: RecentCache[tuple[int, ...]] = RecentCache(max_entries=4096, max_cost=1 << 20)
 
 
 class LocalReader:
@@ -130,8 +139,12 @@ def check_local_parquet(
     if not (checks.pages if by_pages else checks.files):
         return
     with LocalReader(path) as reader:
+        record = _record(checks, reader, "parquet with footer", footer, checksums)
+        key = (record.version, None if columns is None else frozenset(columns), tuple(rows or ()))
+        known = _parts_read.find(key)
+        if known is not None and not record.missing(known):
+            return
         expected = unpack_chunks(checksums) if checksums else ()
-        record = _record(checks, reader, "parquet", footer, checksums)
         num_bytes = reader.status.st_size
         try:
             metadata = parquet.read_footer(reader, num_bytes, footer)
@@ -143,7 +156,7 @@ def check_local_parquet(
             raise DamagedFileError(path, str(error)) from error
         if not by_pages and len(expected) != metadata.num_row_groups * metadata.num_columns:
             raise DamagedFileError(path, "its column chunks are not those that have checksums")
-        chunks = {c.index: c for c in parquet.column_chunks(metadata, columns, rows)}
+        chunks = {c.index + 1: c for c in parquet.column_chunks(metadata, columns, rows)}
         missing = record.missing(chunks)
         for part in missing:
             chunk = chunks[part]
@@ -151,7 +164,8 @@ def check_local_parquet(
             problem = parquet.chunk_problem(reader, chunk, checksum, LOCAL_PIECE_BYTES)
             if problem is not None:
                 raise DamagedFileError(path, problem, chunk.column, chunk.row_group)
-        record.parts.add(record.version, missing)
+        record.parts.add(record.version, [_FOOTER, *missing])
+        _parts_read.keep(key, (_FOOTER, *chunks), 1 + len(chunks))
 
 
 def check_local_arrow(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from py4j.java_collections import ListConverter, MapConverter
@@ -29,7 +29,7 @@ class _Parts:
     """What the jobs of a context share: made in the JVM once, as pyspark makes it for each job."""
 
     def __init__(self, context: SparkContext) -> None:
-        self._jvm: Any = context._jvm
+        self._jvm = cast("Any", context._jvm)
         self._client = self._jvm._gateway_client
         for name in _NAMES:
             # Found as an attribute, and not by py4j in the JVM.
