@@ -151,8 +151,8 @@ def contenders(tables: Path, folder: Path, query: Path, before: Path | None) -> 
     if before is not None:
         found += _of_checkout(before, " before", folder, query)
     command = (sys.executable, str(program), str(tables), str(query))
-    environment = _environment(ROOT, folder)
-    found.append(Contender(name=_SPARK, command=command, environment=environment, answers=True))
+    variables = environment(ROOT, folder)
+    found.append(Contender(name=_SPARK, command=command, environment=variables, answers=True))
     return found
 
 
@@ -166,7 +166,7 @@ def _of_checkout(root: Path, suffix: str, folder: Path, query: Path) -> Iterator
         return Contender(
             name=f"{name}{suffix}",
             command=(*fixed, "--catalog", "catalog.yaml"),
-            environment=_environment(root, folder),
+            environment=environment(root, folder),
             **more,
         )
 
@@ -181,17 +181,20 @@ def _of_checkout(root: Path, suffix: str, folder: Path, query: Path) -> Iterator
     yield contender("check", "check")
 
 
-def _environment(root: Path, folder: Path) -> dict[str, str]:
+def environment(root: Path, folder: Path, warm: str = "never") -> dict[str, str]:
     """The environment without settings of ours, and with bytecode, as after `pip install`.
 
-    Without a warm Spark, too, which may run on this machine.
+    Args:
+        root: The checkout whose code runs.
+        folder: Where bytecode goes.
+        warm: Whether a warm Spark is used: `never` or `always`.
     """
     dropped = ("STAGECOACH_", "PYTHONDONTWRITEBYTECODE")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
     return kept | {
         "PYTHONPATH": str(root),
         "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
-        "STAGECOACH_WARM": "never",
+        "STAGECOACH_WARM": warm,
     }
 
 
