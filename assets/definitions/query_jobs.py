@@ -51,6 +51,21 @@ def query_job(
     return QueryJob(name, selection, description=description, executor_def=executor)
 
 
+def resolve_alone(
+    job: AssetJob,
+    assets: Sequence[dg.AssetsDefinition],
+    resources: Mapping[str, dg.ResourceDefinition],
+) -> dg.JobDefinition:
+    """The job over assets of no code location, whose other definitions would be made for nothing.
+
+    Args:
+        job: The job.
+        assets: All assets that it runs.
+        resources: What these require.
+    """
+    return job.resolve(AssetGraph.from_assets(assets), resource_defs=resources)
+
+
 def _around(graph: AssetGraph, selection: dg.AssetSelection) -> AssetGraph:
     """The part of a graph that a job of some assets, and of checks of these, is made from."""
     selected = [graph.get(key) for key in selection.resolve(graph)]

@@ -12,9 +12,9 @@ from functools import cache
 from types import MappingProxyType
 
 import dagster as dg
-from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 
 from stagecoach.assets.definitions.factory import ENGINE_RESOURCE, build_assets, build_job
+from stagecoach.assets.definitions.query_jobs import resolve_alone
 from stagecoach.assets.definitions.specs import build_stage_specs
 from stagecoach.assets.definitions.translator import StageProps, StageTranslator
 from stagecoach.assets.execution.engine import (
@@ -121,10 +121,8 @@ def _build_job(graph: StageGraph, runner: StageRunner, *, is_shown: bool) -> dg.
     planned = PlannedQuery(query=Query(name=name, sql=graph.sql), graph=graph)
     specs = build_stage_specs(planned, StageTranslator()) if is_shown else _bare_specs(planned)
     assets = build_assets(planned, specs)
-    return build_job(planned, assets).resolve(
-        AssetGraph.from_assets(assets),
-        resource_defs={ENGINE_RESOURCE: dg.ResourceDefinition.hardcoded_resource(runner)},
-    )
+    engine = dg.ResourceDefinition.hardcoded_resource(runner)
+    return resolve_alone(build_job(planned, assets), assets, {ENGINE_RESOURCE: engine})
 
 
 def _bare_specs(planned: PlannedQuery) -> Sequence[tuple[Stage, dg.AssetSpec]]:

@@ -259,13 +259,10 @@ def _run_file(session: Session, path: str, source: Source | None, request: _Requ
 def _run(session: Session, path: str, source: Source | None, request: _Request) -> Result:
     if source is None:
         return _run_planned(session, session.load(path, request.given.params), request)
-    used = _used_parameters(session, source.sql)
-    # A parameter of another file is none of this one's; unknown ones were refused before.
-    mine = (
-        request.given.params
-        if used is None
-        else {name: value for name, value in request.given.params.items() if name in used}
-    )
+    mine = request.given.params
+    if mine and (used := _used_parameters(session, source.sql)) is not None:
+        # A parameter of another file is none of this one's; unknown ones were refused before.
+        mine = {name: value for name, value in mine.items() if name in used}
     if (explained := session.explained(source.sql, mine, name=query_name(path))) is not None:
         return explained
     planned = session.plan(source.sql, mine, name=query_name(path))
