@@ -23,7 +23,6 @@ import pyarrow as pa
 
 from stagecoach.infra.engines.duckdb.decimal_functions import DecimalFunctions
 from stagecoach.infra.engines.duckdb.java_functions import JavaFunctions
-from stagecoach.infra.engines.duckdb.known_files import KnownFiles
 from stagecoach.infra.engines.duckdb.parquet_bounds import leaves_out_values, without_bounds
 from stagecoach.infra.engines.duckdb.project_functions import ProjectFunctions
 from stagecoach.infra.engines.protocol import Fragment, Relation, Resources
@@ -57,7 +56,6 @@ WIDE_BATCH_ROWS = 1 << 14
 
 _REMOTE_FILES = "stagecoach-scan://files"  # `scan_files.FOLDER`, without loading fsspec
 _MAX_DATABASES = 4
-_known_files = KnownFiles()
 # Join order is the planner's; pushing a partial aggregate below a join cost more than it saved.
 # The rewriter makes sum(x) + count(x) of sum(x + 1) and so loses the overflow of x + 1 that Spark
 # raises.
@@ -81,8 +79,6 @@ class DuckDbEngine:
         ended = ExitStack()
         sql, schema = fragment.sql, fragment.schema
         with _translate_errors(input_errors):
-            if not _known_files.are_kept(_local_paths(fragment.relations)):
-                _database.cache_clear()
             database = _database(replace(resources, functions=NO_FUNCTIONS), os.getpid())
             cursor = database.cursor(sql, resources.functions)
         try:
@@ -175,8 +171,6 @@ def _database(resources: Resources, pid: int) -> _Database:
         "temp_directory": _literal(spill),
         # Remote files have names that no other task reads.
         "enable_external_file_cache": "false",
-        # The footers of large files take milliseconds, several times for each query.
-        "parquet_metadata_cache": "true",
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "preserve_insertion_order": "true",
@@ -241,17 +235,6 @@ def _conformed(
                 return
             batch = conform(batch, schema)
         yield batch
-
-
-def _local_paths(relations: Mapping[str, Relation]) -> Iterator[str]:
-    """The local files that a fragment reads."""
-    for leaf in relations.values():
-        files: Sequence[DataFile] = ()
-        if isinstance(leaf, ParquetInput):
-            files = leaf.files
-        elif isinstance(leaf, SqlInput):
-            files = leaf.file_rows
-        yield from {file.local_path for file in files if file.local_path is not None}
 
 
 def _remote_names(

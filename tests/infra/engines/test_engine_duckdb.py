@@ -359,31 +359,3 @@ def test_the_build_side_is_left_to_duckdb_only_where_asked(settings: Resources) 
         with DuckDbEngine().run(fragment, replace(settings, chooses_build_side=chooses)) as batches:
             found.append(pa.Table.from_batches(batches)["c0"][0].as_py().split(","))
     assert set(found[0]) - set(found[1]) == {"build_side_probe_side"}
-
-
-def _numbers(settings: Resources, path: Path) -> list[int]:
-    scan = ParquetInput(columns(n=BIGINT), (whole(str(path), 3),))
-    rows = run("SELECT c0 FROM in_0 ORDER BY 1", [scan], schema_of(BIGINT), settings)
-    found: list[int] = rows["c0"].to_pylist()
-    return found
-
-
-def _write_old(path: Path, table: pa.Table) -> None:
-    """Write into a file, whose time of modification stays the same."""
-    pq.write_table(table, path, compression="none", use_dictionary=False)
-    os.utime(path, (1_700_000_000, 1_700_000_000))
-
-
-def test_a_file_that_was_written_again_with_the_same_time_is_read_as_it_is(
-    settings: Resources, tmp_path: Path
-) -> None:
-    path = tmp_path / "data" / "numbers.parquet"
-    path.parent.mkdir()
-    other = pa.array([0, 0, 0], pa.int64())
-    _write_old(path, pa.table({"n": pa.array([1, 2, 3], pa.int64()), "other": other}))
-    size = path.stat().st_size
-    assert _numbers(settings, path) == [1, 2, 3]
-    # Where the column was, another one is now.
-    _write_old(path, pa.table({"other": other, "n": pa.array([4, 5, 6], pa.int64())}))
-    assert path.stat().st_size == size
-    assert _numbers(settings, path) == [4, 5, 6]
