@@ -18,6 +18,7 @@ from typing import NoReturn
 
 import dagster as dg
 from dagster._core.definitions.job_definition import JobDefinition
+from dagster._core.errors import DagsterRunAlreadyExists
 from dagster._core.event_api import EventLogRecord
 from dagster._core.events import EVENT_TYPE_TO_PIPELINE_RUN_STATUS, DagsterEvent
 from dagster._core.events.log import EventLogEntry
@@ -113,7 +114,8 @@ class _Runs(SqlRunStorage):
             update_timestamp=now,
         )
         with self._lock:
-            self._records[dagster_run.run_id] = record
+            if self._records.setdefault(dagster_run.run_id, record) is not record:
+                raise DagsterRunAlreadyExists(f"there is a run {dagster_run.run_id} already")
         return dagster_run
 
     def delete_run(self, run_id: str) -> None:
@@ -144,10 +146,13 @@ class _Runs(SqlRunStorage):
         cursor: str | None = None,
         bucket_by: JobBucket | TagBucket | None = None,
     ) -> Sequence[RunRecord]:
-        if filters is None or not filters.run_ids or order_by or ascending or cursor or bucket_by:
+        ids = filters.run_ids if filters is not None else None
+        if not ids or filters != RunsFilter(run_ids=ids):
+            _refuse()
+        if order_by or ascending or cursor or bucket_by:
             _refuse()
         with self._lock:
-            found = [self._records[i] for i in filters.run_ids if i in self._records]
+            found = [self._records[i] for i in ids if i in self._records]
         return found[:limit]
 
     def connect(self) -> AbstractContextManager[Connection]:

@@ -140,7 +140,11 @@ def check_local_parquet(
         return
     with LocalReader(path) as reader:
         record = _record(checks, reader, "parquet with footer", footer, checksums)
-        key = (record.version, None if columns is None else frozenset(columns), tuple(rows or ()))
+        key = (
+            record.version,
+            None if columns is None else frozenset(columns),
+            None if rows is None else tuple(rows),
+        )
         known = _parts_read.find(key)
         if known is not None and not record.missing(known):
             return

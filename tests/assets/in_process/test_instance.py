@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import dagster as dg
 import pytest
+from dagster._core.errors import DagsterRunAlreadyExists
 
 from stagecoach.assets.execution.executor import execute_in_process, stagecoach_threads
 from stagecoach.assets.in_process.instance import ephemeral_instance
@@ -86,5 +87,15 @@ def test_what_a_run_in_this_process_does_not_ask_for_is_refused() -> None:
             instance.get_run_records()
         with pytest.raises(NotImplementedError, match="neither SQL"):
             instance.fetch_materializations(numbers.key, limit=1)
+        by_tags = dg.RunsFilter(run_ids=["some"], tags={"a": "b"})
+        with pytest.raises(NotImplementedError, match="neither SQL"):
+            instance.get_run_records(by_tags)
         with pytest.raises(NotImplementedError, match="whole job"):
             instance.create_run_for_job(_job(numbers))
+
+
+def test_an_id_is_that_of_one_run() -> None:
+    with ephemeral_instance() as instance:
+        result = _run(instance, numbers)
+        with pytest.raises(DagsterRunAlreadyExists, match=result.run_id):
+            instance.add_run(result.dagster_run)
