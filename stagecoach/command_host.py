@@ -71,7 +71,6 @@ PRELOADED = (
     "grpc._channel",
     # What Dagster imports when a run begins.
     "dagster._core.definitions.external_asset",
-    "dagster._core.definitions.repository_definition.repository_data_builder",
     "dagster._core.instance.runs.run_domain",
     "dagster._core.storage.fs_io_manager",
     "dagster._core.storage.schedules.sqlite",
