@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+
+from stagecoach.infra.host.import_path import forget_missing_modules
 
 _INSTALLED = ("site-packages", "dist-packages")
 # Never taken for a module of the project, even where the project lies beside it.
@@ -129,7 +130,7 @@ def find_code(module: str, path: Sequence[str] = ()) -> ModuleCode:
     Raises:
         SourceError: The module is not there, or is not written in Python.
     """
-    importlib.invalidate_caches()
+    forget_missing_modules()
     search = _Search(module, path)
     wanted, found = [module], dict[str, ModuleSource]()
     while wanted:
@@ -151,7 +152,7 @@ def find_code(module: str, path: Sequence[str] = ()) -> ModuleCode:
 
 def root_of(module: str, path: Sequence[str] = ()) -> str:
     """Return the folder from which a module would be imported; empty if it is not there."""
-    importlib.invalidate_caches()
+    forget_missing_modules()
     return _Search(module, path).root
 
 

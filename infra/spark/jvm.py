@@ -17,6 +17,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -58,7 +59,7 @@ def start_session(conf: Mapping[str, str]) -> SparkSession:
         if SparkContext._gateway is None:
             arguments = SparkConf(loadDefaults=False).setAll(list(conf.items()))
             with output.captured() as streams:
-                gateway = launch_gateway(arguments, streams)
+                gateway = launch_gateway(arguments, _LaunchArguments(streams))
             SparkContext._ensure_initialized(gateway=gateway)
         return SparkSession.builder.config(map=dict(conf)).getOrCreate()
     except (PySparkRuntimeError, Py4JError, OSError, EOFError) as error:
@@ -93,6 +94,23 @@ def describe_failure(lines: list[str], conf: Mapping[str, str]) -> str:
     return "\n".join([*parts, *(f"JVM: {line}" for line in said)])
 
 
+class _LaunchArguments(dict[str, Any]):
+    """Arguments for the `Popen` of pyspark's `launch_gateway`, which adds some of its own.
+
+    Among those is a function to run in the child, which has Ctrl-C ignored there. With it, Python
+    forks, and the child is a copy of this process until its exec: where a gRPC server runs (Flight
+    SQL), gRPC's fork handlers crashed one such child in eight. Without it, Linux starts the program
+    by `vfork`, which calls no handlers. A process group of its own keeps Ctrl-C from the JVM, too.
+    """
+
+    def __init__(self, streams: Mapping[str, int]) -> None:
+        super().__init__(streams, process_group=0)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name != "preexec_fn":
+            super().__setitem__(name, value)
+
+
 def _refuse_while_ending() -> None:
     if is_ending():
         raise StageCanceledError("Spark is not started: the process is being ended")
@@ -106,12 +124,12 @@ class _Output:
         self._threads: list[threading.Thread] = []
 
     @contextlib.contextmanager
-    def captured(self) -> Iterator[dict[str, int]]:
+    def captured(self) -> Iterator[Mapping[str, int]]:
         """Yield the standard output and error for a process that is started in the block."""
         # The VM prints why it cannot be created on standard output.
         inputs = {"stdout": self._pipe(1), "stderr": self._pipe(2)}
         try:
-            yield dict(inputs)  # pyspark adds more arguments to it
+            yield inputs
         finally:
             for descriptor in inputs.values():
                 os.close(descriptor)

@@ -30,6 +30,7 @@ from pyspark.sql import functions as sf
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ConfigError
 from stagecoach.infra.host.ending import is_command
+from stagecoach.infra.host.import_path import changing_imports
 from stagecoach.infra.host.variables import variable_set
 from stagecoach.infra.spark.class_data import archive_options
 from stagecoach.infra.spark.code_archive import code_zip
@@ -314,7 +315,15 @@ def has_ended(session: SparkSession) -> bool:
 
 def ship_code(session: SparkSession) -> None:
     """Send our packages to the executors of a Connect server, for this session."""
-    session.addArtifacts(str(code_zip()), pyfile=True)
+    code = str(code_zip())
+    with changing_imports():
+        try:
+            session.addArtifacts(code, pyfile=True)
+        finally:
+            # pyspark also adds it to the path of this process, which has our packages: with a
+            # session for each stage, that path would grow without end.
+            with suppress(ValueError):
+                sys.path.remove(code)
 
 
 def _local(settings: EngineSettings) -> SparkSession:
@@ -445,7 +454,8 @@ def _start(settings: EngineSettings) -> SparkSession:
     with _read_from_file(secret), java_options_set(home):
         session = start_session(public)
     if not is_local(settings.master):
-        session.sparkContext.addPyFile(str(code_zip()))
+        with changing_imports():
+            session.sparkContext.addPyFile(str(code_zip()))
     return session
 
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+import grpc
 import pytest
+from pyspark.sql.connect.client.artifact import ArtifactManager
 
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ConfigError
 from stagecoach.infra.spark import leases
 from stagecoach.infra.spark import session as sessions
+from stagecoach.infra.spark.code_archive import code_zip
 from stagecoach.infra.spark.early_start import EarlyStart
 from stagecoach.infra.spark.leases import SparkLease
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SETTINGS = EngineSettings(master="local[7]")
 
@@ -193,3 +201,28 @@ def test_a_classic_session_that_is_forgotten_is_stopped(monkeypatch: pytest.Monk
     assert sessions.get_session(SETTINGS) is second
     sessions.forget_session(forgotten)  # by another of its stages
     assert sessions.get_session(SETTINGS) is second
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_code_that_a_server_gets_is_not_added_to_our_own_path(
+    monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """pyspark adds it, and then sends it."""
+    before = list(sys.path)
+    manager = ArtifactManager("user", "session", grpc.insecure_channel("127.0.0.1:1"), [])
+
+    class Remote:
+        """In the place of a Connect session."""
+
+        def addArtifacts(self, path: str, pyfile: bool) -> None:
+            manager.add_artifacts(path, pyfile=pyfile, archive=False, file=False)
+
+    def send(*requests: object) -> None:
+        assert str(code_zip()) in sys.path
+        if fails:
+            raise ConnectionError("no server")
+
+    monkeypatch.setattr(ArtifactManager, "_request_add_artifacts", send)
+    with pytest.raises(ConnectionError) if fails else contextlib.nullcontext():
+        sessions.ship_code(cast("SparkSession", Remote()))
+    assert sys.path == before
