@@ -142,6 +142,7 @@ def assign_tasks(
     min_task_bytes: int,
     hot: Sequence[HotPartition] = (),
     coalesce: bool = True,
+    in_groups: bool = False,
 ) -> tuple[TaskAssignment, ...]:
     """The tasks of a stage, branch by branch, in the order of their inputs.
 
@@ -153,6 +154,7 @@ def assign_tasks(
         min_task_bytes: Input below which a further task is not worth it.
         hot: Partitions that several tasks may read, where that ends sooner.
         coalesce: Whether a task may read several partitions where the query does not ask for it.
+        in_groups: Whether each task reads a group of files that stays as it is.
 
     Raises:
         InternalPlanError: If partitioned leaves of a branch differ in their number of partitions.
@@ -169,7 +171,7 @@ def assign_tasks(
     cost = _TaskCost(parallelism, min_task_bytes)
     tasks: list[TaskAssignment] = []
     for branch, weight in zip(branches, weights, strict=True):
-        if stage.incremental:
+        if in_groups:
             for slices, num_bytes in _grouped(branch, sizes, min_task_bytes):
                 tasks.append(_assignment(stage, {**shared, **slices}, num_bytes))
             continue

@@ -59,6 +59,7 @@ def divide_stage(
     file_bytes: FileBytes,
     blocks: Blocks | None = None,
     is_local: bool = True,
+    in_groups: bool = False,
 ) -> DividedStage:
     """Share out the inputs of a stage among tasks.
 
@@ -71,6 +72,7 @@ def divide_stage(
         file_bytes: Asked for skewed partitions only.
         blocks: Asked for sorted files that several tasks may merge; None for one task.
         is_local: Whether the inputs are local files, for which requests cost little.
+        in_groups: Whether each task reads a group of files, whose output later runs may take over.
     """
     decisions: list[Decision] = []
     hot: list[HotPartition] = []
@@ -91,6 +93,7 @@ def divide_stage(
         min_task_bytes=settings.min_task_bytes,
         hot=hot,
         coalesce=settings.decides("coalesce"),
+        in_groups=in_groups,
     )
     if settings.decides("broadcast"):
         broadcast_rule = _broadcast_rule(settings, parallelism, is_local=is_local)

@@ -167,6 +167,7 @@ def build_specs(
     functions: FunctionSet = NO_FUNCTIONS,
     threads: int = 1,
     known: Mapping[str, bytes] = MappingProxyType({}),
+    in_groups: bool = False,
 ) -> StageTasks:
     """The tasks of a stage.
 
@@ -182,6 +183,7 @@ def build_specs(
         functions: Functions of the project that the fragment calls.
         threads: Cores that the engine of a task may use.
         known: Objects of `store` that need not be asked for, by key.
+        in_groups: Whether each task reads a group of files, whose output later runs may take over.
 
     Raises:
         CatalogError: A table is no longer what the plan was made for.
@@ -200,6 +202,7 @@ def build_specs(
         file_bytes=indexes.file_bytes,
         blocks=indexes.blocks,
         is_local=store.is_local,
+        in_groups=in_groups,
     )
     of_tasks = task_settings(settings, store, reads.snapshot, graph.time_zone, functions, known)
     of_tasks = replace(

@@ -18,6 +18,7 @@ from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.runtime.planning.fingerprint import computing_versions, digest
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.worker.spec import TaskSpec
+from stagecoach.planner.plan.stages import Stage
 
 _OF_THE_RUN = ("query", "stage_id", "fingerprint", "task_index", "settings", "trial", "inputs")
 _OF_A_COMMIT = ("fingerprint", "manifest_hash", "stage", "shared")
@@ -45,6 +46,19 @@ def task_fingerprint(spec: TaskSpec, plan_hash: str, inputs: Mapping[str, Manife
     values = spec.to_dict()["inputs"]
     read = [_read(value, inputs) for value in values]
     return digest({**_told(spec), "plan": plan_hash, "inputs": read})
+
+
+def shared_fingerprint(spec: TaskSpec, stage: Stage, inputs: Mapping[str, Manifest]) -> str:
+    """Identity of what every task of a stage reads: broadcasts, runtime filters, small tables.
+
+    Args:
+        spec: Any of the tasks.
+        stage: The stage.
+        inputs: The outputs that they read, by fingerprint.
+    """
+    divided = {leaf for branch in stage.branches for leaf in branch.leaves}
+    values = spec.to_dict()["inputs"]
+    return digest([_read(v, inputs) for leaf, v in enumerate(values) if leaf not in divided])
 
 
 def _told(spec: TaskSpec) -> dict[str, Any]:

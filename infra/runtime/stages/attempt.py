@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.errors import (
@@ -190,7 +190,8 @@ def run_in_tasks(attempt: Attempt) -> Output:
     except SqlError as error:
         raise QueryError(str(error)) from error
     slots = task_slots(settings)
-    planned = build_specs(
+    divided = partial(
+        build_specs,
         attempt.reads,
         settings,
         attempt.run.store,
@@ -202,11 +203,14 @@ def run_in_tasks(attempt: Attempt) -> Output:
         threads=1 if stage.cores == 1 else min(stage.cores, task_threads(settings)),
         known=attempt.known,
     )
+    planned, taken = divided(in_groups=stage.incremental), None
     decisions = planned.decisions
-    taken = None
     if stage.incremental:
         taken = take_over(attempt.run, stage, attempt.fingerprint, planned.specs, attempt.manifests)
-        decisions += (taken.decision(),)
+        if taken.has_other_inputs:
+            planned = divided(in_groups=False)
+            taken = taken.undivided(stage, planned.specs, attempt.manifests)
+        decisions = (*planned.decisions, taken.decision())
     _log_decisions(attempt, decisions)
     specs = planned.specs if taken is None else taken.remaining(planned.specs)
     reports = _run_job(attempt, specs) if specs else []

@@ -11,6 +11,10 @@ with the last commit that names it (`infra.upkeep.stored_outputs`). The earlier 
 before it is looked at, as an output that is reused, so gc does not remove its files until the new
 commit names them.
 
+Where every task reads something that has changed since the earlier commit, as a broadcast of rows
+of a table that grows, it may change with each run. Groups of files would then only have more tasks
+read it, so the stage is divided as any other, and into groups again once a run finds it unchanged.
+
 What is computed again because it was lost is computed whole: a damaged file must not be taken over
 once more.
 """
@@ -25,7 +29,11 @@ from typing import Any
 
 from stagecoach.infra.errors import ShuffleReadError
 from stagecoach.infra.runtime.adaptive.decision import Decision
-from stagecoach.infra.runtime.planning.task_fingerprints import stage_key, task_fingerprint
+from stagecoach.infra.runtime.planning.task_fingerprints import (
+    shared_fingerprint,
+    stage_key,
+    task_fingerprint,
+)
 from stagecoach.infra.runtime.records.hints import Hint, read_hint, write_hint
 from stagecoach.infra.runtime.records.pointers import StagePointer, pin_base
 from stagecoach.infra.runtime.stages.recovery import is_recovering
@@ -54,6 +62,10 @@ class TakenOver:
         metrics: What the tasks reported that wrote them, likewise.
         base: The output from whose commit they come; empty where there is none.
         reason: Why nothing was taken over; empty where something was.
+        shared: Identity of what every task reads.
+        in_groups: Whether each task reads a group of files that stays as it is.
+        has_other_inputs: Whether nothing was taken over because every task of the earlier commit
+            read something else.
     """
 
     stage_key: str
@@ -62,10 +74,15 @@ class TakenOver:
     metrics: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     base: str = ""
     reason: str = ""
+    shared: str = ""
+    in_groups: bool = True
+    has_other_inputs: bool = False
 
     def decision(self) -> Decision:
         """What to say of it."""
         count = len(self.fingerprints)
+        if not self.in_groups:
+            return Decision("incremental", f"not divided into groups of files: {self.reason}")
         groups = f"{count:,} group{'' if count == 1 else 's'} of files"
         if not self.files:
             return Decision("incremental", f"{groups}, all computed: {self.reason}")
@@ -83,12 +100,26 @@ class TakenOver:
             "taken_over": len(self.files),
             "taken_over_bytes": sum(file.num_bytes for file in self.files.values()),
             "taken_over_rows": sum(file.num_rows for file in self.files.values()),
+            "shared": self.shared,
+            "in_groups": self.in_groups,
         }
         if self.base:
             found["base"] = self.base
         if self.reason:
             found["reason"] = self.reason
         return {"incremental": found}
+
+    def undivided(
+        self, stage: Stage, specs: Sequence[TaskSpec], manifests: Mapping[int, Manifest]
+    ) -> TakenOver:
+        """The same of other tasks, which read no groups of files; nothing is taken over.
+
+        Args:
+            stage: The stage.
+            specs: The tasks.
+            manifests: The outputs that they read, by stage.
+        """
+        return replace(self, fingerprints=_fingerprints(stage, specs, manifests), in_groups=False)
 
     def remaining(self, specs: Sequence[TaskSpec]) -> list[TaskSpec]:
         """The tasks that are to be computed."""
@@ -120,9 +151,11 @@ def take_over(
         StorageError: The store failed.
     """
     inputs = {manifest.fingerprint: manifest for manifest in manifests.values()}
-    tasks = tuple(task_fingerprint(spec, stage.plan_hash, inputs) for spec in specs)
+    tasks = _fingerprints(stage, specs, manifests)
     found = TakenOver(
-        stage_key=stage_key(specs[0], stage.plan_hash, stage.tables), fingerprints=tasks
+        stage_key=stage_key(specs[0], stage.plan_hash, stage.tables),
+        fingerprints=tasks,
+        shared=shared_fingerprint(specs[0], stage, inputs),
     )
     if run.fresh:
         return replace(found, reason="the run is to compute everything")
@@ -134,10 +167,13 @@ def take_over(
     reported = base.metrics.get("tasks", ())
     alike = _alike(base, tasks) if len(reported) == len(base.files) else {}
     if not alike:
-        reason = "the earlier commit has none of them"
-        if stage.inputs:
-            reason += " or was computed from other outputs of upstream stages"
-        return replace(found, reason=reason)
+        earlier = base.metrics.get("incremental", {})
+        if earlier.get("shared", found.shared) != found.shared:
+            reason = "what every task reads has changed since the last commit"
+            return replace(found, reason=reason, has_other_inputs=True)
+        if not earlier.get("in_groups", True):
+            return replace(found, reason="the earlier commit has no groups of files")
+        return replace(found, reason="the earlier commit has none of them")
     try:
         whole = _whole(run.store, base, alike)
         files = load_files(run.store, base, set(whole.values()))
@@ -151,6 +187,14 @@ def take_over(
         metrics={t: _taken(reported[place]) for t, place in whole.items()},
         reason="" if whole else "the files of the earlier commit are gone",
     )
+
+
+def _fingerprints(
+    stage: Stage, specs: Sequence[TaskSpec], manifests: Mapping[int, Manifest]
+) -> tuple[str, ...]:
+    """Identities of what the tasks of a stage put out, in order."""
+    inputs = {manifest.fingerprint: manifest for manifest in manifests.values()}
+    return tuple(task_fingerprint(spec, stage.plan_hash, inputs) for spec in specs)
 
 
 def _taken(metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -215,9 +215,40 @@ def test_a_join_with_an_unchanged_broadcast_is_taken_over(project: Project) -> N
     project.add_day(5)
     _, results = project.run(JOINED, BROADCAST)
     assert told(reading(results, "t", project)) == (6, 5)
-    project.write("u", "b", {"id": [9], "label": ["x"]})
-    _, results = project.run(JOINED, BROADCAST)
-    assert "other outputs of upstream stages" in why(reading(results, "t", project))
+
+
+@pytest.mark.parametrize("inline_bytes", [0, 1 << 20])
+def test_no_groups_where_every_task_reads_what_has_changed(
+    inline_bytes: int, project: Project
+) -> None:
+    """A broadcast of another stage, and a small table that each task reads."""
+    options = dataclasses.replace(BROADCAST, inline_bytes=inline_bytes)
+
+    def run() -> tuple[StageResult, Manifest]:
+        rows, results = project.run(JOINED, options)
+        assert sum(row["total"] for row in rows) == 45 * len(list(project.folder.glob("t/*")))
+        graph = project.runs().plan("q", options, JOINED)
+        found = next(r for r in results if "t" in graph.stages[r.stage_id].tables)
+        assert bool(inline_bytes) is ("u" in graph.stages[found.stage_id].tables)
+        return found, manifest_of(found)
+
+    run()
+    for label in "pq":  # with each run
+        project.write("u", "b", {"id": [9], "label": [label]})
+        project.add_day(ord(label) % 9)
+        found, manifest = run()
+        assert told(found) == (2, 0)
+        assert manifest.metrics["adaptive"][-1]["text"] == (
+            "not divided into groups of files: what every task reads has changed since the last "
+            "commit"
+        )
+    project.add_day(6)
+    found, _ = run()
+    assert why(found) == "the earlier commit has no groups of files"
+    assert told(found)[0] > 2
+    project.add_day(7)
+    found, _ = run()
+    assert told(found)[1] > 0
 
 
 def test_a_lost_file_is_not_taken_over(project: Project) -> None:
