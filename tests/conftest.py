@@ -63,7 +63,7 @@ def _no_spark_unasked(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     def refuse(settings: EngineSettings) -> SparkSession:
         raise AssertionError(f"this test starts Spark ({settings.master}): mark it `spark`")
 
-    monkeypatch.setattr(spark_session, "_start", refuse)
+    monkeypatch.setattr(spark_session, "start_classic", refuse)
 
 
 @pytest.fixture(scope="session")

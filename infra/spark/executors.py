@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stagecoach.infra.spark.session import is_local
+from stagecoach.infra.spark.session_kinds import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,8 @@ from stagecoach.infra.errors import ServerIdleError, SparkLostError, SparkUnavai
 from stagecoach.infra.spark.connect_tasks import ConnectTasks, TaskCounts
 from stagecoach.infra.spark.executors import ExecutorWatch, executor_watch
 from stagecoach.infra.spark.lost import ENDED, names_lost_server
-from stagecoach.infra.spark.session import forget_session, is_alive, is_connect
+from stagecoach.infra.spark.session import forget_session
+from stagecoach.infra.spark.session_kinds import is_alive, is_connect
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker

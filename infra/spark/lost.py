@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.errors import SparkLostError
-from stagecoach.infra.spark.session import forget_session, has_ended, is_connect, known_session
+from stagecoach.infra.spark.session import forget_session, known_session
+from stagecoach.infra.spark.session_kinds import has_ended, is_connect
 
 if TYPE_CHECKING:
     from stagecoach.infra.config.settings import EngineSettings

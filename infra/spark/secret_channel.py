@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.errors import ConfigError
-from stagecoach.infra.spark.session import is_connect
+from stagecoach.infra.spark.session_kinds import is_connect
 from stagecoach.infra.storage.forwarding import completed
 from stagecoach.infra.storage.masking import holds_secrets
 from stagecoach.infra.storage.object_store import StorageOptions, redact_url

@@ -1,7 +1,7 @@
 """The Spark session of a process, classic or Connect.
 
-Classic Spark starts in this process, bound to the loopback address when its master is local, unless
-a warm Spark of the same user runs on this machine and computes the same (`warm_client`). A Connect
+Classic Spark starts in this process (`classic_session`), unless a warm Spark of the same user runs
+on this machine and computes the same (`warm_client`). A Connect
 server is somebody else's process, so our packages are shipped to it as a zip file, unless it says
 (as a warm server does) that its Python workers import the same code.
 """
@@ -10,15 +10,11 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
-import shlex
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from py4j.protocol import Py4JError
@@ -31,34 +27,28 @@ from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ConfigError
 from stagecoach.infra.host.ending import is_command
 from stagecoach.infra.host.import_path import changing_imports
-from stagecoach.infra.host.variables import variable_set
-from stagecoach.infra.spark.class_data import archive_options
+from stagecoach.infra.spark.classic_session import start_classic
 from stagecoach.infra.spark.code_archive import code_zip
 from stagecoach.infra.spark.connect_conf import (
     CODE_CONF,
     SLOTS_CONF,
     code_digest,
-    package_root,
-    properties_file,
 )
 from stagecoach.infra.spark.connect_server import await_server, is_up
-from stagecoach.infra.spark.java import ensure_java
-from stagecoach.infra.spark.java_options import java_options_set
-from stagecoach.infra.spark.jvm import start_session
-from stagecoach.infra.spark.kept_status import without_ui
-from stagecoach.infra.spark.safe_conf import REDACTED_CONF, SAFE_CONF, apply_safe_conf
+from stagecoach.infra.spark.safe_conf import apply_safe_conf
+from stagecoach.infra.spark.session_kinds import (
+    has_ended,
+    is_alive,
+    is_connect,
+    is_local,
+    is_stopped,
+)
 from stagecoach.infra.spark.warm_client import WarmUse, use_warm_server
-from stagecoach.infra.spark.worker_daemon import MODULE as DAEMON_MODULE
-from stagecoach.infra.spark.worker_memory import executor_conf
-from stagecoach.infra.storage.masking import masked
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 log = logging.getLogger(__name__)
-
-FAIR_POOLS = Path(__file__).with_name("fair_pools.xml")
-"""How the stages of all runs share a cluster, as Spark's fair scheduler reads it."""
 
 _lock = threading.Lock()
 _sessions: dict[str, SparkSession] = {}
@@ -77,8 +67,6 @@ _BACKOFF = 1000
 _QUICK_RETRIES = 3
 # How long a JVM that does not answer any more may take to end.
 _JVM_END_SECONDS = 5.0
-# What pyspark sets in this process when it connects, and a classic session must not find.
-_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -131,7 +119,7 @@ def _session(settings: EngineSettings) -> SparkSession:
         log.warning("Spark has ended by itself and is started anew")
         _stop_classic(session)
         session = None
-    if session is None or _is_stopped(session):
+    if session is None or is_stopped(session):
         for name in _NOISY_LOGGERS:
             # They print every error with its JVM stack as JSON, also those that we handle.
             PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
@@ -278,41 +266,6 @@ def isolated_session(spark: SparkSession, time_zone: str) -> Iterator[SparkSessi
             session.stop()
 
 
-def is_local(master: str) -> bool:
-    """Whether executors of a master are processes of this machine that this one starts."""
-    return master == "local" or master.startswith(("local[", "local-cluster"))
-
-
-def is_connect(session: SparkSession) -> bool:
-    """Whether the session talks to a Spark Connect server."""
-    return type(session).__module__.startswith("pyspark.sql.connect")
-
-
-def is_alive(session: SparkSession) -> bool:
-    """Whether the session can still run jobs."""
-    return not _is_stopped(session) and not has_ended(session)
-
-
-def _is_stopped(session: SparkSession) -> bool:
-    """Whether the session was stopped in this process."""
-    if is_connect(session):
-        return bool(getattr(session, "is_stopped", False))
-    return session.sparkContext._jsc is None
-
-
-def has_ended(session: SparkSession) -> bool:
-    """Whether a classic session has ended though nobody has stopped it here.
-
-    Its JVM was killed, or the cluster has given the application up.
-    """
-    if is_connect(session) or (context := session.sparkContext._jsc) is None:
-        return False
-    try:
-        return bool(context.sc().isStopped())
-    except (Py4JError, OSError):
-        return True
-
-
 def ship_code(session: SparkSession) -> None:
     """Send our packages to the executors of a Connect server, for this session."""
     code = str(code_zip())
@@ -333,7 +286,7 @@ def _local(settings: EngineSettings) -> SparkSession:
         used = use_warm_server(settings)
         if used is not None:
             return _connect_warm(used)
-    return _start(settings)
+    return start_classic(settings)
 
 
 def _connect_warm(used: WarmUse) -> SparkSession:
@@ -421,93 +374,3 @@ def _connect_slots(session: SparkSession) -> int:
         return int(told)
     # Connect has no SparkContext, but divides a range by the same number.
     return session.range(1 << 12).select(sf.spark_partition_id()).distinct().count()
-
-
-def _start(settings: EngineSettings) -> SparkSession:
-    # Of a warm Spark that is gone.
-    os.environ.pop(_CONNECT_MODE, None)
-    running = SparkSession.getActiveSession()
-    if running is not None and not is_connect(running) and is_alive(running):
-        if running.sparkContext.master != settings.master:
-            raise ConfigError(
-                f"this process runs Spark with master '{running.sparkContext.master}' already; "
-                f"master '{settings.master}' needs another process"
-            )
-        return running
-    home = ensure_java()
-    if is_local(settings.master):
-        _export_code_path()
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    else:  # executors have a Python of their own; ours may not even exist there
-        os.environ.setdefault("PYSPARK_PYTHON", "python3")
-        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    log.info("starting Spark with master %s", settings.master)
-    conf = _configuration(settings)
-    if settings.master.startswith("local-cluster") and (options := archive_options(home)):
-        # Its executors are JVMs of this machine, too.
-        conf["spark.executor.defaultJavaOptions"] = options
-    conf |= settings.spark_conf
-    shown = masked(conf)
-    secret = {name: value for name, value in conf.items() if shown[name] != value}
-    public = {name: value for name, value in conf.items() if name not in secret}
-    public |= {**REDACTED_CONF, "spark.master": settings.master, "spark.app.name": "stagecoach"}
-    with _read_from_file(secret), java_options_set(home):
-        session = start_session(public)
-    if not is_local(settings.master):
-        with changing_imports():
-            session.sparkContext.addPyFile(str(code_zip()))
-    return session
-
-
-@contextmanager
-def _read_from_file(conf: Mapping[str, str]) -> Iterator[None]:
-    """Have a JVM that starts in the block read these values where only we and it can.
-
-    pyspark would make them arguments of the JVM, which every user of the machine may read.
-    """
-    if not conf:
-        yield
-        return
-    variable = "PYSPARK_SUBMIT_ARGS"
-    given = os.environ.get(variable) or "pyspark-shell"
-    with properties_file(conf, tempfile.gettempdir()) as file:
-        arguments = f"--properties-file {shlex.quote(file)} --load-spark-defaults"
-        with variable_set(variable, f"{arguments} {given}"):
-            yield
-
-
-def _configuration(settings: EngineSettings) -> dict[str, str]:
-    conf = {
-        "spark.sql.ansi.enabled": "true",
-        "spark.sql.session.timeZone": settings.time_zone,
-        "spark.python.unix.domain.socket.enabled": "true",
-        # It is a variable of workers: DataFrames and RDDs would not share them.
-        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        # Errors reach the user as exceptions; Spark would log each with its stack as well.
-        "spark.log.level": "FATAL",
-        "spark.sql.warehouse.dir": os.path.join(settings.spill_folder, "warehouse"),
-        **SAFE_CONF,
-        **executor_conf(),
-        **without_ui(settings.spark_conf),
-    }
-    if is_local(settings.master):
-        conf["spark.executorEnv.PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
-        conf["spark.python.daemon.module"] = DAEMON_MODULE
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        conf["spark.driver.host"] = "127.0.0.1"
-        conf["spark.driver.bindAddress"] = "127.0.0.1"
-        # 200 partitions are for a cluster; AQE joins them, but writing them costs.
-        conf["spark.sql.shuffle.partitions"] = str(max(2 * (os.cpu_count() or 1), 8))
-    else:
-        # By default all tasks of one stage go before those of the next, however few these are.
-        conf["spark.scheduler.mode"] = "FAIR"
-        conf["spark.scheduler.allocation.file"] = FAIR_POOLS.as_uri()
-    return conf
-
-
-def _export_code_path() -> None:
-    """Let the Python workers of this machine import our packages from where we did."""
-    folders = [str(package_root().parent)]
-    present = [f for f in os.environ.get("PYTHONPATH", "").split(os.pathsep) if f]
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*folders, *present]))

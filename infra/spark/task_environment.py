@@ -18,7 +18,7 @@ from stagecoach.infra.spark.executor_packages import (
     executor_requirements,
     installed,
 )
-from stagecoach.infra.spark.session import is_connect, is_local
+from stagecoach.infra.spark.session_kinds import is_connect, is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -73,7 +73,8 @@ def look_at_executors(
         TaskFailedError: Spark failed.
     """
     from stagecoach.infra.spark.secret_channel import sent
-    from stagecoach.infra.spark.session import is_connect, is_local, task_slots
+    from stagecoach.infra.spark.session import task_slots
+    from stagecoach.infra.spark.session_kinds import is_connect, is_local
     from stagecoach.infra.spark.task_environment import environment_check
     from stagecoach.infra.storage.forwarding import marked
 
@@ -215,7 +216,7 @@ def _run(spark: SparkSession, count: int, function: Callable[[int], str]) -> lis
 
 
 def _cancel(spark: SparkSession) -> None:
-    from stagecoach.infra.spark.session import is_connect
+    from stagecoach.infra.spark.session_kinds import is_connect
 
     if is_connect(spark):
         spark.interruptAll()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.util import PythonEvalType
 
 from stagecoach.infra.functions.function_set import FunctionSet
-from stagecoach.infra.spark.session import is_connect
+from stagecoach.infra.spark.session_kinds import is_connect
 from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.text.type_names import ddl_type
 

@@ -17,7 +17,7 @@ from stagecoach.infra.engines.spark.project_functions import register_functions
 from stagecoach.infra.functions.function_set import NO_FUNCTIONS, FunctionSet
 from stagecoach.infra.spark.guard.plan_guard import check_analyzed, check_foreign, check_parsed
 from stagecoach.infra.spark.safe_conf import is_guarded, substitutes_variables
-from stagecoach.infra.spark.session import is_connect
+from stagecoach.infra.spark.session_kinds import is_connect
 from stagecoach.planner.errors import ForbiddenSqlError, ParameterError
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.syntax.text import VARIABLE_MARK, SparkText

@@ -26,7 +26,7 @@ from stagecoach.infra.reading.format_input import FormatInput
 from stagecoach.infra.reading.inputs import ParquetInput, ScanInput
 from stagecoach.infra.spark.bare_tasks import run_bare_tasks
 from stagecoach.infra.spark.secret_channel import sent
-from stagecoach.infra.spark.session import is_connect
+from stagecoach.infra.spark.session_kinds import is_connect
 from stagecoach.infra.spark.task_environment import EnvironmentCheck, environment_check
 from stagecoach.infra.storage.forwarding import completed, is_forwarded
 from stagecoach.infra.storage.stores import store_from_dict

@@ -11,9 +11,9 @@ import pytest
 
 from stagecoach.infra.errors import SparkLostError
 from stagecoach.infra.spark import jobs
-from stagecoach.infra.spark import session as sessions
 from stagecoach.infra.spark.executors import ExecutorWatch
 from stagecoach.infra.spark.jobs import cancel_stage, job_tag, tagged_job
+from stagecoach.infra.spark.session_kinds import is_alive
 
 
 class Context:
@@ -73,7 +73,7 @@ def test_a_job_without_executors_is_given_up(context: Context) -> None:
         tagged_job(session, job_tag("run", 1), "", executor_seconds=0.05),
     ):
         context.run_job()
-    assert not sessions.is_alive(session), "the next try starts another application"
+    assert not is_alive(session), "the next try starts another application"
     assert SparkLostError.retryable
 
 

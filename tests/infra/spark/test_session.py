@@ -21,6 +21,7 @@ from stagecoach.infra.spark import session as sessions
 from stagecoach.infra.spark.code_archive import code_zip
 from stagecoach.infra.spark.early_start import EarlyStart
 from stagecoach.infra.spark.leases import SparkLease
+from stagecoach.infra.spark.session_kinds import is_alive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +65,7 @@ def starting(monkeypatch: pytest.MonkeyPatch, start: Callable[[], Spark]) -> lis
         threads.append(threading.current_thread().name)
         return start()
 
-    monkeypatch.setattr(sessions, "_start", noted)
+    monkeypatch.setattr(sessions, "start_classic", noted)
     return threads
 
 
@@ -163,9 +164,9 @@ def test_the_last_of_its_users_stops_spark(monkeypatch: pytest.MonkeyPatch) -> N
     first.release()
     first.release()
     assert not first.is_held
-    assert sessions.is_alive(spark)
+    assert is_alive(spark)
     second.release()
-    assert not sessions.is_alive(spark)
+    assert not is_alive(spark)
 
 
 def test_spark_that_has_ended_by_itself_is_started_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.spark import worker_daemon
-from stagecoach.infra.spark.session import _configuration
+from stagecoach.infra.spark.classic_session import configuration
 
 pytestmark = pytest.mark.spark
 
@@ -43,5 +43,5 @@ def test_workers_import_no_archive() -> None:
 @pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]", "spark://host:7077"])
 def test_executors_of_other_machines_start_workers_as_spark_does(master: str) -> None:
     """They have our code in an archive at best, which their daemons do not know."""
-    chosen = _configuration(EngineSettings(master=master)).get("spark.python.daemon.module")
+    chosen = configuration(EngineSettings(master=master)).get("spark.python.daemon.module")
     assert chosen == (None if master.startswith("spark") else worker_daemon.MODULE)

@@ -26,7 +26,8 @@ MASTER = "local[2]"
 _CLIENT = f"""
 import logging, sys
 import stagecoach
-from stagecoach.infra.spark.session import get_session, is_connect
+from stagecoach.infra.spark.session import get_session
+from stagecoach.infra.spark.session_kinds import is_connect
 logging.basicConfig(level=logging.WARNING)
 settings = {{"warm": "always", "master": {MASTER!r}}}
 with stagecoach.connect("catalog.yaml", "store-of-client", settings=settings) as session:
