@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.input_files import opened_unchanged
@@ -28,13 +28,9 @@ from stagecoach.infra.reading.parquet import (
     stored_names,
 )
 from stagecoach.infra.reading.row_groups import windows_of
-from stagecoach.infra.reading.windowed_file import FileTail, WindowCache, WindowedFile
+from stagecoach.infra.reading.tailed_file import TAIL_BYTES, TailedFile
+from stagecoach.infra.reading.windowed_file import WindowCache, WindowedFile
 from stagecoach.infra.storage.object_store import StorageOptions
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_TAIL_BYTES = 64 << 10  # in which most footers are whole
 
 
 class _Wanted(NamedTuple):
@@ -42,30 +38,6 @@ class _Wanted(NamedTuple):
 
     leaf: ParquetInput
     files: list[DataFile]
-
-
-class _Tailed:
-    """A file that keeps its last bytes in memory, and more of them once they are read."""
-
-    def __init__(self, source: pa.NativeFile) -> None:
-        self._source = source
-        self._size = source.size()
-        start = 0 if self._size <= SMALL_BYTES else self._size - _TAIL_BYTES
-        self.tail = FileTail(start, bytes(source.read_at(self._size - start, start)))
-
-    def size(self) -> int:
-        """Bytes of the file."""
-        return self._size
-
-    def read_at(self, nbytes: int, offset: int) -> bytes:
-        """Some bytes."""
-        if offset < self.tail.start:
-            content = bytes(self._source.read_at(nbytes, offset))
-            if offset + nbytes < self._size:
-                return content
-            self.tail = FileTail(offset, content)  # the footer is larger than was expected
-        start = offset - self.tail.start
-        return self.tail.content[start : start + nbytes]
 
 
 class RemoteFiles:
@@ -128,16 +100,15 @@ class RemoteFiles:
         options = StorageOptions.from_dict(leaf.storage_options)
         with ExitStack() as stack:
             source = stack.enter_context(opened_unchanged(first, options))
-            tailed = _Tailed(source)
+            is_small = source.size() <= SMALL_BYTES
+            tailed = TailedFile(source, SMALL_BYTES if is_small else TAIL_BYTES)
             metadata = checked_footer(tailed, first, leaf.checks)
             names = chosen_names(stored_names(metadata), leaf)
             groups, _ = select_groups(metadata, files, groups_to_read(metadata, first, leaf))
             opened = WindowedFile(
                 first,
                 options,
-                source,
-                tailed.size(),
-                tailed.tail,
+                tailed,
                 windows_of(metadata, groups, names, self._cache.memory_bytes),
                 self._cache,
                 fetched_checks(first, metadata, leaf.checks),

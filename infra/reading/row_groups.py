@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stagecoach.infra.integrity.fetched import FetchedChecks
-from stagecoach.infra.integrity.parquet import ColumnChunk, chunk_range
+from stagecoach.infra.integrity.parquet import ColumnChunk, Reader, chunk_range
 from stagecoach.infra.storage.sized_file import SizedFile
 
 DEFAULT_MEMORY_BYTES = 128 << 20
@@ -234,7 +234,7 @@ def _batch_rows(group: pq.RowGroupMetaData, chunks: Sequence[pq.ColumnChunkMetaD
     return max(_VECTOR_ROWS, min(rows // _VECTOR_ROWS * _VECTOR_ROWS, most))
 
 
-def fetch(pool: ThreadPoolExecutor, source: pa.NativeFile, ranges: Sequence[_Range]) -> list[Part]:
+def fetch(pool: ThreadPoolExecutor, source: Reader, ranges: Sequence[_Range]) -> list[Part]:
     """Ask for ranges of a file; they are there once their requests are answered."""
     return [Part(pool, source, start, end) for start, end in ranges if start < end]
 
@@ -249,9 +249,7 @@ class Part:
         end: The byte after its last one.
     """
 
-    def __init__(
-        self, pool: ThreadPoolExecutor, source: pa.NativeFile, start: int, end: int
-    ) -> None:
+    def __init__(self, pool: ThreadPoolExecutor, source: Reader, start: int, end: int) -> None:
         self.start = start
         self.end = end
         self._source = source

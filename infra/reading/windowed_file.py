@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stagecoach.infra.reading.input_files import losses_named
 from stagecoach.infra.reading.row_groups import Part, Window, fetch
@@ -25,23 +25,12 @@ if TYPE_CHECKING:
 
     from stagecoach.infra.integrity.fetched import FetchedChecks
     from stagecoach.infra.reading.data_file import DataFile
+    from stagecoach.infra.reading.tailed_file import TailedFile
     from stagecoach.infra.storage.object_store import StorageOptions
 
 
 _WINDOWS_AHEAD = 3
 _REQUESTS = 32  # at a time: over 30 ms, 32 requests of a megabyte are 1 GB a second
-
-
-class FileTail(NamedTuple):
-    """The end of a file, which is at hand.
-
-    Args:
-        start: Position of its first byte.
-        content: All bytes from there.
-    """
-
-    start: int
-    content: bytes
 
 
 class WindowCache:
@@ -89,7 +78,7 @@ class WindowCache:
 
     def _ask(self, key: Hashable, window: Window, file: WindowedFile) -> _FetchedWindow:
         parts = fetch(self._pool, file.source, window.ranges)
-        found = self._held[key] = _FetchedWindow(window, parts, file.checks, file.read_directly)
+        found = self._held[key] = _FetchedWindow(window, parts, file.checks, file.source)
         self._num_bytes += window.num_bytes
         return found
 
@@ -111,13 +100,13 @@ class _FetchedWindow:
         window: Window,
         parts: Sequence[Part],
         checks: FetchedChecks | None,
-        read_directly: Callable[[int, int], pa.Buffer | bytes],
+        source: TailedFile,
     ) -> None:
         self.num_bytes = window.num_bytes
         self._window = window
         self._parts = parts
         self._checks = checks
-        self._read_directly = read_directly
+        self._source = source
         self._lock = threading.Lock()
 
     def read_at(self, nbytes: int, offset: int) -> pa.Buffer | bytes:
@@ -137,7 +126,7 @@ class _FetchedWindow:
         for part in self._parts:
             if part.start <= offset and offset + nbytes <= part.end:
                 return part.read(offset, nbytes)
-        return self._read_directly(nbytes, offset)
+        return self._source.read_at(nbytes, offset)
 
 
 @dataclass(frozen=True)
@@ -159,8 +148,6 @@ class WindowedFile:
         file: Which file of the snapshot it is.
         options: How it is reached.
         source: The file, open.
-        num_bytes: Its size.
-        tail: Its end, with the footer.
         windows: Row groups of it whose chosen columns are read.
         cache: Where they are held.
         checks: Checks them; None for nothing.
@@ -170,19 +157,16 @@ class WindowedFile:
         self,
         file: DataFile,
         options: StorageOptions | None,
-        source: pa.NativeFile,
-        num_bytes: int,
-        tail: FileTail,
+        source: TailedFile,
         windows: Sequence[Window],
         cache: WindowCache,
         checks: FetchedChecks | None,
     ) -> None:
         self.source = source
-        self.num_bytes = num_bytes
+        self.num_bytes = source.size()
         self.checks = checks
         self._file = file
         self._options = options
-        self._tail = tail
         self._windows = sorted(windows, key=lambda window: window.ranges[:1])
         self._ranges = [(*part, i) for i, one in enumerate(self._windows) for part in one.ranges]
         self._starts = [start for start, _, _ in self._ranges]
@@ -192,8 +176,9 @@ class WindowedFile:
 
     def begin(self, most_bytes: int) -> None:
         """Request the first window, unless it is larger than `most_bytes`."""
-        if self._windows and self._windows[0].num_bytes <= most_bytes and self._tail.start:
-            self._cache.ask_ahead((id(self), 0), self._windows[0], self)
+        first = next(iter(self._windows), None)
+        if first is not None and first.num_bytes <= most_bytes and not self.source.is_at_hand:
+            self._cache.ask_ahead((id(self), 0), first, self)
 
     def read_at(self, nbytes: int, offset: int) -> pa.Buffer | bytes:
         """Return bytes from `offset`; fewer only where the file ends.
@@ -230,11 +215,11 @@ class WindowedFile:
 
     def _read_piece(self, nbytes: int, offset: int, number: int | None) -> pa.Buffer | bytes:
         if number is None:
-            return self.read_directly(nbytes, offset)
+            return self.source.read_at(nbytes, offset)
         window = self._windows[number]
-        if not self._tail.start or 2 * window.num_bytes > self._cache.memory_bytes:
+        if self.source.is_at_hand or 2 * window.num_bytes > self._cache.memory_bytes:
             self._check_directly(number)
-            return self.read_directly(nbytes, offset)
+            return self.source.read_at(nbytes, offset)
         key = id(self), number
         found = self._cache.get(key, window, self)
         in_use = window.num_bytes
@@ -246,19 +231,11 @@ class WindowedFile:
             self._cache.ask_ahead((id(self), ahead), following, self, keep=key)
         return found.read_at(nbytes, offset)
 
-    def read_directly(self, nbytes: int, offset: int) -> pa.Buffer | bytes:
-        """Bytes from `offset` that are in no window."""
-        if offset >= self._tail.start:
-            start = offset - self._tail.start
-            return self._tail.content[start : start + nbytes]
-        found: bytes = self.source.read_at(nbytes, offset)
-        return found
-
     def _check_directly(self, number: int) -> None:
         """Check a window that is not held, which takes requests of its own."""
         if self.checks is None:
             return
         with self._lock:
             if number not in self._checked:
-                self.checks.check(_Unchecked(self.read_directly), self._windows[number].chunks)
+                self.checks.check(self.source, self._windows[number].chunks)
                 self._checked.add(number)

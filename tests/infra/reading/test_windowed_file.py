@@ -8,7 +8,7 @@ import random
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,8 @@ from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.integrity.fetched import FetchedChecks
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.row_groups import windows_of
-from stagecoach.infra.reading.windowed_file import FileTail, WindowCache, WindowedFile
+from stagecoach.infra.reading.tailed_file import TailedFile
+from stagecoach.infra.reading.windowed_file import WindowCache, WindowedFile
 from stagecoach.infra.storage.object_store import ObjectMissingError
 
 ROWS = 2_000
@@ -35,6 +36,9 @@ class Source:
         self.asked: list[tuple[int, int]] = []
         self.error: Exception | None = None
         self._lock = threading.Lock()
+
+    def size(self) -> int:
+        return len(self.content)
 
     def read_at(self, nbytes: int, offset: int) -> bytes:
         if self.error is not None:
@@ -64,11 +68,10 @@ def windowed(
 ) -> WindowedFile:
     metadata = pq.read_metadata(io.BytesIO(source.content))
     windows = windows_of(metadata, range(GROUPS), list(columns), cache.memory_bytes)
-    size = len(source.content)
-    start = size - (64 << 10)
-    tail = FileTail(start, source.content[start:])
-    file = DataFile("s3://bucket/t.parquet", GROUPS * ROWS, num_bytes=size)
-    return WindowedFile(file, None, source, size, tail, windows, cache, checks)
+    file = DataFile("s3://bucket/t.parquet", GROUPS * ROWS, num_bytes=source.size())
+    opened = TailedFile(cast("Any", source))
+    source.asked.clear()
+    return WindowedFile(file, None, opened, windows, cache, checks)
 
 
 @pytest.fixture
