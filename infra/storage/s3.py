@@ -34,7 +34,12 @@ from stagecoach.infra.storage.retries import (
     is_precondition_failure,
     wait_seconds,
 )
-from stagecoach.infra.storage.signed_get import FoundObject, SignedGetRefusedError, signed_get
+from stagecoach.infra.storage.signed_get import (
+    FoundObject,
+    SignedGetRefusedError,
+    sign_as_requests,
+    signed_get,
+)
 
 if TYPE_CHECKING:
     from stagecoach.infra.storage.object_store import StorageOptions
@@ -80,14 +85,15 @@ class BoundedS3FileSystem(S3FileSystem):
         self._prepared: Any = None
 
     async def set_session(self, refresh: bool = False, kwargs: Any = None) -> Any:
-        """Return the client, which sends bodies at once.
+        """Return the client, which sends bodies at once and presigns as it signs.
 
-        botocore's asks before each whether it may (`Expect: 100-continue`), which is a round trip
-        more. What is written here is small, or in parts.
+        botocore's asks before each body whether it may (`Expect: 100-continue`), which is a round
+        trip more. What is written here is small, or in parts.
         """
         client = await super().set_session(refresh, kwargs or {})
         if client is not self._prepared:
             client.meta.events.unregister("before-call.s3", add_expect_header)
+            sign_as_requests(client)
             self._prepared = client
         return client
 

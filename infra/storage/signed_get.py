@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakSet
 
 from botocore.awsrequest import AWSPreparedRequest
 from botocore.compat import HTTPHeaders
@@ -24,8 +23,6 @@ _VALID_SECONDS = 900  # longer than any request; clocks may differ by as much fo
 _OBJECT = (200, 206)
 _REFUSED = (400, 401, 403)
 _HEADERS = {"Range": "Range", "IfMatch": "If-Match"}
-
-_PREPARED: WeakSet[Any] = WeakSet()
 
 
 class SignedGetRefusedError(Exception):
@@ -54,7 +51,7 @@ async def signed_get(
     """Request an object.
 
     Args:
-        client: An S3 client of aiobotocore.
+        client: An S3 client of aiobotocore, prepared by `sign_as_requests`.
         names: Arguments of `get_object` that name the object.
         conditions: Those that need no signature: `Range` and `IfMatch`.
 
@@ -65,7 +62,6 @@ async def signed_get(
         SignedGetRefusedError: The server may answer botocore's own request all the same.
         botocore.exceptions.BotoCoreError: No credentials were found, or the server did not answer.
     """
-    _sign_as_requests(client)
     url = await client.generate_presigned_url("get_object", Params=names, ExpiresIn=_VALID_SECONDS)
     headers = HTTPHeaders.from_dict({_HEADERS[name]: value for name, value in conditions.items()})
     request = AWSPreparedRequest("GET", url, headers, None, stream_output=True)
@@ -84,11 +80,9 @@ async def signed_get(
     return FoundObject(answer.content, etag, content_range, answer.close)
 
 
-def _sign_as_requests(client: Any) -> None:
+def sign_as_requests(client: Any) -> None:
     """Let a client presign with version 4, as it signs requests; by default it takes version 2."""
-    if client not in _PREPARED:
-        client.meta.events.register_first("choose-signer.s3", _version_4)
-        _PREPARED.add(client)
+    client.meta.events.register_first("choose-signer.s3", _version_4)
 
 
 def _version_4(signature_version: Any, **_: Any) -> str | None:
