@@ -9,10 +9,11 @@ stored is a matter of its format, which `stagecoach.planner.formats` looks up by
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.types import Field
 
@@ -147,6 +148,50 @@ class Catalog(Protocol):
     def function_names(self) -> Sequence[str]:
         """The names of all functions, for messages."""
         ...
+
+
+class LookedUpCatalog:
+    """A catalog that was asked about some tables before, whatever it said.
+
+    Looking a table up may take long, and must not hold up others that plan
+    (`planner.limits.deep_stack`).
+
+    Args:
+        catalog: The catalog.
+        names: Names of tables, as they will be asked for.
+    """
+
+    def __init__(self, catalog: Catalog, names: Iterable[str]) -> None:
+        self._catalog = catalog
+        self._found: dict[str, TableInfo | None] = {}
+        self._errors: dict[str, StagecoachError] = {}
+        for name in names:
+            try:
+                self._found[name] = catalog.table(name)
+            except StagecoachError as error:
+                self._errors[name] = error
+
+    def table(self, name: str) -> TableInfo | None:
+        """The table of that name, or None.
+
+        Raises:
+            StagecoachError: The catalog raised it.
+        """
+        if name in self._errors:
+            raise self._errors[name]
+        return self._found[name] if name in self._found else self._catalog.table(name)
+
+    def table_names(self) -> Sequence[str]:
+        """All names."""
+        return self._catalog.table_names()
+
+    def function(self, name: str) -> ProjectFunction | None:
+        """The function of that name, or None."""
+        return self._catalog.function(name)
+
+    def function_names(self) -> Sequence[str]:
+        """The names of all functions."""
+        return self._catalog.function_names()
 
 
 class MappingCatalog:

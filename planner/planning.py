@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from sqlglot import exp
 
 from stagecoach.planner.analysis.queries import build_logical
 from stagecoach.planner.arbiter import Arbiter, is_certain, unknown_function
-from stagecoach.planner.catalog import Catalog, TableInfo
+from stagecoach.planner.cached_property import cached_property
+from stagecoach.planner.catalog import Catalog, LookedUpCatalog, TableInfo
 from stagecoach.planner.distribution import distribute, distribute_shared, fits_one_task
 from stagecoach.planner.engines.registry import SPARK, planner_engine
 from stagecoach.planner.errors import (
@@ -220,7 +220,7 @@ def plan_until(
         return plan_query(query, catalog, options, name=name, parameters=parameters)
     with deadline(options.timeout_seconds):
         text = parse_query(query) if isinstance(query, str) else query
-        request = _Request(catalog, options, name, parameters)
+        request = _Request(_looked_up(text, catalog), options, name, parameters)
         return run_deep(lambda: _plans(_Planned(text, request), phase)[phase])
 
 
@@ -239,9 +239,9 @@ def plan_phases(
         ParseError, ForbiddenSqlError, AnalysisError, CatalogError, UnsupportedSqlError: As
             `plan_query`.
     """
-    request = _Request(catalog, options, name, parameters)
     with deadline(options.timeout_seconds):
         text = read_query(query) if isinstance(query, str) else query
+        request = _Request(_looked_up(text, catalog), options, name, parameters)
         if isinstance(text, ParsedQuery):
             try:
                 return run_deep(lambda: _staged(text, request))
@@ -254,6 +254,13 @@ def plan_phases(
             refused = text.error
     _raise_if_final(refused, text, request, arbiter)
     return _on_spark(text, request, refused, arbiter)
+
+
+def _looked_up(query: ParsedQuery | UnparsedQuery, catalog: Catalog) -> Catalog:
+    """The catalog after it was asked about the tables of a query."""
+    if isinstance(query, UnparsedQuery):
+        return catalog
+    return LookedUpCatalog(catalog, (name for name, is_cte in query.tables if not is_cte))
 
 
 def _on_spark(

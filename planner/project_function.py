@@ -11,9 +11,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.types import DataType, parse_column_type
 
 KINDS = ("scalar", "pandas", "arrow")

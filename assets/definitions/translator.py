@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +17,7 @@ from stagecoach.assets.report.column_names import Named, column_names
 from stagecoach.assets.report.columns import column_lineage, column_schema, commented
 from stagecoach.assets.report.metadata import NAMESPACE
 from stagecoach.infra.formats.registry import result_format, shown_kinds
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.catalog import TableInfo
 from stagecoach.planner.plan.given_parameters import RUN_BOUND_PREFIX
 from stagecoach.planner.plan.stages import Stage, StageGraph

@@ -5,12 +5,13 @@ A check is a query for the rows that fail it, planned like any other over the pu
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 from stagecoach.assets.plans.check_sql import failing_rows_sql
 from stagecoach.assets.plans.planned import PlanQuery
 from stagecoach.assets.project.front_matter.checks import Check
 from stagecoach.assets.project.queries import ProjectError, Query
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.errors import SqlError
 from stagecoach.planner.plan.stages import StageGraph

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from stagecoach.assets.plans.shown import ShownPlan
 from stagecoach.assets.project.queries import Query
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.catalog import Catalog
 from stagecoach.planner.plan.stages import StageGraph
 

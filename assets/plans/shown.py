@@ -9,10 +9,10 @@ planner, which takes a third as long as Dagster.
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from stagecoach.assets.project.queries import Query
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.lineage.model import Source, StageColumn, TableColumn
 from stagecoach.planner.plan.stages import StageGraph
 

@@ -11,9 +11,10 @@ can be planned over what the ones before it make.
 import graphlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from stagecoach.assets.project.queries import ProjectError, Query
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.errors import SqlError
 from stagecoach.planner.syntax.parse import read_query
 from stagecoach.planner.types import Field

@@ -27,13 +27,13 @@ from __future__ import annotations
 
 import difflib
 import re
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from stagecoach.infra.catalog.each_once import EachOnce
 from stagecoach.infra.catalog.functions import ProjectFunctions, read_functions
 from stagecoach.infra.catalog.macros import read_macros
 from stagecoach.infra.config.yaml_text import load_yaml
@@ -84,8 +84,7 @@ class FileCatalog:
         self._access = Access(options or StorageOptions())
         self._functions = functions or ProjectFunctions((), origin, "")
         self.macros = macros or Macros()
-        self._tables: dict[str, TableInfo] = {}
-        self._lock = threading.Lock()
+        self._tables: EachOnce[TableInfo] = EachOnce()
 
     def __repr__(self) -> str:
         return f"FileCatalog({self._origin!r}, {len(self._sources)} tables)"
@@ -100,11 +99,11 @@ class FileCatalog:
         key = name.lower()
         if split_name(key)[0] not in self._sources and self._about(name) is None:
             return None
-        with self._lock:
-            if key not in self._tables:
-                is_plain = key in self._sources
-                self._tables[key] = self.open(name).planned() if is_plain else self._at(name).info
-            return self._tables[key]
+
+        def read() -> TableInfo:
+            return self.open(name).planned() if key in self._sources else self._at(name).info
+
+        return self._tables.get(key, read)
 
     @property
     def origin(self) -> str:
@@ -224,8 +223,7 @@ class FileCatalog:
 
     def refresh(self) -> None:
         """Forget what was read of the tables' files."""
-        with self._lock:
-            self._tables.clear()
+        self._tables.clear()
 
 
 def load_catalog(path: str | Path, options: StorageOptions | None = None) -> FileCatalog:

@@ -7,12 +7,12 @@ reads the newest version: its files by name, without a listing, and their footer
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
+from stagecoach.infra.catalog.each_once import EachOnce
 from stagecoach.infra.formats.protocol import Access, TableSource
 from stagecoach.infra.formats.publishing import column_difference
 from stagecoach.infra.formats.registry import find_stored, result_format, stored_formats
@@ -135,8 +135,7 @@ class PublishedCatalog:
         self._access = access or Access()
         self._use_statistics = use_statistics
         self._staged = staged
-        self._tables: dict[str, TableInfo] = {}
-        self._lock = threading.Lock()
+        self._tables: EachOnce[TableInfo] = EachOnce()
         _check_names(base.table_names(), [table.name for table in planned])
 
     def __repr__(self) -> str:
@@ -152,12 +151,12 @@ class PublishedCatalog:
         planned = self._published(name)
         if planned is None:
             return self._base.table(name)
-        with self._lock:
-            if name.lower() not in self._tables:
-                is_newest = split_name(name)[1] is None
-                found = self._plan(planned) if is_newest else self._at(planned, name).info
-                self._tables[name.lower()] = found
-            return self._tables[name.lower()]
+
+        def read() -> TableInfo:
+            is_newest = split_name(name)[1] is None
+            return self._plan(planned) if is_newest else self._at(planned, name).info
+
+        return self._tables.get(name.lower(), read)
 
     def table_names(self) -> Sequence[str]:
         """Return all names, the base tables first."""
@@ -233,8 +232,7 @@ class PublishedCatalog:
 
     def refresh(self) -> None:
         """Forget what was read of the tables' files."""
-        with self._lock:
-            self._tables.clear()
+        self._tables.clear()
         self._base.refresh()
 
     def _published(self, name: str) -> PlannedTable | None:

@@ -9,6 +9,7 @@ asked for that the catalog file does not have.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 
 from stagecoach.infra.catalog.planned import PlannedTable, PublishedCatalog, TableCatalog
@@ -34,6 +35,7 @@ class StoredCatalog(PublishedCatalog):
     def __init__(self, base: TableCatalog, store: ObjectStore) -> None:
         super().__init__(base, store, ())
         self._listed: Mapping[str, PlannedTable] | None = None
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"StoredCatalog({self._base!r}, {self._store!r})"

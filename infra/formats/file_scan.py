@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.formats.file_pruning import pruned_files, table_constants
@@ -18,6 +17,7 @@ from stagecoach.infra.formats.snapshot import TableSnapshot
 from stagecoach.infra.formats.units import ScanSlice, ScanUnit
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.inputs import LeafColumn
+from stagecoach.planner.cached_property import cached_property
 
 if TYPE_CHECKING:
     from stagecoach.infra.reading.format_input import TableInput

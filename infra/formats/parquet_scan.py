@@ -7,7 +7,6 @@ and row groups that the filters of a query rule out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from stagecoach.infra.formats.file_pruning import row_group_test
 from stagecoach.infra.formats.file_scan import FileScan
@@ -21,6 +20,7 @@ from stagecoach.infra.reading.file_bounds import stored_bounds
 from stagecoach.infra.reading.footers import FileFooter
 from stagecoach.infra.reading.inputs import ScanInput
 from stagecoach.infra.reading.row_bounds import BoundsTest
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.catalog import TableInfo
 
 

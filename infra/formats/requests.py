@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from stagecoach.infra.formats.first_rows import FirstRows, first_rows
 from stagecoach.infra.reading.inputs import LeafColumn
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.catalog import ScanAbilities
 from stagecoach.planner.formats.registry import planner_format
 from stagecoach.planner.plan.expressions import Column, Expression, Literal

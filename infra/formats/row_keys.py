@@ -9,7 +9,6 @@ import datetime
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 
 from stagecoach.infra.formats.publishing import PartitionWindow, PublishError, PublishTarget
 from stagecoach.infra.formats.result_columns import TEXT_KINDS
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.types import DataType, Field
 
 _EPOCH = datetime.date(1970, 1, 1)

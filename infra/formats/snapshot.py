@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Protocol, cast
 
 from stagecoach.infra.formats import names
@@ -22,6 +22,7 @@ from stagecoach.infra.storage import checked_json, layout
 from stagecoach.infra.storage.at_once import at_once
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.infra.storage.rereads import reread
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.catalog import TableInfo
 from stagecoach.planner.errors import CatalogError, GraphFormatError
 from stagecoach.planner.plan.encoding import encode

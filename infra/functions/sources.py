@@ -14,11 +14,11 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from stagecoach.infra.host.import_path import forget_missing_modules
+from stagecoach.planner.cached_property import cached_property
 
 _INSTALLED = ("site-packages", "dist-packages")
 # Never taken for a module of the project, even where the project lies beside it.

@@ -12,10 +12,10 @@ import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
 from typing import Any
 
 from stagecoach.infra.reading.file_bounds import StoredBounds
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.catalog import StatValue
 from stagecoach.planner.types import DataType
 

@@ -11,7 +11,6 @@ import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ConfigError
@@ -27,6 +26,7 @@ from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
 from stagecoach.infra.worker.spec import TaskSettings
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.errors import GraphFormatError, StagecoachError
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.given_parameters import RUN_BOUND_PREFIX

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
+
+from stagecoach.planner.cached_property import cached_property
 
 _HEADER_FIELD = 2
 _ROWS_FIELD, _BUFFERS_FIELD, _COMPRESSION_FIELD = 0, 2, 3

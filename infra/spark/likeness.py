@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from stagecoach.infra.config.settings import ENVIRONMENT_PREFIX, EngineSettings
+from stagecoach.infra.host.umask import umask
 from stagecoach.infra.spark.connect_conf import TOKEN_VARIABLE, code_digest, spark_home
 
 CLIENT_VARIABLES = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
@@ -57,7 +58,7 @@ def likeness(settings: EngineSettings, environment: Mapping[str, str]) -> dict[s
         settings: Those that the Spark is started with.
         environment: Variables of the process that starts it.
     """
-    rights = f"{os.geteuid()} {os.getegid()} {sorted(os.getgroups())} {_umask():o}"
+    rights = f"{os.geteuid()} {os.getegid()} {sorted(os.getgroups())} {umask():o}"
     found = {
         "version of Stagecoach's code": code_digest(),
         "Python": f"{sys.executable} {sys.version} {sys.prefix}",
@@ -143,16 +144,3 @@ def _states(paths: Iterable[Path]) -> str:
         except OSError:
             states.append(f"{path} -")
     return "\n".join(states)
-
-
-def _umask() -> int:
-    """The mask of new files, without changing it where the system tells."""
-    try:
-        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-            if line.startswith("Umask:"):
-                return int(line.split()[1], 8)
-    except OSError:
-        pass
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
+
 from stagecoach.infra.errors import SparkLostError
 from stagecoach.infra.spark.session import forget_session, known_session
 from stagecoach.infra.spark.session_kinds import has_ended, is_connect
@@ -37,21 +39,25 @@ def names_lost_server(error: BaseException) -> bool:
     return any(word in text for word in _LOST_SERVER)
 
 
-def lost_spark(error: Exception, settings: EngineSettings) -> SparkLostError | None:
+def lost_spark(
+    error: Exception, settings: EngineSettings, used_since: float
+) -> SparkLostError | None:
     """The error of ours if it was raised because Spark is gone; then the next session is another.
 
     Args:
         error: Anything that a stage raises.
         settings: Of the run.
+        used_since: When the stage began, by `time.perf_counter`.
     """
     session = known_session(settings)
-    if session is None:
-        return None
-    if not is_connect(session):
+    if session is not None and not is_connect(session):
         return SparkLostError(ENDED) if has_ended(session) else None
     if not names_lost_server(error):
         return None
-    forget_session(session)
+    if session is not None:
+        forget_session(session, used_since)
+    elif not (settings.remote and isinstance(error, PySparkException)):
+        return None
     reason = str(error).partition("\n")[0]
     return SparkLostError(
         f"the Spark Connect server at {settings.remote} was started anew or does not answer; the "

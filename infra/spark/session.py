@@ -13,6 +13,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, cast
@@ -53,6 +54,7 @@ log = logging.getLogger(__name__)
 _lock = threading.Lock()
 _sessions: dict[str, SparkSession] = {}
 _slots: dict[str, int] = {}
+_opened: dict[str, float] = {}  # by `time.perf_counter`
 # Why sessions that nobody has asked for yet could not be started.
 _failures: dict[str, Exception] = {}
 # Connect sessions on a server whose workers import our code by themselves, by session id.
@@ -113,7 +115,7 @@ def _session(settings: EngineSettings) -> SparkSession:
     session = _sessions.get(address)
     if session is not None and _is_lost(session):
         log.warning("the warm Spark is gone")
-        _forget(session)
+        _forget(time.perf_counter())
         session = None
     if session is not None and has_ended(session):
         log.warning("Spark has ended by itself and is started anew")
@@ -125,6 +127,7 @@ def _session(settings: EngineSettings) -> SparkSession:
             PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
         session = _connect(settings) if settings.remote else _local(settings)
         _sessions[address] = session
+        _opened[address] = time.perf_counter()
         _slots.pop(address, None)
     return session
 
@@ -144,6 +147,7 @@ def stop_sessions() -> None:
         _sessions.clear()
         _failures.clear()
         _slots.clear()
+        _opened.clear()
         _with_code.clear()
         for used in _warm.values():
             used.hold.release()
@@ -161,22 +165,25 @@ def _ends_by_itself(session: SparkSession) -> bool:
     return session.sparkContext.getConf().get("spark.eventLog.enabled", "false") == "false"
 
 
-def forget_session(session: SparkSession) -> None:
+def forget_session(session: SparkSession, used_since: float) -> None:
     """Have the next `get_session` start or connect anew: the Spark of this session is gone.
 
     Args:
         session: Any session on it, isolated ones too. A classic one is stopped.
+        used_since: Since when the caller has used it, by `time.perf_counter`: one that was opened
+            later took its place, after another stage had noticed.
     """
     with _lock:
         if is_connect(session):
-            _forget(session)
+            _forget(used_since)
         elif session.sparkContext._jsc is not None:
             _stop_classic(session)
 
 
-def _forget(session: SparkSession) -> None:
+def _forget(used_since: float) -> None:
+    """Forget the Connect sessions that were there at a moment."""
     for address, known in list(_sessions.items()):
-        if is_connect(known):
+        if is_connect(known) and _opened.get(address, 0.0) <= used_since:
             del _sessions[address]
             _slots.pop(address, None)
             _with_code.discard(_session_id(known))
@@ -220,12 +227,12 @@ def task_slots(settings: EngineSettings) -> int:
         return settings.parallelism
     session = get_session(settings)
     address = _address(settings)
-    if address not in _slots:
-        if is_connect(session):
-            _slots[address] = _connect_slots(session)
-        else:
-            _slots[address] = session.sparkContext.defaultParallelism
-    return _slots[address]
+    slots = _slots.get(address)
+    if slots is None:
+        connected = is_connect(session)
+        slots = _connect_slots(session) if connected else session.sparkContext.defaultParallelism
+        _slots[address] = slots
+    return slots
 
 
 def task_threads(settings: EngineSettings) -> int:
@@ -274,9 +281,9 @@ def ship_code(session: SparkSession) -> None:
             session.addArtifacts(code, pyfile=True)
         finally:
             # pyspark also adds it to the path of this process, which has our packages: with a
-            # session for each stage, that path would grow without end.
-            with suppress(ValueError):
-                sys.path.remove(code)
+            # session for each stage, that path would grow without end. Another list, because an
+            # import in another thread goes through this one by position.
+            sys.path = [entry for entry in sys.path if entry != code]
 
 
 def _local(settings: EngineSettings) -> SparkSession:

@@ -7,12 +7,12 @@ at the start of a job is valid for another ten minutes at least, where their sou
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from stagecoach.infra.errors import CredentialsError
+from stagecoach.infra.storage.environment import variables
 from stagecoach.infra.storage.object_store import (
     S3_SCHEMES,
     StorageOptions,
@@ -117,5 +117,5 @@ def _source(profile: str | None, environment: tuple[tuple[str, str], ...]) -> tu
 
 
 def _environment() -> tuple[tuple[str, str], ...]:
-    found = (i for i in os.environ.items() if i[0].startswith("AWS_") or i[0] == "HOME")
-    return tuple(sorted(found))
+    found = variables("AWS_", "HOME")
+    return tuple(sorted(i for i in found.items() if i[0].startswith("AWS_") or i[0] == "HOME"))

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -25,6 +24,7 @@ from fsspec.asyn import sync_wrapper
 from s3fs import S3FileSystem
 
 from stagecoach.infra.storage.aws import s3_address
+from stagecoach.infra.storage.environment import variables
 from stagecoach.infra.storage.object_store import ObjectChangedError
 from stagecoach.infra.storage.retries import (
     NoAnswerError,
@@ -280,7 +280,7 @@ def s3_filesystem(options: StorageOptions) -> BoundedS3FileSystem:
         token=options.session_token,
         retry_seconds=options.retry_seconds,
         timeout_seconds=options.timeout_seconds,
-        environment=hash(tuple(sorted(i for i in os.environ.items() if i[0].startswith("AWS_")))),
+        environment=hash(tuple(sorted(variables("AWS_").items()))),
         config_kwargs=config,
         client_kwargs={"region_name": options.region} if options.region else {},
         use_listings_cache=False,

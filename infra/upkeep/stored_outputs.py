@@ -16,13 +16,13 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.listing import StoredObject, list_objects
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.upkeep.manifests import manifest_at
+from stagecoach.planner.cached_property import cached_property
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.distribution.merge_plans import same_rows
 from stagecoach.planner.distribution.share_parts import alike, share_parts
 from stagecoach.planner.distribution.work import Sizer, work_seconds

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from statistics import NormalDist
 
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 from stagecoach.planner.types import DataType
 

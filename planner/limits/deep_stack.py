@@ -7,7 +7,9 @@ Ordinary queries therefore pay nothing, and a query that is too deep even for th
 with a `RecursionError` instead of a crash. All threads share the limit, so no call recurses on a
 small stack while it is raised.
 
-The function must be safe to call twice; everything in the planner is.
+The function must be safe to call twice; everything in the planner is. It should not wait for files
+or networks, because calls on large stacks wait for it. No lock may be held around a call and be
+taken within another one: a call that waits for all small ones to end would never end.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Literal as OneOf
 
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.plan.value import Value
 from stagecoach.planner.project_function import ProjectFunction
 from stagecoach.planner.tree import same, transform_up, walk

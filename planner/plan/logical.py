@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Self
 
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.errors import InternalPlanError
 from stagecoach.planner.plan.expressions import AggregateCall, Column, Expression
 from stagecoach.planner.plan.operators import JoinKind as JoinKind

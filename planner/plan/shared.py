@@ -9,8 +9,8 @@ not with the tree of all copies.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.plan.expressions import Column
 from stagecoach.planner.plan.logical import LogicalPlan
 

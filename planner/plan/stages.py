@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.errors import InternalPlanError
 from stagecoach.planner.limits.deep_stack import run_deep
 from stagecoach.planner.plan.encoding import SPARSE, Json, encode
@@ -33,8 +32,6 @@ FORMAT_VERSION = 2
 PLANNER_VERSION = 6
 
 BranchKind = OneOf["splits", "partitions", "single"]
-
-_reading = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -172,7 +169,7 @@ class Stage:
         """The stage with operators that are only read when they are asked for.
 
         Args:
-            fragment: Reads them; called once.
+            fragment: Reads them; of several threads, each may call it.
             inputs: The stages that they read, as `inputs`.
             tables: The tables that they read, as `tables`.
         """
@@ -189,10 +186,8 @@ class Stage:
             values = vars(self)
             if name != "fragment" or "_read_fragment" not in values:
                 raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-            with _reading:  # two threads must not see operators that are equal and not the same
-                if name not in values:
-                    values[name] = values["_read_fragment"]()
-            return values[name]
+            # Two threads must not see operators that are equal and not the same.
+            return values.setdefault(name, values["_read_fragment"]())
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ start from the same tree. `syntax.parse.parse_query` makes this value once; the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from sqlglot import exp
 
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.syntax.spark_syntax import position
 from stagecoach.planner.versioned_names import TableVersion, plain_name, versioned_name
 

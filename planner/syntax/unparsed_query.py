@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.errors import ForbiddenSqlError, ParseError
 from stagecoach.planner.syntax.outside import PATH_FORMATS
 from stagecoach.planner.syntax.parsed_query import CHANGING, Place

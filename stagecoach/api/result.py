@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.errors import OptionError
 
 if TYPE_CHECKING:

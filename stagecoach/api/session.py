@@ -13,7 +13,6 @@ import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -22,6 +21,7 @@ from stagecoach.api.planned_run import PlannedRun as PlannedRun
 from stagecoach.api.result import Result
 from stagecoach.api.storage_root import with_storage
 from stagecoach.infra.spark.leases import SparkLease
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.errors import GraphFormatError, StagecoachError
 
 if TYPE_CHECKING:

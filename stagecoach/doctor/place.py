@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.storage.trial import PATIENCE_SECONDS
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.errors import StagecoachError
 
 if TYPE_CHECKING:

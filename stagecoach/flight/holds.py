@@ -51,7 +51,8 @@ class Holds:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._lock = threading.Lock()
+        # A stream that the garbage collector closes gives its result back, at any moment.
+        self._lock = threading.RLock()
         self._held: dict[str, _Hold] = {}
 
     def __len__(self) -> int:

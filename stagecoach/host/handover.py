@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
+from stagecoach.infra.host.umask import umask
 from stagecoach.infra.spark.announcements import find_servers
 
 COMMANDS = frozenset(["query", "explain", "check", "compile"])
@@ -126,15 +127,13 @@ def _is_absolute(path: str | None) -> bool:
 
 
 def _request(arguments: Sequence[str]) -> dict[str, Any]:
-    mask = os.umask(0o077)
-    os.umask(mask)
     return {
         "arguments": list(arguments),
         "environment": dict(os.environ),
         "folder": os.getcwd(),
         "path": sys.path,
         "python": python_text(),
-        "umask": mask,
+        "umask": umask(),
         "groups": sorted(os.getgroups()),
         "streams": [
             {"encoding": stream.encoding, "errors": stream.errors}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
 from stagecoach.infra.errors import StorageError
+from stagecoach.infra.host.umask import umask
 from stagecoach.terminal.output import render_rows
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _appearing(path: Path) -> Iterator[IO[bytes]]:
         with os.fdopen(handle, "wb") as file:
             yield file
         # mkstemp makes files that only their owner can read.
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.chmod(temporary, 0o666 & ~umask())
         os.replace(temporary, path)
     except OSError as error:
         raise StorageError(
@@ -112,9 +113,3 @@ def _appearing(path: Path) -> Iterator[IO[bytes]]:
     finally:
         if temporary is not None and os.path.exists(temporary):
             os.unlink(temporary)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

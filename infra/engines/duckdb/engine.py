@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -129,6 +130,7 @@ class _Database:
         self._java = JavaFunctions(connection)
         self._of_projects = ProjectFunctions(connection, time_zone)
         self._scans: ScanFileSystem | None = None
+        self._lock = threading.Lock()
 
     def cursor(
         self, sql: str = "", functions: FunctionSet = NO_FUNCTIONS
@@ -148,8 +150,9 @@ class _Database:
         # It loads fsspec, which tasks over local files do without.
         from stagecoach.infra.engines.duckdb.scan_files import FragmentFiles, ScanFileSystem
 
-        if self._scans is None:
-            self._scans = ScanFileSystem.register(self._connection)
+        with self._lock:
+            if self._scans is None:
+                self._scans = ScanFileSystem.register(self._connection)
         return FragmentFiles(self._scans, memory_bytes, errors)
 
     def declare(self, sql: str) -> None:

@@ -17,7 +17,6 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from stagecoach.infra.engines.duckdb.parquet_bounds import leaves_out_values
 from stagecoach.infra.formats.deduplicated.bounds import ChunkPruner
@@ -29,6 +28,7 @@ from stagecoach.infra.formats.snapshot import TableSnapshot
 from stagecoach.infra.formats.units import ScanSlice, ScanUnit
 from stagecoach.infra.pruning.fixed_times import fixed_times
 from stagecoach.infra.reading.inputs import LeafColumn
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.errors import CatalogError, ParameterError, SqlError
 from stagecoach.planner.formats.deduplicated.chunk import Chunk, ChunkValue, DedupState, DedupTable
 from stagecoach.planner.formats.deduplicated.context import ChunkContext

@@ -8,12 +8,12 @@ reader.
 from __future__ import annotations
 
 import bisect
-import functools
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from stagecoach.infra.formats.delta.log_files import LogFile, commits, read_actions
 from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.planner.cached_property import cached_property
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -41,7 +41,7 @@ class History:
             last = file.modified_ms if last is None else max(file.modified_ms, last + 1)
             self._file_times[version] = last
 
-    @functools.cached_property
+    @cached_property
     def versions(self) -> tuple[int, ...]:
         """The versions whose commits are in the log, ascending."""
         return tuple(self._commits)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.formats.delta.commits import DeltaCommit, newest_first
@@ -15,6 +14,7 @@ from stagecoach.infra.formats.delta.opening import open_table
 from stagecoach.infra.formats.delta.state import live_files, table_schema
 from stagecoach.infra.formats.lake_tables.publications import CLEAR, LakeVersion
 from stagecoach.infra.storage.object_store import StorageOptions
+from stagecoach.planner.cached_property import cached_property
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from functools import cached_property
 from typing import Any
 
 from stagecoach.infra.formats import file_scan
@@ -16,6 +15,7 @@ from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot
 from stagecoach.infra.formats.units import ScanUnit
 from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.plan.expressions import Call, ColumnRef, Expression, Literal
 from stagecoach.planner.types import DataType
 

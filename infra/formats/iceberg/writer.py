@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.errors import StorageError
@@ -43,6 +42,7 @@ from stagecoach.infra.formats.lake_tables.writer import AddedFile
 from stagecoach.infra.formats.mapped_files.paths import canonical_path
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.formats.table_places import write_place
+from stagecoach.planner.cached_property import cached_property
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile

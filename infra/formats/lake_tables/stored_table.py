@@ -12,7 +12,6 @@ import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.formats.capabilities import Expired, ExpiryRule
@@ -37,6 +36,7 @@ from stagecoach.infra.storage import layout
 from stagecoach.infra.storage.listing import store_now
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.catalog import ColumnNotes
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.versioned_names import TableVersion

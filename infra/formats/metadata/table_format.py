@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.formats.metadata.inputs import MetadataInput
@@ -17,6 +16,7 @@ from stagecoach.infra.formats.protocol import Access, ScanPlan, Table, TableForm
 from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.formats.units import ScanSlice, ScanUnit
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.catalog import TableInfo, TableStats
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.types import Field, from_arrow

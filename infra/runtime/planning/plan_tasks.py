@@ -8,7 +8,6 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import MappingProxyType
 
 from stagecoach.infra.config.settings import EngineSettings
@@ -38,6 +37,7 @@ from stagecoach.infra.storage.forwarding import marked
 from stagecoach.infra.storage.known_objects import KnownObjects
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.worker.spec import InputSpec, TaskSettings, TaskSpec
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.distribution.wide_tasks import leaves_build_side
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.plan.early_filters import complete_key

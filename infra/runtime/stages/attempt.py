@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stagecoach.infra.errors import (
@@ -57,6 +57,7 @@ from stagecoach.infra.worker.inputs import scan_input
 from stagecoach.infra.worker.reports import TaskReport
 from stagecoach.infra.worker.spec import InputSpec, TaskSpec
 from stagecoach.infra.worker.task import output_schema
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.engines.registry import SPARK
 from stagecoach.planner.engines.spark.dialect import marker_values
 from stagecoach.planner.errors import SqlError

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.config.settings import EngineSettings
@@ -21,6 +20,7 @@ from stagecoach.infra.runtime.stages.own_commits import OwnCommits
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.storage.object_store import ObjectStore
 from stagecoach.infra.worker.reports import TaskReport
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.project_function import ProjectFunction

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from functools import cached_property
 
 from sqlglot import exp
 
 from stagecoach.planner.analysis.queries.stars import star_items
 from stagecoach.planner.analysis.scope import Relation, Scope
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.catalog import Catalog, TableInfo
 from stagecoach.planner.plan.expressions import Column, Expression
 from stagecoach.planner.plan.logical import (

@@ -6,8 +6,8 @@ Every rule is given the table and the limits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.formats.deduplicated.chunk import DedupTable
 from stagecoach.planner.plan.expressions import TRUE, ColumnRef, Expression, Literal, call
 from stagecoach.planner.types import BOOLEAN

@@ -18,9 +18,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.errors import (
     AnalysisError,
     FunctionCallError,

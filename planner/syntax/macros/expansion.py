@@ -15,10 +15,10 @@ import bisect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from typing import TypeVar
 
+from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.errors import PlacedError
 from stagecoach.planner.syntax.tokens import place_at
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -197,11 +198,33 @@ def test_a_classic_session_that_is_forgotten_is_stopped(monkeypatch: pytest.Monk
     made = iter((first, second))
     starting(monkeypatch, lambda: next(made))
     forgotten: Any = sessions.get_session(SETTINGS)
-    sessions.forget_session(forgotten)
+    sessions.forget_session(forgotten, time.perf_counter())
     assert first._jsc is None
     assert sessions.get_session(SETTINGS) is second
-    sessions.forget_session(forgotten)  # by another of its stages
+    sessions.forget_session(forgotten, time.perf_counter())  # by another of its stages
     assert sessions.get_session(SETTINGS) is second
+
+
+def test_a_late_error_of_a_lost_server_leaves_the_next_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Connected:
+        __module__ = "pyspark.sql.connect.session"
+        is_stopped = False
+        session_id = "id"
+
+    settings = EngineSettings(remote="sc://server:15002")
+    monkeypatch.setattr(sessions, "_connect", lambda settings: Connected())
+    monkeypatch.setattr(sessions, "_release", lambda session, url: None)
+    first, began = sessions.get_session(settings), time.perf_counter()
+    sessions.forget_session(first, began)
+    second = sessions.get_session(settings)
+    assert second is not first
+    sessions.forget_session(first, began)  # by another stage that began with the first
+    assert sessions.get_session(settings) is second
+    sessions.forget_session(second, time.perf_counter())
+    assert sessions.get_session(settings) is not second
+    sessions.stop_sessions()
 
 
 @pytest.mark.parametrize("fails", [False, True])
