@@ -47,13 +47,30 @@ def ephemeral_instance() -> dg.DagsterInstance:
     """Return an instance for `execute_in_process`, as `DagsterInstance.ephemeral()` does."""
     return _Instance(
         instance_type=InstanceType.EPHEMERAL,
-        local_artifact_storage=TemporaryLocalArtifactStorage(),
+        local_artifact_storage=_Artifacts(),
         run_storage=_Runs(),
         event_storage=_Events(),
         compute_log_manager=NoOpComputeLogManager(),
         run_coordinator=DefaultRunCoordinator(),
         run_launcher=SyncInMemoryRunLauncher(),
     )
+
+
+class _Artifacts(TemporaryLocalArtifactStorage):
+    """A folder that is made once it is asked for, by several threads maybe.
+
+    Of two that Dagster's own makes at once, one is removed while its thread uses it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+
+    @property
+    def base_dir(self) -> str:
+        """The folder."""
+        with self._lock:
+            return str(super().base_dir)
 
 
 class _Instance(dg.DagsterInstance):

@@ -1,11 +1,15 @@
 """The instance of runs that nobody looks up later: what a run asks of it, and nothing more."""
 
+import os
+import tempfile
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import dagster as dg
 import pytest
 from dagster._core.errors import DagsterRunAlreadyExists
+from dagster._core.storage import root
 
 from stagecoach.assets.execution.executor import execute_in_process, stagecoach_threads
 from stagecoach.assets.in_process.instance import ephemeral_instance
@@ -66,6 +70,23 @@ def test_runs_of_several_threads_are_recorded_apart() -> None:
         assert instance.get_run_by_id(runs[0]) is None
         assert not instance.all_logs(runs[0])
         assert instance.get_run_by_id(runs[1]) is not None
+
+
+def test_threads_share_one_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    class Slow(tempfile.TemporaryDirectory[str]):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self.name)
+            time.sleep(0.05)
+
+    monkeypatch.setattr(root, "TemporaryDirectory", Slow)
+    with ephemeral_instance() as instance, ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: instance.storage_directory(), range(4)))
+        assert len(set(found)) == len(made) == 1
+        assert os.path.isdir(made[0])
+    assert not os.path.exists(made[0])
 
 
 def test_events_are_those_that_dagster_s_own_instance_has() -> None:
