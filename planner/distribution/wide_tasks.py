@@ -1,8 +1,9 @@
 """Decide which part of a query one task computes on several cores instead of several stages.
 
-A stage costs about a tenth of a second, whatever it does, and so does each exchange that a plan
+A stage costs a few hundredths of a second, whatever it does, and so does each exchange that a plan
 gets. What a few cores compute in a moment is therefore one stage without exchanges. How long that
-moment may be is a bound on what a failure can lose (`planner.max_lost_seconds`).
+moment may be is a bound on what a failure can lose (`planner.max_lost_seconds`). The rows that such
+a task holds at once must fit into memory.
 
 Several cores take the rows of an input in any order. So only operators take part whose result does
 not depend on it: no sums of floats, no windows, no LIMIT without an order.
@@ -15,8 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.distribution.merge_plans import same_rows
+from stagecoach.planner.distribution.reduce_builds import reduce_builds
 from stagecoach.planner.distribution.share_parts import alike, share_parts
-from stagecoach.planner.distribution.work import Sizer, work_seconds
+from stagecoach.planner.distribution.work import Sizer, state_bytes, work_seconds
 from stagecoach.planner.engines.protocol import Conditions
 from stagecoach.planner.engines.registry import AUTO, SPARK, planner_engine, task_engines
 from stagecoach.planner.lowering.sizes import PlanSizes
@@ -44,12 +46,16 @@ from stagecoach.planner.plan.physical import (
 from stagecoach.planner.plan.stages import Branch, Stage
 from stagecoach.planner.tree import walk
 
-MIN_SECONDS = 0.2
+MIN_SECONDS = 0.1
 """Work of a task below which more than one core gains nothing."""
 
-_REPEATED_SECONDS = 0.5  # of work: about what two stages cost
-_SHARED_SECONDS = 0.02  # of work that is saved: with less, a task computes a part twice
-_KEPT_BYTE = 2e-9  # seconds for writing a byte of a part into memory and reading it again
+MOST_STATE_BYTES = 1 << 30
+"""Rows that a task may hold at once by estimate; with more, it may spill to a disk."""
+
+_REPEATED_SECONDS = 0.25  # of work: more than what two stages cost
+_SHARED_SECONDS = 0.01  # of work that is saved: with less, a task computes a part twice
+_REMOTE_TIMES = 2  # as long as computing alone, where tables are on an object store
+_KEPT_BYTE = 1e-9  # seconds for writing a byte of a part into memory and reading it again
 _MOST_COPIES = 4  # of the work of a plan, before its parts are shared
 _OPERATORS = (
     *(ScanExec, FilterExec, ProjectionExec, HashJoinExec, AggregateExec, SortExec, UnionExec),
@@ -73,6 +79,7 @@ class WideTasks:
     def __init__(self, query: PhysicalPlan, sizes: PlanSizes, context: RuleContext) -> None:
         options = context.options
         self._query = query
+        self._context = context
         self._sizes = sizes
         self._cores = options.task_cores
         self._seconds = float(options.task_cores * options.max_lost_seconds)
@@ -110,20 +117,24 @@ class WideTasks:
         inside = set(operators)
         if not all(inside.issuperset(self._repeated.get(node, ())) for node in operators):
             return None
+        if not _only_leave_out(operators):  # else the engine may build the left sides
+            plan = reduce_builds(plan, self._sizes, self._context)
         shared = share_parts(plan, self._is_worth_sharing, self._sizes.note_size)
-        if self._work(walk(shared)) > seconds or not self._is_native(shared):
+        needed = list(walk(shared))
+        if self._work(needed) > seconds or not self._is_native(shared):
             return None
-        return shared
+        return shared if state_bytes(needed, self._sizes.size) <= MOST_STATE_BYTES else None
 
     def _most_seconds(self, operators: Iterable[PhysicalPlan]) -> float:
         """Work that one task may have.
 
-        What reads from an object store may run on a cluster, where a task often has one core.
+        What reads from an object store may run on a cluster, where a task often has one core, and
+        reading takes it as long again as computing.
         """
         infos = self._conditions.tables
         scans = (infos.get(node.table) for node in operators if isinstance(node, ScanExec))
         is_local = all(info is None or info.is_local for info in scans)
-        return self._seconds if is_local else self._seconds / self._cores
+        return self._seconds if is_local else self._seconds / self._cores / _REMOTE_TIMES
 
     def _work(self, operators: Iterable[PhysicalPlan]) -> float:
         return work_seconds(operators, self._sizes.size)
@@ -190,10 +201,12 @@ def leaves_build_side(stage: Stage) -> bool:
     It may where joins only leave out rows of their left sides, which a plan has no operator for. Of
     other joins the planner knows better which side is smaller.
     """
-    if stage.cores == 1:
-        return False
-    nodes = walk(stage.fragment)
-    joins = [node for node in nodes if isinstance(node, HashJoinExec) and node.left_keys]
+    return stage.cores > 1 and _only_leave_out(walk(stage.fragment))
+
+
+def _only_leave_out(operators: Iterable[PhysicalPlan]) -> bool:
+    """Whether there are joins, of which each only leaves out rows of its left side."""
+    joins = [node for node in operators if isinstance(node, HashJoinExec) and node.left_keys]
     return bool(joins) and all(join.kind in ("semi", "anti") for join in joins)
 
 

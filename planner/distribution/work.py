@@ -1,13 +1,14 @@
 """Estimate how long a task engine computes a plan: seconds of one core.
 
-The constants are those of DuckDB on TPC-H at scale factor 10, fitted to its times on one task
-(`docs/measurements.md`). They are shipped and not measured anew, because a plan must not depend on
-the machine that makes it.
+The seconds of each unit of work are those of DuckDB on TPC-H at scale factor 10, fitted to its
+times in one task (`python -m benchmarks.work`). They are shipped and not measured anew, because a
+plan must not depend on the machine that makes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 from stagecoach.planner.plan.physical import (
     AggregateExec,
@@ -17,14 +18,18 @@ from stagecoach.planner.plan.physical import (
     SortExec,
 )
 
-_SCANNED_BYTE = 0.55e-9  # of the columns in memory
-_BUILD_ROW = 150e-9
-_PROBE_ROW = 26e-9
-_JOINED_ROW = 26e-9
-_GROUPED_ROW = 52e-9
-_GROUP = 70e-9
-_SORTED_ROW = 1.2e-6
-
+SECONDS: Mapping[str, float] = MappingProxyType(
+    {
+        "scanned byte": 0.34e-9,  # of the columns in memory
+        "build row": 42e-9,
+        "probe row": 10e-9,
+        "joined row": 12e-9,
+        "grouped row": 31e-9,
+        "group": 45e-9,
+        "sorted row": 120e-9,
+    }
+)
+"""What one core takes for a unit of work."""
 
 Sizer = Callable[[PhysicalPlan], tuple[float, float]]
 """Estimated rows and bytes of an operator."""
@@ -32,19 +37,45 @@ Sizer = Callable[[PhysicalPlan], tuple[float, float]]
 
 def work_seconds(operators: Iterable[PhysicalPlan], size: Sizer) -> float:
     """Seconds that one core takes for some operators of a plan; equal ones are computed once."""
-    return sum(_operator_seconds(node, size) for node in dict.fromkeys(operators))
+    return sum(units * SECONDS[name] for name, units in work_units(operators, size).items())
 
 
-def _operator_seconds(node: PhysicalPlan, size: Sizer) -> float:
+def state_bytes(operators: Iterable[PhysicalPlan], size: Sizer) -> float:
+    """Bytes of the rows that operators hold until they have all: build sides, groups, sorted rows.
+
+    The hash tables of an engine take two to three times as much.
+    """
+    total = 0.0
+    for node in dict.fromkeys(operators):
+        match node:
+            case HashJoinExec():
+                total += size(node.right)[1]
+            case AggregateExec():
+                total += size(node)[1]
+            case SortExec() if node.fetch is None:
+                total += size(node)[1]
+    return total
+
+
+def work_units(operators: Iterable[PhysicalPlan], size: Sizer) -> dict[str, float]:
+    """How often each unit of work is done for some operators of a plan, by its name."""
+    total = dict.fromkeys(SECONDS, 0.0)
+    for node in dict.fromkeys(operators):
+        for name, units in _units(node, size).items():
+            total[name] += units
+    return total
+
+
+def _units(node: PhysicalPlan, size: Sizer) -> dict[str, float]:
     rows, num_bytes = size(node)
     match node:
         case ScanExec():
-            return num_bytes * _SCANNED_BYTE
+            return {"scanned byte": num_bytes}
         case HashJoinExec():
             build, probe = size(node.right)[0], size(node.left)[0]
-            return build * _BUILD_ROW + probe * _PROBE_ROW + rows * _JOINED_ROW
+            return {"build row": build, "probe row": probe, "joined row": rows}
         case AggregateExec():
-            return size(node.child)[0] * _GROUPED_ROW + rows * _GROUP
+            return {"grouped row": size(node.child)[0], "group": rows}
         case SortExec() if node.fetch is None:
-            return rows * _SORTED_ROW
-    return 0.0
+            return {"sorted row": rows}
+    return {}

@@ -34,7 +34,6 @@ from stagecoach.planner.plan.stages import Stage, StageGraph
 from stagecoach.planner.render.fragment import render_fragment
 from stagecoach.planner.staging.engines import PROVEN
 from stagecoach.planner.text.yaml_text import to_documents, to_yaml
-from stagecoach.planner.tree import walk
 from stagecoach.planner.types import Field
 
 EXPLAIN_VERSION = 2
@@ -235,12 +234,10 @@ def _sizes(stage: Stage) -> Sizer | None:
 
 def _duration(stage: Stage) -> str:
     """How long the only task of a stage is taken to need."""
-    if not stage.operator_rows:
+    sizes = stage.operator_sizes
+    if not sizes:
         return ""
-    operators = list(walk(stage.fragment))
-    known = zip(stage.operator_rows, stage.operator_bytes, strict=True)
-    sizes = dict(zip(operators, known, strict=True))
-    seconds = work_seconds(operators, sizes.__getitem__) / stage.cores
+    seconds = work_seconds(sizes, sizes.__getitem__) / stage.cores
     return (
         f": an estimated {seconds:.1f} s without exchanges, which planner.max_lost_seconds allows"
     )

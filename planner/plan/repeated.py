@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from stagecoach.planner.plan.physical import AggregateExec, HashJoinExec, PhysicalPlan
+from stagecoach.planner.tree import walk
 
 
 def repeated_parts(fragment: PhysicalPlan) -> frozenset[PhysicalPlan]:
-    """The aggregates and joins that stand in several places of a fragment."""
+    """The parts with an aggregate or a join that stand in several places of a fragment.
+
+    Of parts within parts only the outer one, unless the inner one stands elsewhere as well.
+    """
     places: Counter[PhysicalPlan] = Counter()
     waiting = [fragment]
     while waiting:
@@ -16,8 +20,9 @@ def repeated_parts(fragment: PhysicalPlan) -> frozenset[PhysicalPlan]:
             places[child] += 1
             if places[child] == 1:
                 waiting.append(child)
-    return frozenset(
-        node
-        for node, count in places.items()
-        if count > 1 and isinstance(node, AggregateExec | HashJoinExec)
-    )
+    return frozenset(node for node, count in places.items() if count > 1 and _computes(node))
+
+
+def _computes(node: PhysicalPlan) -> bool:
+    """Whether there is more to a part than reading rows and choosing among them."""
+    return any(isinstance(part, AggregateExec | HashJoinExec) for part in walk(node))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from typing import Literal as OneOf
@@ -131,6 +131,14 @@ class Stage:
         """Base tables that the stage reads, each once, sorted."""
         names = {leaf.table for leaf in self.leaves if isinstance(leaf, ScanExec)}
         return tuple(sorted(names | set(self.sql_tables)))
+
+    @cached_property
+    def operator_sizes(self) -> Mapping[PhysicalPlan, tuple[int, int]]:
+        """Estimated rows and bytes of each operator; empty where nothing was estimated."""
+        if not self.operator_rows:
+            return {}
+        known = zip(self.operator_rows, self.operator_bytes, strict=True)
+        return dict(zip(walk(self.fragment), known, strict=True))
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stagecoach.planner.catalog import MappingCatalog
-from stagecoach.planner.distribution import wide_tasks
+from stagecoach.planner.distribution import reduce_builds, wide_tasks
 from stagecoach.planner.errors import SqlError
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.repeated import repeated_parts
@@ -27,14 +27,58 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 OPTIONS = PlannerOptions(single_task_bytes=0, inline_bytes=0, task_cores=4, max_lost_seconds=1000)
 
 
-def test_wide_tasks_equal_spark(
-    oracle: SparkSession, tables: EdgeTables, monkeypatch: pytest.MonkeyPatch
-) -> None:
+KEYS = ("i", "l", "s", "gd", "gf", "d52", "d384", "ts", "dt", "b")
+SMALL = "(SELECT a.{key} AS k, a.id, b.h FROM g a JOIN g b ON a.id = b.id WHERE a.id % 3 = 0) t"
+KINDS = (
+    "SELECT t.id, t.k FROM {small} WHERE NOT EXISTS (SELECT 1 FROM g u WHERE u.{key} {eq} t.k)",
+    "SELECT t.id, t.k FROM {small} WHERE EXISTS (SELECT 1 FROM g u WHERE u.{key} {eq} t.k "
+    "AND u.id <> t.id)",
+    "SELECT t.id, u.id AS other FROM {small} LEFT JOIN g u ON u.{key} {eq} t.k AND u.id > t.id",
+    "SELECT t.id FROM {small} WHERE NOT EXISTS (SELECT 1 FROM g u WHERE u.{key} {eq} t.k AND "
+    "u.id <> t.id) OR NOT EXISTS (SELECT 1 FROM g v WHERE v.h = t.h AND v.{key} {eq} t.k)",
+)
+IN = (
+    "SELECT t.id, t.k FROM {small} WHERE t.k NOT IN (SELECT u.{key} FROM g u WHERE u.id % 2 = 0)",
+    "SELECT t.id, t.k FROM {small} WHERE t.k IN (SELECT u.{key} FROM g u WHERE u.id % 2 = 0)",
+)
+
+
+@pytest.fixture
+def catalog(tables: EdgeTables, monkeypatch: pytest.MonkeyPatch) -> MappingCatalog:
+    """Tables of which everything is planned as one task, with all that such a task may gain."""
     monkeypatch.setattr(wide_tasks, "MIN_SECONDS", 0.0)
     monkeypatch.setattr(wide_tasks, "_SHARED_SECONDS", float("-inf"))
+    monkeypatch.setattr(reduce_builds, "_MAX_SHARE", float("inf"))
+    monkeypatch.setattr(reduce_builds, "_SAVED_SECONDS", float("-inf"))
     names = tables.catalog.table_names()
     infos = [info for name in names if (info := tables.catalog.table(name)) is not None]
-    catalog = MappingCatalog([replace(info, by_cores=True, is_local=True) for info in infos])
+    return MappingCatalog([replace(info, by_cores=True, is_local=True) for info in infos])
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_reduced_build_sides_equal_spark(
+    key: str, oracle: SparkSession, tables: EdgeTables, catalog: MappingCatalog
+) -> None:
+    runner, wrong = FailingOver(tables, oracle), []
+    texts = [kind.format(small=SMALL, key="{key}", eq=eq) for kind in KINDS for eq in ("=", "<=>")]
+    texts += [kind.format(small=SMALL, key="{key}") for kind in IN]
+    reduced = 0
+    for text in texts:
+        sql = text.format(key=key)
+        graph = plan_query(sql, catalog, OPTIONS)
+        assert [stage.cores for stage in graph.stages] == [4], sql
+        reduced += any(repeated_parts(stage.fragment) for stage in graph.stages)
+        wrong += [
+            f"{line}\n    {sql}"
+            for line in graph_differences(graph, runner, ask_spark(oracle, sql), native=False)
+        ]
+    assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
+    assert reduced >= 6
+
+
+def test_wide_tasks_equal_spark(
+    oracle: SparkSession, tables: EdgeTables, catalog: MappingCatalog
+) -> None:
     runner, wrong, wide, shared = FailingOver(tables, oracle), [], 0, 0
     found = [query for subject in subjects() for query in queries(subject)]
     for query in share((query for query in found if query.engine == NATIVE), 8):

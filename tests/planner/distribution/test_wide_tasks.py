@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from stagecoach.planner.catalog import MappingCatalog
+from stagecoach.planner.distribution import wide_tasks
 from stagecoach.planner.distribution.work import work_seconds
 from stagecoach.planner.explain.display import render_graph
 from stagecoach.planner.options import PlannerOptions
@@ -23,7 +24,7 @@ LINES = "order_id bigint; line int; price decimal(12,2); weight double; note str
 CATALOG = MappingCatalog(
     [
         replace(
-            table("lines", LINES, 20_000_000, distinct={"order_id": 1_000_000}),
+            table("lines", LINES, 40_000_000, distinct={"order_id": 1_000_000}),
             by_cores=True,
             is_local=True,
         ),
@@ -35,7 +36,7 @@ CATALOG = MappingCatalog(
         replace(
             table("orders", "id bigint; customer bigint; day date"), by_cores=True, is_local=True
         ),
-        table("remote", LINES, 20_000_000, distinct={"order_id": 1_000_000}),
+        table("remote", LINES, 40_000_000, distinct={"order_id": 1_000_000}),
     ]
 )
 SUM = "SELECT order_id, sum(price) AS total FROM lines GROUP BY order_id"
@@ -156,7 +157,10 @@ def test_what_other_stages_compute_too_stays_a_stage() -> None:
     assert len(scans) == 1
 
 
-def test_rows_that_cost_more_to_keep_than_to_compute_are_computed_for_each_place() -> None:
+def test_rows_that_cost_more_to_keep_than_to_compute_are_computed_for_each_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wide_tasks, "MOST_STATE_BYTES", float("inf"))
     many = "SELECT a.line, b.note FROM lines a JOIN lines b ON a.order_id = b.order_id"
     sql = f"WITH t AS ({many}) SELECT max(x.note) FROM t x JOIN t y ON x.line = y.line"
     graph = plan(sql, max_lost_seconds=1_000_000)
@@ -181,13 +185,26 @@ def test_work_grows_with_what_operators_read() -> None:
     scan = ScanExec("t", (), ())
     rows = {scan: (1e6, 1e9), SortExec(scan, ()): (1e6, 1e9), SortExec(scan, (), 5): (5.0, 1.0)}
     alone, sorted_, top = (work_seconds([node], rows.__getitem__) for node in rows)
-    assert alone == pytest.approx(0.55)
-    assert sorted_ > alone > top == 0.0
+    assert alone == pytest.approx(0.34)
+    assert sorted_ == pytest.approx(0.12)
+    assert top == 0.0
+
+
+def test_a_task_holds_no_more_rows_than_fit_into_memory() -> None:
+    """They would take less time than may be lost, were they held."""
+    wide = "id bigint, " + ", ".join(f"c{number} string" for number in range(40))
+    dates = replace(table("days", "day int"), by_cores=True, is_local=True)
+    for rows, fits in ((1_000_000, True), (4_000_000, False)):
+        info = table("docs", wide.replace(",", ";"), rows)
+        catalog = MappingCatalog([replace(info, by_cores=True, is_local=True), dates])
+        sql = "SELECT * FROM docs ORDER BY id"
+        graph = plan_query(sql, catalog, PlannerOptions(max_lost_seconds=20))
+        assert is_one_wide_stage(graph) == fits, rows
 
 
 def test_a_task_over_remote_files_has_what_one_core_computes() -> None:
     """It may run on a cluster, where a task often has one core."""
-    lines = table("lines", LINES, 20_000_000, distinct={"order_id": 1_000_000})
+    lines = table("lines", LINES, 40_000_000, distinct={"order_id": 1_000_000})
     sql = "SELECT count(*) AS n, max(price) AS p FROM lines"
     sizes = []
     for rows in (4_000_000, 20_000_000, 60_000_000, 200_000_000):

@@ -1,0 +1,88 @@
+"""Build sides of wide tasks without rows that have no partner."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from stagecoach.planner.catalog import MappingCatalog
+from stagecoach.planner.options import PlannerOptions
+from stagecoach.planner.plan.physical import AggregateExec, HashJoinExec, PhysicalPlan
+from stagecoach.planner.planning import plan_query
+from stagecoach.planner.render.fragment import render_fragment
+from stagecoach.planner.tree import walk
+from tests.planner.catalogs import table
+
+COLUMNS = "id bigint; k bigint; note string"
+CATALOG = MappingCatalog(
+    [
+        replace(
+            table(name, COLUMNS, rows, distinct={"id": rows, "k": rows, "note": 1000}),
+            by_cores=True,
+            is_local=True,
+        )
+        for name, rows in (("small", 100_000), ("other", 100_000), ("large", 20_000_000))
+    ]
+)
+FEW = "(SELECT s.id, s.k FROM large s JOIN small o ON s.id = o.id WHERE s.note = 'x') t"
+ANTI = f"SELECT t.id FROM {FEW} WHERE NOT EXISTS (SELECT 1 FROM large u WHERE u.k = t.k)"
+
+
+def fragment(sql: str) -> PhysicalPlan:
+    graph = plan_query(sql, CATALOG, PlannerOptions())
+    assert len(graph.stages) == 1
+    return graph.head.fragment
+
+
+def builds(sql: str) -> list[HashJoinExec]:
+    """Semi joins below the right sides of other joins, with the keys of the left side."""
+    found = []
+    for node in walk(fragment(sql)):
+        if isinstance(node, HashJoinExec) and isinstance(node.right, HashJoinExec):
+            right = node.right
+            if right.kind == "semi" and isinstance(right.right, AggregateExec):
+                assert right.right.child == node.left
+                assert right.left_keys == node.right_keys
+                assert right.null_safe == node.null_safe
+                found.append(right)
+    return found
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        ANTI,
+        ANTI.replace("NOT EXISTS", "EXISTS"),
+        ANTI.replace("u.k = t.k", "u.k <=> t.k AND u.id <> t.id"),
+        ANTI.replace("u.k = t.k", "u.k = t.k AND u.note = CAST(t.id AS STRING)"),
+        f"SELECT t.id, u.note FROM {FEW} LEFT JOIN large u ON u.k = t.k",
+    ],
+)
+def test_a_large_build_side_is_reduced_to_the_keys_of_a_small_one(sql: str) -> None:
+    assert len(builds(sql)) == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # Nobody knows how many rows have a partner.
+        ANTI.replace("u.k = t.k", "u.note = CAST(t.k AS STRING)"),
+        # The right side is small as well, or the left one large.
+        ANTI.replace("large u", "other u"),
+        ANTI.replace(" WHERE s.note = 'x'", ""),
+        # The planner builds the small side.
+        f"SELECT t.id, u.note FROM {FEW} JOIN large u ON u.k = t.k",
+        # The engine may build the left side.
+        "SELECT id FROM small t WHERE NOT EXISTS (SELECT 1 FROM large u WHERE u.k = t.k)",
+    ],
+)
+def test_what_gains_nothing_stays_as_it_is(sql: str) -> None:
+    assert builds(sql) == []
+
+
+def test_the_small_side_is_computed_once() -> None:
+    graph = plan_query(ANTI, CATALOG, PlannerOptions())
+    text = render_fragment(graph.head, "duckdb", {})
+    assert text.startswith("WITH part_0 AS MATERIALIZED (")
+    assert text.count("part_0") == 3
