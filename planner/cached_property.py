@@ -1,8 +1,9 @@
 """A property that is computed once, without a lock while it is computed.
 
-That of Python 3.11 computes one value of a property at a time, of all instances of the class. A
-thread that waits inside it, for a file or for a large stack (`limits.deep_stack`), then stops every
-other thread that asks any instance for the property, or never ends if it waits for one of them.
+`functools.cached_property` in Python 3.11 holds one lock per property, for all instances, while it
+computes a value. A thread that waits meanwhile, for a file or for a large stack
+(`limits.deep_stack`), stops every other thread that asks any instance for the property, and never
+ends if it waits for one of them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ else:
     class cached_property:
         """As `functools.cached_property`, but threads that ask at the same time may compute each.
 
-        All of them get the same value, that of the first to end.
+        All of them get the same value, that of the first to end. A property that overrides another
+        one must not read that of the parent class: both have the same name.
 
         Args:
             compute: Computes the value from the instance; safe to call twice.

@@ -151,7 +151,7 @@ class Catalog(Protocol):
 
 
 class LookedUpCatalog:
-    """A catalog that was asked about some tables before, whatever it said.
+    """A catalog whose answers for some tables, errors included, were fetched in advance.
 
     Looking a table up may take long, and must not hold up others that plan
     (`planner.limits.deep_stack`).

@@ -241,8 +241,9 @@ def plan_phases(
     """
     with deadline(options.timeout_seconds):
         text = read_query(query) if isinstance(query, str) else query
-        request = _Request(_looked_up(text, catalog), options, name, parameters)
+        request = _Request(catalog, options, name, parameters)
         if isinstance(text, ParsedQuery):
+            request = replace(request, catalog=_looked_up(text, catalog))
             try:
                 return run_deep(lambda: _staged(text, request))
             except (AnalysisError, UnsupportedSqlError, PlanningTimeoutError) as error:
@@ -258,9 +259,7 @@ def plan_phases(
 
 def _looked_up(query: ParsedQuery | UnparsedQuery, catalog: Catalog) -> Catalog:
     """The catalog after it was asked about the tables of a query."""
-    if isinstance(query, UnparsedQuery):
-        return catalog
-    return LookedUpCatalog(catalog, (name for name, is_cte in query.tables if not is_cte))
+    return LookedUpCatalog(catalog, (name for name, _ in query.tables))
 
 
 def _on_spark(
@@ -275,6 +274,8 @@ def _on_spark(
         SqlError: Spark refuses it, too.
     """
     reason = refused.message if isinstance(refused, SqlError) else str(refused)
+    if isinstance(query, UnparsedQuery):
+        request = replace(request, catalog=_looked_up(query, request.catalog))
     graph = run_deep(lambda: _whole_query(query, request, reason))
     if arbiter is not None:
         try:

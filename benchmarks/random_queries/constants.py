@@ -27,7 +27,7 @@ def has_raising_constant(spark: SparkSession, graph: StageGraph) -> bool:
 
 def _raises(spark: SparkSession, text: str) -> bool:
     try:
-        # Rows would be made Python objects, which have no year 19998.
+        # `collect` would convert rows to Python objects, whose years end at 9999.
         spark.sql(f"SELECT {text}").write.format("noop").mode("overwrite").save()
     except SPARK_ERRORS:
         return True

@@ -1,27 +1,34 @@
-"""Changes of what Python can import, by one thread at a time."""
+"""Changes of what Python can import, beside other threads."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import TypeVar
 
-_lock = threading.RLock()
+T = TypeVar("T")
+
+_TRIES = 100
 
 
-@contextlib.contextmanager
-def changing_imports() -> Iterator[None]:
-    """Let no other thread drop Python's import caches, or change its path, in the block.
+def dropping_import_caches(call: Callable[[], T]) -> T:
+    """Return what a function returns that calls `importlib.invalidate_caches`.
 
-    `importlib.invalidate_caches` deletes entries of a list that it has made before, so that of two
-    threads that call it at once one may end with a `KeyError` (CPython 3.11 to 3.13).
+    That deletes entries of a list which it has made before, so that of two threads that call it at
+    once one may end with a `KeyError` (CPython 3.11 to 3.13). A lock would not do: pyspark calls it
+    on its way to a server.
+
+    Args:
+        call: Safe to call again after a `KeyError`.
     """
-    with _lock:
-        yield
+    for _ in range(_TRIES):
+        try:
+            return call()
+        except KeyError:  # of another thread, or of the function itself
+            continue
+    return call()
 
 
 def forget_missing_modules() -> None:
     """Have the next import look at the disk again; what is imported already stays."""
-    with changing_imports():
-        importlib.invalidate_caches()
+    dropping_import_caches(importlib.invalidate_caches)

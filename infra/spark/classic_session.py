@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ConfigError
-from stagecoach.infra.host.import_path import changing_imports
+from stagecoach.infra.host.import_path import dropping_import_caches
 from stagecoach.infra.host.variables import variable_set
 from stagecoach.infra.spark.class_data import archive_options
 from stagecoach.infra.spark.code_archive import code_zip
@@ -79,8 +79,7 @@ def start_classic(settings: EngineSettings) -> SparkSession:
     with _read_from_file(secret), java_options_set(home):
         session = start_session(public)
     if not is_local(settings.master):
-        with changing_imports():
-            session.sparkContext.addPyFile(str(code_zip()))
+        dropping_import_caches(lambda: session.sparkContext.addPyFile(str(code_zip())))
     return session
 
 

@@ -59,7 +59,6 @@ class _Running:
     """
 
     spark: SparkSession
-    started: float = field(default_factory=time.perf_counter)
     done: threading.Event = field(default_factory=threading.Event)
     lost: threading.Event = field(default_factory=threading.Event)
 
@@ -234,7 +233,7 @@ def _await_loss(job: _Running, tag: str, watch: ExecutorWatch) -> None:
 def _tell_loss(job: _Running, tag: str, executor_seconds: float, error: Exception) -> None:
     """Raise what is behind an error of a session that can run nothing any more."""
     if job.lost.is_set():
-        forget_session(job.spark, job.started)
+        forget_session(job.spark)
         raise _no_executors(job.spark, executor_seconds) from error
     if not is_connect(job.spark) and not was_canceled(tag) and not is_alive(job.spark):
         raise SparkLostError(ENDED) from error
@@ -258,7 +257,7 @@ def _abandon(job: _Running, tag: str, error: BaseException) -> None:
     """Leave no job behind on a server that nobody waits for, and no session of a lost server."""
     if names_lost_server(error):
         log.warning("the Spark Connect server is lost; the next stage connects anew")
-        forget_session(job.spark, job.started)
+        forget_session(job.spark)
     elif not isinstance(error, Exception):
         # A signal in this thread (an interrupted step of Dagster's multiprocess executor); other
         # errors come from the job, which has ended. The server may not have begun it yet.

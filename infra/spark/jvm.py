@@ -97,7 +97,7 @@ def describe_failure(lines: list[str], conf: Mapping[str, str]) -> str:
 class _LaunchArguments(dict[str, Any]):
     """Arguments for the `Popen` of pyspark's `launch_gateway`, which adds some of its own.
 
-    Among those is a function to run in the child, which has Ctrl-C ignored there. With it, Python
+    Among those is a function that makes the child ignore Ctrl-C. With such a function, Python
     forks, and the child is a copy of this process until its exec: where a gRPC server runs (Flight
     SQL), gRPC's fork handlers crashed one such child in eight. Without it, Linux starts the program
     by `vfork`, which calls no handlers. A process group of its own keeps Ctrl-C from the JVM, too.

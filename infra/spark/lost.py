@@ -39,15 +39,17 @@ def names_lost_server(error: BaseException) -> bool:
     return any(word in text for word in _LOST_SERVER)
 
 
-def lost_spark(
-    error: Exception, settings: EngineSettings, used_since: float
-) -> SparkLostError | None:
+def _of_connect(error: PySparkException) -> bool:
+    """Whether a client of Spark Connect raised an error; a warm Spark has no `remote`."""
+    return type(error).__module__ == "pyspark.errors.exceptions.connect"
+
+
+def lost_spark(error: Exception, settings: EngineSettings) -> SparkLostError | None:
     """The error of ours if it was raised because Spark is gone; then the next session is another.
 
     Args:
         error: Anything that a stage raises.
         settings: Of the run.
-        used_since: When the stage began, by `time.perf_counter`.
     """
     session = known_session(settings)
     if session is not None and not is_connect(session):
@@ -55,8 +57,8 @@ def lost_spark(
     if not names_lost_server(error):
         return None
     if session is not None:
-        forget_session(session, used_since)
-    elif not (settings.remote and isinstance(error, PySparkException)):
+        forget_session(session)
+    elif not (isinstance(error, PySparkException) and (settings.remote or _of_connect(error))):
         return None
     reason = str(error).partition("\n")[0]
     return SparkLostError(

@@ -1,9 +1,9 @@
 """The Spark session of a process, classic or Connect.
 
 Classic Spark starts in this process (`classic_session`), unless a warm Spark of the same user runs
-on this machine and computes the same (`warm_client`). A Connect
-server is somebody else's process, so our packages are shipped to it as a zip file, unless it says
-(as a warm server does) that its Python workers import the same code.
+on this machine and computes the same (`warm_client`). A Connect server is somebody else's process,
+so our packages are shipped to it as a zip file, unless it says (as a warm server does) that its
+Python workers import the same code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pyspark.sql import functions as sf
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.errors import ConfigError
 from stagecoach.infra.host.ending import is_command
-from stagecoach.infra.host.import_path import changing_imports
+from stagecoach.infra.host.import_path import dropping_import_caches
 from stagecoach.infra.spark.classic_session import start_classic
 from stagecoach.infra.spark.code_archive import code_zip
 from stagecoach.infra.spark.connect_conf import (
@@ -54,7 +54,9 @@ log = logging.getLogger(__name__)
 _lock = threading.Lock()
 _sessions: dict[str, SparkSession] = {}
 _slots: dict[str, int] = {}
-_opened: dict[str, float] = {}  # by `time.perf_counter`
+# Times by `time.perf_counter`: when each session was opened, and when this thread last got one.
+_opened: dict[str, float] = {}
+_got = threading.local()
 # Why sessions that nobody has asked for yet could not be started.
 _failures: dict[str, Exception] = {}
 # Connect sessions on a server whose workers import our code by themselves, by session id.
@@ -81,7 +83,9 @@ def get_session(settings: EngineSettings) -> SparkSession:
     with _lock:
         if (failure := _failures.pop(_address(settings), None)) is not None:
             raise failure
-        return _session(settings)
+        session = _session(settings)
+        _got.at = time.perf_counter()
+        return session
 
 
 def known_session(settings: EngineSettings) -> SparkSession | None:
@@ -165,25 +169,26 @@ def _ends_by_itself(session: SparkSession) -> bool:
     return session.sparkContext.getConf().get("spark.eventLog.enabled", "false") == "false"
 
 
-def forget_session(session: SparkSession, used_since: float) -> None:
+def forget_session(session: SparkSession) -> None:
     """Have the next `get_session` start or connect anew: the Spark of this session is gone.
+
+    A session that was opened after this thread last got one is a replacement, because another
+    stage has noticed before; it is kept.
 
     Args:
         session: Any session on it, isolated ones too. A classic one is stopped.
-        used_since: Since when the caller has used it, by `time.perf_counter`: one that was opened
-            later took its place, after another stage had noticed.
     """
     with _lock:
         if is_connect(session):
-            _forget(used_since)
+            _forget(getattr(_got, "at", time.perf_counter()))
         elif session.sparkContext._jsc is not None:
             _stop_classic(session)
 
 
-def _forget(used_since: float) -> None:
+def _forget(moment: float) -> None:
     """Forget the Connect sessions that were there at a moment."""
     for address, known in list(_sessions.items()):
-        if is_connect(known) and _opened.get(address, 0.0) <= used_since:
+        if is_connect(known) and _opened.get(address, 0.0) <= moment:
             del _sessions[address]
             _slots.pop(address, None)
             _with_code.discard(_session_id(known))
@@ -276,14 +281,13 @@ def isolated_session(spark: SparkSession, time_zone: str) -> Iterator[SparkSessi
 def ship_code(session: SparkSession) -> None:
     """Send our packages to the executors of a Connect server, for this session."""
     code = str(code_zip())
-    with changing_imports():
-        try:
-            session.addArtifacts(code, pyfile=True)
-        finally:
-            # pyspark also adds it to the path of this process, which has our packages: with a
-            # session for each stage, that path would grow without end. Another list, because an
-            # import in another thread goes through this one by position.
-            sys.path = [entry for entry in sys.path if entry != code]
+    try:
+        dropping_import_caches(lambda: session.addArtifacts(code, pyfile=True))
+    finally:
+        # pyspark also adds it to the path of this process, which has our packages: with a session
+        # for each stage, that path would grow without end. Another list, because an import in
+        # another thread goes through this one by position.
+        sys.path = [entry for entry in sys.path if entry != code]
 
 
 def _local(settings: EngineSettings) -> SparkSession:

@@ -31,17 +31,22 @@ def key_source(plan: PhysicalPlan, keys: tuple[int, ...]) -> tuple[PhysicalPlan,
     """
     node, names = plan, keys
     while not isinstance(node, ExchangeExec):
-        below = _below(node, names)
+        below = column_source(node, names)
         if below is None:
             return plan, keys
         node, names = below
     return (node, names) if node.kind == "shuffle" else (plan, keys)
 
 
-def _below(
+def column_source(
     node: PhysicalPlan, keys: tuple[int, ...]
 ) -> tuple[PhysicalPlan, tuple[int, ...]] | None:
-    """The input that all values of the keys come from."""
+    """The input that all values of the keys come from, and their numbers there; None if none is.
+
+    Args:
+        node: An operator.
+        keys: Numbers of some of its columns.
+    """
     match node:
         case FilterExec():
             return node.child, keys

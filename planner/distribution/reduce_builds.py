@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stagecoach.planner.distribution.key_sources import column_source
 from stagecoach.planner.distribution.work import SECONDS
 from stagecoach.planner.lowering.sizes import PlanSizes
 from stagecoach.planner.optimizer.context import RuleContext
-from stagecoach.planner.plan.expressions import TRUE
+from stagecoach.planner.plan.expressions import TRUE, ColumnRef, Expression
 from stagecoach.planner.plan.physical import AggregateExec, HashJoinExec, PhysicalPlan
+from stagecoach.planner.tree import walk
 
 _KINDS = ("semi", "anti", "left")  # each row of the right side needs a partner to count
 _MAX_SHARE = 0.5  # of the right rows that have a partner
@@ -34,36 +36,82 @@ def reduce_builds(plan: PhysicalPlan, sizes: PlanSizes, context: RuleContext) ->
         sizes: Knows the sizes of operators, and remembers those of new ones.
         context: Makes new columns.
     """
-    children = tuple(reduce_builds(child, sizes, context) for child in plan.children)
-    found = plan
-    if any(new is not old for new, old in zip(children, plan.children, strict=True)):
-        found = sizes.note_size(plan.with_children(children), plan)
-    share = sizes.match_shares(plan)[1]
-    if not isinstance(found, HashJoinExec) or not _pays(found, share, sizes):
-        return found
-    keys = tuple(
-        (context.column(f"key_{place}", key.dtype), key)
-        for place, key in enumerate(found.left_keys)
-    )
-    distinct = sizes.note_size(AggregateExec(found.left, "single", keys, ()), found.left)
-    reduced = HashJoinExec(
-        left=found.right,
-        right=distinct,
-        kind="semi",
-        left_keys=found.right_keys,
-        right_keys=tuple(column.ref for column, _ in keys),
-        residual=TRUE,
-        null_safe=found.null_safe,
-    )
-    rows, num_bytes = sizes.size(found.right)
-    sizes.set_size(reduced, rows * share, num_bytes * share)
-    return sizes.note_size(replace(found, right=reduced), plan)
+    return _Reducer(sizes, context).visit(plan)
 
 
-def _pays(join: HashJoinExec, share: float, sizes: PlanSizes) -> bool:
-    if join.kind not in _KINDS or not join.left_keys or share > _MAX_SHARE:
-        return False
-    few, many = sizes.size(join.left)[0], sizes.size(join.right)[0]
-    saved = many * ((1 - share) * SECONDS["build row"] - SECONDS["probe row"])
-    spent = few * (SECONDS["grouped row"] + SECONDS["group"] + SECONDS["build row"])
-    return saved - spent >= _SAVED_SECONDS
+class _Reducer:
+    def __init__(self, sizes: PlanSizes, context: RuleContext) -> None:
+        self._sizes = sizes
+        self._context = context
+        self._made: set[PhysicalPlan] = set()
+
+    def visit(self, plan: PhysicalPlan) -> PhysicalPlan:
+        children = tuple(map(self.visit, plan.children))
+        found = plan
+        if any(new is not old for new, old in zip(children, plan.children, strict=True)):
+            found = self._sizes.note_size(plan.with_children(children), plan)
+        if not isinstance(found, HashJoinExec) or found.kind not in _KINDS or not found.left_keys:
+            return found
+        source = self._source(found.left, found.left_keys)
+        if source is None:
+            return found
+        few, keys = source
+        growth = self._sizes.size(few)[0] / max(self._sizes.size(found.left)[0], 1.0)
+        share = self._sizes.match_shares(plan)[1] * max(growth, 1.0)
+        if not self._pays(few, found.right, share):
+            return found
+        reduced = self._reduced(found, few, keys, share)
+        return self._sizes.note_size(replace(found, right=reduced), plan)
+
+    def _source(
+        self, left: PhysicalPlan, keys: tuple[Expression, ...]
+    ) -> tuple[PhysicalPlan, tuple[Expression, ...]] | None:
+        """The part of a left side that its keys come from, without build sides that were reduced.
+
+        Such a part may have more keys than the side itself. With the side, each of several joins in
+        a row would double the plan.
+        """
+        node = left
+        while any(part in self._made for part in walk(node)):
+            if not all(isinstance(key, ColumnRef) for key in keys):
+                return None
+            below = column_source(node, tuple(key.id for key in keys if isinstance(key, ColumnRef)))
+            if below is None:
+                return None
+            node, numbers = below
+            columns = {column.id: column.ref for column in node.columns}
+            keys = tuple(columns[number] for number in numbers)
+        return node, keys
+
+    def _pays(self, few: PhysicalPlan, many: PhysicalPlan, share: float) -> bool:
+        if share > _MAX_SHARE:
+            return False
+        keys, rows = self._sizes.size(few)[0], self._sizes.size(many)[0]
+        saved = rows * ((1 - share) * SECONDS["build row"] - SECONDS["probe row"])
+        spent = keys * (SECONDS["grouped row"] + SECONDS["group"] + SECONDS["build row"])
+        return saved - spent >= _SAVED_SECONDS
+
+    def _reduced(
+        self,
+        join: HashJoinExec,
+        few: PhysicalPlan,
+        keys: tuple[Expression, ...],
+        share: float,
+    ) -> PhysicalPlan:
+        """The right side of a join without rows that have none of the keys."""
+        groups = tuple(
+            (self._context.column(f"key_{place}", key.dtype), key) for place, key in enumerate(keys)
+        )
+        distinct = self._sizes.note_size(AggregateExec(few, "single", groups, ()), few)
+        reduced = HashJoinExec(
+            left=join.right,
+            right=distinct,
+            kind="semi",
+            left_keys=join.right_keys,
+            right_keys=tuple(column.ref for column, _ in groups),
+            residual=TRUE,
+            null_safe=join.null_safe,
+        )
+        self._made.add(reduced)
+        rows, num_bytes = self._sizes.size(join.right)
+        return self._sizes.set_size(reduced, rows * share, num_bytes * share)

@@ -43,6 +43,7 @@ from stagecoach.planner.plan.physical import (
     UnionExec,
     ValuesExec,
 )
+from stagecoach.planner.plan.repeated import repeated_parts
 from stagecoach.planner.plan.stages import Branch, Stage
 from stagecoach.planner.tree import walk
 
@@ -54,7 +55,7 @@ MOST_STATE_BYTES = 1 << 30
 
 _REPEATED_SECONDS = 0.25  # of work: more than what two stages cost
 _SHARED_SECONDS = 0.01  # of work that is saved: with less, a task computes a part twice
-_REMOTE_TIMES = 2  # as long as computing alone, where tables are on an object store
+_REMOTE_TIMES = 2  # as long as computing alone is reading from an object store and computing
 _KEPT_BYTE = 1e-9  # seconds for writing a byte of a part into memory and reading it again
 _MOST_COPIES = 4  # of the work of a plan, before its parts are shared
 _OPERATORS = (
@@ -123,7 +124,9 @@ class WideTasks:
         needed = list(walk(shared))
         if self._work(needed) > seconds or not self._is_native(shared):
             return None
-        return shared if state_bytes(needed, self._sizes.size) <= MOST_STATE_BYTES else None
+        kept = sum(self._sizes.size(part)[1] for part in repeated_parts(shared))
+        held = kept + state_bytes(needed, self._sizes.size)
+        return shared if held <= MOST_STATE_BYTES else None
 
     def _most_seconds(self, operators: Iterable[PhysicalPlan]) -> float:
         """Work that one task may have.

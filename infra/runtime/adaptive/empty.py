@@ -59,7 +59,8 @@ class Emptiness:
 
     Args:
         no_rows: Whether the fragment gives no row.
-        unread: Positions of leaves below an operator that gives no row, empty ones included.
+        unread: Positions of leaves that stand only below operators that give no row, empty ones
+            included.
     """
 
     no_rows: bool
@@ -77,12 +78,30 @@ def find_empty(stage: Stage, empty: Collection[int]) -> Emptiness:
         return Emptiness(False, frozenset())
     positions = {id(leaf): i for i, leaf in enumerate(stage.leaves)}
     known: dict[int, bool] = {}
-    unread: set[int] = set()
     for node in reversed(list(walk(stage.fragment))):  # children before parents
         known[id(node)] = _gives_no_row(node, known, positions, empty)
-        if known[id(node)]:
-            unread |= {positions[id(n)] for n in walk(node) if id(n) in positions}
+    needed = _needed(stage.fragment, known)
+    unread = (i for i, leaf in enumerate(stage.leaves) if leaf not in needed)
     return Emptiness(known[id(stage.fragment)], frozenset(unread))
+
+
+def _needed(fragment: PhysicalPlan, known: dict[int, bool]) -> set[PhysicalPlan]:
+    """The leaves that stand in any place where their rows matter.
+
+    A part that is computed once for several places has one input, whose rows all of these read.
+    """
+    needed: set[PhysicalPlan] = set()
+    seen: set[int] = set()
+    waiting = [fragment]
+    while waiting:
+        node = waiting.pop()
+        if known[id(node)] or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, ScanExec | StageInputExec):
+            needed.add(node)
+        waiting += node.children
+    return needed
 
 
 def empty_decision(stage: Stage, found: Emptiness, empty: Collection[int]) -> Decision | None:

@@ -107,7 +107,7 @@ def run_stage(stage_id: int, run: Run) -> StageResult:
     except StagecoachError:
         raise
     except Exception as error:
-        if (lost := lost_spark(error, run.settings, started)) is not None:
+        if (lost := lost_spark(error, run.settings)) is not None:
             raise lost from error
         if isinstance(error, SPARK_ERRORS):  # between two jobs
             raise explain_error(error, graph.query, run.stage_name(stage_id)) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,21 +53,21 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
 
 def test_a_lost_server_is_forgotten(known: dict[str, Any]) -> None:
     known["sc://server:15002"] = ConnectSession()
-    assert lost_spark(ValueError("of ours"), REMOTE, time.perf_counter()) is None
+    assert lost_spark(ValueError("of ours"), REMOTE) is None
     assert known
-    found = lost_spark(GONE, REMOTE, time.perf_counter())
+    found = lost_spark(GONE, REMOTE)
     assert isinstance(found, SparkLostError)
     assert "sc://server:15002 was started anew or does not answer" in str(found)
     assert not known
-    again = lost_spark(GONE, REMOTE, time.perf_counter())
+    again = lost_spark(GONE, REMOTE)
     assert isinstance(again, SparkLostError), "another stage has forgotten it before"
     unavailable = ValueError("UNAVAILABLE")
-    assert lost_spark(unavailable, REMOTE, time.perf_counter()) is None, "none of Spark"
+    assert lost_spark(unavailable, REMOTE) is None, "none of Spark"
 
 
 def test_whatever_fails_where_the_jvm_has_ended_says_so(known: dict[str, Any]) -> None:
     known["spark://cluster:7077"] = ClassicSession()
-    found = lost_spark(AssertionError(), CLASSIC, time.perf_counter())
+    found = lost_spark(AssertionError(), CLASSIC)
     assert isinstance(found, SparkLostError)
     assert "has ended" in str(found)
 

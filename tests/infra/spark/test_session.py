@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
 
 import grpc
@@ -198,10 +198,10 @@ def test_a_classic_session_that_is_forgotten_is_stopped(monkeypatch: pytest.Monk
     made = iter((first, second))
     starting(monkeypatch, lambda: next(made))
     forgotten: Any = sessions.get_session(SETTINGS)
-    sessions.forget_session(forgotten, time.perf_counter())
+    sessions.forget_session(forgotten)
     assert first._jsc is None
     assert sessions.get_session(SETTINGS) is second
-    sessions.forget_session(forgotten, time.perf_counter())  # by another of its stages
+    sessions.forget_session(forgotten)  # by another of its stages
     assert sessions.get_session(SETTINGS) is second
 
 
@@ -216,13 +216,17 @@ def test_a_late_error_of_a_lost_server_leaves_the_next_session(
     settings = EngineSettings(remote="sc://server:15002")
     monkeypatch.setattr(sessions, "_connect", lambda settings: Connected())
     monkeypatch.setattr(sessions, "_release", lambda session, url: None)
-    first, began = sessions.get_session(settings), time.perf_counter()
-    sessions.forget_session(first, began)
-    second = sessions.get_session(settings)
-    assert second is not first
-    sessions.forget_session(first, began)  # by another stage that began with the first
-    assert sessions.get_session(settings) is second
-    sessions.forget_session(second, time.perf_counter())
+    first: Any = sessions.get_session(settings)
+    with ThreadPoolExecutor(1) as other:  # a stage that began with the first, too
+        assert other.submit(sessions.get_session, settings).result() is first
+        sessions.forget_session(first)
+        second: Any = sessions.get_session(settings)
+        assert second is not first
+        other.submit(sessions.forget_session, first).result()
+        assert sessions.get_session(settings) is second
+        # It has got the second, and notices first that this one is gone as well.
+        other.submit(sessions.get_session, settings).result()
+        other.submit(sessions.forget_session, second).result()
     assert sessions.get_session(settings) is not second
     sessions.stop_sessions()
 

@@ -86,3 +86,24 @@ def test_the_small_side_is_computed_once() -> None:
     text = render_fragment(graph.head, "duckdb", {})
     assert text.startswith("WITH part_0 AS MATERIALIZED (")
     assert text.count("part_0") == 3
+
+
+def test_joins_in_a_row_share_the_keys_of_the_first_left_side() -> None:
+    """Else each of them would double the plan."""
+    counts = []
+    for number in (1, 2, 12):
+        where = " AND ".join(
+            f"NOT EXISTS (SELECT 1 FROM large u{i} WHERE u{i}.k = t.k AND u{i}.id <> {i})"
+            for i in range(number)
+        )
+        plan = fragment(f"SELECT t.id FROM {FEW} WHERE {where}")
+        made = [n for n in walk(plan) if isinstance(n, AggregateExec) and not n.aggregates]
+        assert len(made) == number
+        assert len({node.child for node in made}) == 1
+        counts.append(sum(1 for _ in walk(plan)))
+    assert counts[2] < 12 * counts[0]
+
+
+def test_a_computed_key_of_a_reduced_side_is_left_as_it_is() -> None:
+    second = "NOT EXISTS (SELECT 1 FROM large v WHERE v.k = t.k + 1)"
+    assert len(builds(f"{ANTI} AND {second}")) == 1
