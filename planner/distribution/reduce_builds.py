@@ -26,6 +26,7 @@ from stagecoach.planner.tree import walk
 _KINDS = ("semi", "anti", "left")  # each row of the right side needs a partner to count
 _MAX_SHARE = 0.5  # of the right rows that have a partner
 _SAVED_SECONDS = 0.1  # of one core
+_MOST_WITHIN = 1  # reduced build sides within what the keys of another one come from
 
 
 def reduce_builds(plan: PhysicalPlan, sizes: PlanSizes, context: RuleContext) -> PhysicalPlan:
@@ -66,13 +67,13 @@ class _Reducer:
     def _source(
         self, left: PhysicalPlan, keys: tuple[Expression, ...]
     ) -> tuple[PhysicalPlan, tuple[Expression, ...]] | None:
-        """The part of a left side that its keys come from, without build sides that were reduced.
+        """The part of a left side that its keys come from, with few build sides that were reduced.
 
-        Such a part may have more keys than the side itself. With the side, each of several joins in
-        a row would double the plan.
+        The side itself has the fewest keys. But with it, each of several joins in a row would
+        double the plan.
         """
         node = left
-        while any(part in self._made for part in walk(node)):
+        while sum(part in self._made for part in set(walk(node))) > _MOST_WITHIN:
             if not all(isinstance(key, ColumnRef) for key in keys):
                 return None
             below = column_source(node, tuple(key.id for key in keys if isinstance(key, ColumnRef)))
