@@ -5,8 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.runtime.stages.run_stage import (
     Run,
     StageResult,
@@ -18,9 +20,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from stagecoach.infra.config.settings import EngineSettings
     from stagecoach.infra.formats.snapshot import SnapshotSource
     from stagecoach.planner.plan.stages import StageGraph
+
+
+def small_settings(folder: Path) -> EngineSettings:
+    """Settings with which small tables are read by two tasks, and everything is kept in a folder."""
+    return EngineSettings(
+        storage_root=str(folder / "store"),
+        spill_dir=str(folder / "spill"),
+        parallelism=2,
+        memory_bytes=256 << 20,
+        min_task_bytes=0,
+    )
 
 
 def new_context(

@@ -73,10 +73,9 @@ class _Reducer:
         double the plan.
         """
         node = left
-        while sum(part in self._made for part in set(walk(node))) > _MOST_WITHIN:
-            if not all(isinstance(key, ColumnRef) for key in keys):
-                return None
-            below = column_source(node, tuple(key.id for key in keys if isinstance(key, ColumnRef)))
+        while len(self._made.intersection(walk(node))) > _MOST_WITHIN:
+            ids = tuple(key.id for key in keys if isinstance(key, ColumnRef))
+            below = column_source(node, ids) if len(ids) == len(keys) else None
             if below is None:
                 return None
             node, numbers = below

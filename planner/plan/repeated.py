@@ -9,9 +9,9 @@ from stagecoach.planner.tree import walk
 
 
 def repeated_parts(fragment: PhysicalPlan) -> frozenset[PhysicalPlan]:
-    """The parts with an aggregate or a join that stand in several places of a fragment.
+    """Return the subplans with an aggregate or a join that a fragment uses more than once.
 
-    Of parts within parts only the outer one, unless the inner one stands elsewhere as well.
+    A subplan inside a repeated one is left out, unless it is also used elsewhere.
     """
     places: Counter[PhysicalPlan] = Counter()
     waiting = [fragment]

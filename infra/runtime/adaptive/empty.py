@@ -59,8 +59,8 @@ class Emptiness:
 
     Args:
         no_rows: Whether the fragment gives no row.
-        unread: Positions of leaves that stand only below operators that give no row, empty ones
-            included.
+        unread: Positions of leaves that are used only below operators that give no row, empty
+            leaves included.
     """
 
     no_rows: bool
@@ -86,9 +86,10 @@ def find_empty(stage: Stage, empty: Collection[int]) -> Emptiness:
 
 
 def _needed(fragment: PhysicalPlan, known: dict[int, bool]) -> set[PhysicalPlan]:
-    """The leaves that stand in any place where their rows matter.
+    """The leaves whose rows contribute to the result.
 
-    A part that is computed once for several places has one input, whose rows all of these read.
+    A subplan that is used twice is computed once, from one input. That input is needed if either
+    use can give rows.
     """
     needed: set[PhysicalPlan] = set()
     seen: set[int] = set()

@@ -11,9 +11,10 @@ with the last commit that names it (`infra.upkeep.stored_outputs`). The earlier 
 before it is looked at, as an output that is reused, so gc does not remove its files until the new
 commit names them.
 
-Where every task reads something that has changed since the earlier commit, as a broadcast of rows
-of a table that grows, it may change with each run. Groups of files would then only have more tasks
-read it, so the stage is divided as any other, and into groups again once a run finds it unchanged.
+Every task may read an input that has changed since the earlier commit, such as a broadcast of rows
+of a growing table. Nothing can be taken over then, and groups of files only add tasks that read the
+broadcast, so the stage is divided like any other. The first run that finds the input unchanged
+divides it into groups again.
 
 What is computed again because it was lost is computed whole: a damaged file must not be taken over
 once more.
@@ -119,7 +120,8 @@ class TakenOver:
             specs: The tasks.
             manifests: The outputs that they read, by stage.
         """
-        return replace(self, fingerprints=_fingerprints(stage, specs, manifests), in_groups=False)
+        tasks = _fingerprints(stage, specs, _by_fingerprint(manifests))
+        return replace(self, fingerprints=tasks, in_groups=False)
 
     def remaining(self, specs: Sequence[TaskSpec]) -> list[TaskSpec]:
         """The tasks that are to be computed."""
@@ -150,8 +152,8 @@ def take_over(
     Raises:
         StorageError: The store failed.
     """
-    inputs = {manifest.fingerprint: manifest for manifest in manifests.values()}
-    tasks = _fingerprints(stage, specs, manifests)
+    inputs = _by_fingerprint(manifests)
+    tasks = _fingerprints(stage, specs, inputs)
     found = TakenOver(
         stage_key=stage_key(specs[0], stage.plan_hash, stage.tables),
         fingerprints=tasks,
@@ -189,11 +191,14 @@ def take_over(
     )
 
 
+def _by_fingerprint(manifests: Mapping[int, Manifest]) -> dict[str, Manifest]:
+    return {manifest.fingerprint: manifest for manifest in manifests.values()}
+
+
 def _fingerprints(
-    stage: Stage, specs: Sequence[TaskSpec], manifests: Mapping[int, Manifest]
+    stage: Stage, specs: Sequence[TaskSpec], inputs: Mapping[str, Manifest]
 ) -> tuple[str, ...]:
     """Identities of what the tasks of a stage put out, in order."""
-    inputs = {manifest.fingerprint: manifest for manifest in manifests.values()}
     return tuple(task_fingerprint(spec, stage.plan_hash, inputs) for spec in specs)
 
 

@@ -79,7 +79,7 @@ def test_threads_share_one_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         def __init__(self) -> None:
             super().__init__()
             made.append(self.name)
-            time.sleep(0.05)
+            time.sleep(0.05)  # the other threads ask meanwhile
 
     monkeypatch.setattr(root, "TemporaryDirectory", Slow)
     with ephemeral_instance() as instance, ThreadPoolExecutor(4) as threads:

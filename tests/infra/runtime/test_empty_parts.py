@@ -1,4 +1,4 @@
-"""Parts of a plan that stand in several places, some of which have no rows."""
+"""Subplans that are used twice, once joined with an empty table."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.faults.local_runs import LocalRuns, tasks_here
-from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.planner.distribution import reduce_builds, wide_tasks
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.physical import ScanExec
 from stagecoach.planner.plan.stages import StageGraph
-from tests.contexts import run_stages
+from tests.contexts import run_stages, small_settings
 
 OPTIONS = PlannerOptions(single_task_bytes=0, inline_bytes=0)
 SMALL = "(SELECT s.id, s.k FROM small s JOIN other o ON s.id = o.id) t"
-NOTHING = "u.day > 100"  # of which the files' bounds say that no row has it
+NOTHING = "u.day > 100"  # the bounds of the files rule it out
 
 
 @pytest.fixture
@@ -35,13 +34,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRuns:
         pq.write_table(pa.table(rows), tmp_path / name / "a.parquet")
         lines.append(f"  {name}: {{location: {name}}}")
     (tmp_path / "catalog.yaml").write_text("\n".join(lines) + "\n")
-    settings = EngineSettings(
-        storage_root=str(tmp_path / "store"),
-        spill_dir=str(tmp_path / "spill"),
-        parallelism=2,
-        memory_bytes=256 << 20,
-        min_task_bytes=0,
-    )
+    settings = small_settings(tmp_path)
     return LocalRuns(tmp_path / "catalog.yaml", settings)
 
 
@@ -86,5 +79,5 @@ def test_rows_that_another_place_needs_are_read(sql: str, expected: int, runs: L
     graph = runs.plan("q", OPTIONS, sql)
     leaves = [leaf for stage in graph.stages for leaf in stage.leaves if isinstance(leaf, ScanExec)]
     assert len(graph.stages) == 1
-    assert len(leaves) > len(set(leaves)), "a part stands in two places"
+    assert len(leaves) > len(set(leaves)), "no subplan is used twice"
     assert len(rows_of(runs, graph)) == expected

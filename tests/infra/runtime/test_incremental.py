@@ -16,7 +16,6 @@ import pytest
 
 from benchmarks.faults.local_runs import LocalRuns, tasks_here
 from stagecoach.assets.report.stage_metadata import stage_metadata
-from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.runtime.stages.run import StageResult
 from stagecoach.infra.runtime.stages.run_stage import read_result, run_stage
 from stagecoach.infra.shuffle.commit import load_manifest, mark_lost
@@ -28,7 +27,7 @@ from stagecoach.infra.upkeep.usage import storage_usage
 from stagecoach.infra.upkeep.verify.outputs import output_checks
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.terminal.progress import describe_stage
-from tests.contexts import run_stages
+from tests.contexts import run_stages, small_settings
 
 OPTIONS = PlannerOptions(incremental=True, single_task_bytes=0, num_partitions=2, inline_bytes=0)
 TOTALS = "SELECT day, sum(k) AS total FROM t GROUP BY day ORDER BY day"
@@ -47,13 +46,7 @@ class Project:
         for day in range(5):
             self.add_day(day)
         self.write("u", "a", {"id": list(range(9)), "label": ["x", "y", "z"] * 3})
-        self.settings = EngineSettings(
-            storage_root=str(folder / "store"),
-            spill_dir=str(folder / "spill"),
-            parallelism=2,
-            memory_bytes=256 << 20,
-            min_task_bytes=0,
-        )
+        self.settings = small_settings(folder)
         self.store: ObjectStore = self.settings.open_store()
 
     def add_day(self, day: int, first: int = 0) -> None:

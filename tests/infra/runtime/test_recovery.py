@@ -22,6 +22,7 @@ from stagecoach.infra.runtime.stages.run_stage import read_result, run_stage
 from stagecoach.infra.shuffle.commit import is_lost, load_manifest
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
 from stagecoach.infra.storage import layout
+from tests.contexts import small_settings
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +32,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def runs(tables: Path, tmp_path: Path) -> LocalRuns:
-    settings = EngineSettings(
-        storage_root=str(tmp_path / "store"),
-        spill_dir=str(tmp_path / "spill"),
-        parallelism=2,
-        memory_bytes=256 << 20,
-        min_task_bytes=0,
-    )
+    settings = small_settings(tmp_path)
     return LocalRuns(tables, settings)
 
 

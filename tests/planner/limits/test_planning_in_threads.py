@@ -120,7 +120,7 @@ def test_a_catalog_that_was_asked_answers_as_it_did() -> None:
 
 
 class Lazy:
-    """Two instances, of which the first waits for the second to have its value."""
+    """Waits until another instance has its value."""
 
     def __init__(self, other: Lazy | None = None) -> None:
         self._other = other
