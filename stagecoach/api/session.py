@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Literal, Self
 from stagecoach.api.errors import SessionClosedError
 from stagecoach.api.planned_run import PlannedRun as PlannedRun
 from stagecoach.api.result import Result
+from stagecoach.api.session_spark import SessionSpark
 from stagecoach.api.storage_root import with_storage
-from stagecoach.infra.spark.leases import SparkLease
 from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.errors import GraphFormatError, StagecoachError
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from stagecoach.infra.catalog.planned import TableCatalog
     from stagecoach.infra.catalog.stored import StoredCatalog
     from stagecoach.infra.config.settings import EngineSettings
-    from stagecoach.infra.spark.early_start import EarlyStart
     from stagecoach.infra.storage.object_store import ObjectStore
     from stagecoach.planner.arbiter import Arbiter
     from stagecoach.planner.options import PlannerOptions, PlanPhase
@@ -115,8 +114,7 @@ class Session:
         self.offline = offline
         self.on_spark: Callable[[], None] = lambda: None
         self._storage_checked = False
-        self._lease = SparkLease()
-        self._early: EarlyStart | None = None
+        self._spark = SessionSpark(settings)
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -385,13 +383,10 @@ class Session:
 
     def spark(self) -> SparkSession:
         """Return the Spark that the session's queries run on; it starts when it is first asked."""
-        from stagecoach.infra.spark.session import get_session
-
         self._check_open()
-        if not self._lease.is_held:
+        if not self._spark.is_used:
             self.on_spark()
-            self._lease.take()
-        return get_session(self.settings)
+        return self._spark.get()
 
     def expect_spark(self, *, fresh: bool) -> None:
         """Let Spark start already if a run that follows will surely compute something.
@@ -402,28 +397,18 @@ class Session:
         Args:
             fresh: Whether the run reuses nothing.
         """
-        from stagecoach.infra.spark.early_start import EarlyStart
         from stagecoach.infra.storage import layout
 
-        if self._lease.is_held or self._early is not None or self.settings.remote:
+        if self._spark.is_used or self.settings.remote:
             return
         store = self.store
         if fresh or (store.is_local and not Path(store.uri(layout.SHUFFLE_ROOT)).exists()):
-            self._early = EarlyStart(self.settings)
+            self._spark.expect()
 
     def _start_spark(self) -> None:
-        """Let Spark start in a thread, unless it is there: a run will ask for it in a moment."""
-        from stagecoach.infra.spark.early_start import EarlyStart
-
+        """Let Spark start, unless it is there: a run will ask for it in a moment."""
         self._check_open()
-        if self._lease.is_held:
-            return
-        self._lease.take()
-        if self._early is None:
-            # Before the thread, so that it need not share the interpreter until its JVM starts.
-            import stagecoach.infra.spark.session  # noqa: F401
-
-            EarlyStart(self.settings)
+        self._spark.start()
 
     def load(
         self, path: str | os.PathLike[str], params: Mapping[str, ParameterInput] | None = None
@@ -535,8 +520,4 @@ class Session:
         if self._is_closed:
             return
         self._is_closed = True
-        if self._lease.is_held:
-            self._lease.release()
-        elif self._early is not None:
-            self._early.abandon()
-            self._early = None
+        self._spark.end()
