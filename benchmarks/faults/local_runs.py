@@ -10,6 +10,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 from unittest import mock
@@ -80,6 +81,9 @@ class LocalRuns:
     def __init__(self, catalog: Path, settings: EngineSettings) -> None:
         self.settings = settings
         self.store: ObjectStore = settings.open_store()
+        options = replace(settings.storage_options, timeout_seconds=30.0, retry_seconds=30)
+        self._patient = replace(settings, storage_options=options)
+        self._patient_store = self._patient.open_store()
         self._catalog: FileCatalog = load_catalog(catalog, settings.storage_options)
 
     def plan(self, name: str, options: PlannerOptions = FORCED, sql: str = "") -> StageGraph:
@@ -91,9 +95,14 @@ class LocalRuns:
         spark = cast("Callable[[], SparkSession]", lambda: _NO_SPARK)
         changes = {"store": self.store, **changes}
         context = new_context(graph, self.settings, self._catalog, spark, **changes)
-        mark_begun(self.store, context.root_run_id, context.run_id)
-        self._know_schema(context)
+        patient = self.patient(context)  # no fault is met before the run has begun
+        mark_begun(patient.store, context.root_run_id, context.run_id)
+        self._know_schema(patient)
         return context
+
+    def patient(self, context: Run) -> Run:
+        """The run with time for its requests, however busy the machine is."""
+        return replace(context, settings=self._patient, store=self._patient_store)
 
     def end(self, context: Run) -> None:
         """Say that a run is over, for garbage collection."""

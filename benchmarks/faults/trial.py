@@ -145,7 +145,7 @@ class Trial:
             first: Runs the query the first time, in place of this process.
         """
         context = self.runs.context(self.graph, **self.changes)
-        again = replace(context, run_id=f"{context.run_id}-again")
+        again = replace(self.runs.patient(context), run_id=f"{context.run_id}-again")
         ending = "right"
         try:
             try:
