@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -34,6 +35,7 @@ def main() -> int:
     parser.add_argument("--log", type=Path, default=Path("random_queries.jsonl"))
     parser.add_argument("--keep", action="store_true", help="do not shrink queries that differ")
     arguments = parser.parse_args()
+    logging.getLogger("stagecoach").setLevel(logging.ERROR)  # of stages that fall back to Spark
     started = time.monotonic()
     done = logged(arguments.log)
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC")

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.random_queries.smaller_texts import smaller_texts
 from benchmarks.random_queries.tables import Rows, write_tables
 from benchmarks.random_queries.trial import Trial, Verdict, Way, with_options
+from stagecoach.planner.options import PlannerOptions
 from tests.differential.spark_answers import plain_session
 
 if TYPE_CHECKING:
@@ -79,9 +80,10 @@ class Shrinker:
 
     @staticmethod
     def _simplest_way(trial: Trial, sql: str, way: Way, verdict: Verdict) -> Way:
-        simpler = [Way(way.options, None)]
+        simpler = [replace(way, mix=None), replace(way, stored=None)]
+        simpler.append(replace(way, mix=None, stored=None))
         simpler += [with_options(w, num_partitions=1) for w in (way, *simpler)]
-        simpler.append(Way(type(way.options)(single_task_bytes=1 << 60), None))
+        simpler.append(Way(PlannerOptions(single_task_bytes=1 << 60)))
         for candidate in reversed(simpler):
             if trial.run(sql, candidate).outcome == verdict.outcome:
                 return candidate

@@ -15,10 +15,11 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 
 from benchmarks.random_queries.constants import has_raising_constant
-from stagecoach.infra.errors import QueryError
+from benchmarks.random_queries.stored_runner import StoredRunner
+from stagecoach.infra.errors import QueryError, QueryFailedError
 from stagecoach.planner import StageGraph, plan_query
 from stagecoach.planner.engines.registry import SPARK
-from stagecoach.planner.errors import SqlError
+from stagecoach.planner.errors import SqlError, StagecoachError
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.types import Field
 from tests.differential.edge_tables import EdgeTables
@@ -32,6 +33,7 @@ from tests.differential.inprocess import (
     spark_fields,
 )
 from tests.differential.query_check import SPARK_ERRORS
+from tests.differential.wide_plans import WIDE, all_worth_it, read_by_all_cores
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +63,8 @@ Outcome = OneOf[
   than itself when it pushes no filter into Parquet files: pushed, `x IN (0.0)` loses -0.0.
 - answers: it answers where Spark raises, also if each stage is on Spark. Mostly an error in a row
   that another condition leaves out; functions that raise too rarely fail in their own tests.
-- One of `BAD`. wrong: other rows or columns. accepts: where Spark refuses. broken: planning fails.
+- One of `BAD`. wrong: other rows or columns. accepts: where Spark refuses. broken: planning or a
+  stage fails.
 """
 BAD: frozenset[Outcome] = frozenset(("wrong", "accepts", "broken"))
 """Outcomes that no query may have."""
@@ -100,24 +103,42 @@ class Way:
     Attributes:
         options: Options of the planner.
         mix: Seed of the stages that are moved to Spark; None leaves them where they were planned.
+        is_wide: Whether a query is one task of several cores where it can be, with all that such a
+            task may gain.
+        stored: Seed of the settings of a run whose shuffles are in storage; None runs task by task
+            in this process.
     """
 
     options: PlannerOptions
-    mix: int | None
+    mix: int | None = None
+    is_wide: bool = False
+    stored: int | None = None
 
     @classmethod
     def of(cls, seed: int) -> Way:
-        """A way that a seed chooses: 1 to 7 partitions, any exchange, engines mixed or not."""
+        """A way that a seed chooses.
+
+        One task, one task of several cores, or any exchange between 1 to 7 partitions; engines
+        mixed or not; with shuffles in storage or task by task.
+        """
         rng = random.Random(f"way {seed}")
-        if rng.random() < 0.15:
+        kind = rng.random()
+        if kind < 0.1:
             options = PlannerOptions(single_task_bytes=1 << 60)
+        elif kind < 0.35:
+            options = WIDE
         else:
             options = PlannerOptions(
                 force_distribution=True,
                 num_partitions=rng.randint(1, 7),
                 broadcast_bytes=rng.choice([0, 0, 1 << 60]),
             )
-        return cls(options, seed if rng.random() < 0.25 else None)
+        return cls(
+            options,
+            seed if rng.random() < 0.25 else None,
+            is_wide=options is WIDE,
+            stored=seed if rng.random() < 0.5 else None,
+        )
 
 
 class Trial:
@@ -132,6 +153,7 @@ class Trial:
         self._spark = spark
         self._tables = tables
         self._runner = InProcessRunner(tables, spark)
+        self._stored = StoredRunner(tables, spark)
 
     def run(self, sql: str, way: Way) -> Verdict:
         """How a query ends."""
@@ -145,6 +167,8 @@ class Trial:
         timer.start()
         try:
             verdict = self._run(sql, way)
+        except StagecoachError as error:  # a stage of a run failed, though Spark answers
+            verdict = Verdict("broken", str(error)[:300])
         finally:
             timer.cancel()
         return Verdict("slow") if stopped.is_set() else verdict
@@ -174,16 +198,16 @@ class Trial:
         if way.mix is not None:
             graph = mixed(graph, way.mix)
         if expected is None:
-            return self._raised(graph, problem)
+            return self._raised(graph, way, problem)
         if graph.result != spark_fields(frame):
             detail = f"columns: Spark {_shown(spark_fields(frame))}, ours {_shown(graph.result)}"
             return _verdict("wrong", detail, graph)
-        verdict = self._compared(graph, expected)
-        if verdict.outcome == "wrong" and self._equals_unpushed(sql, graph):
+        verdict = self._compared(graph, way, expected)
+        if verdict.outcome == "wrong" and self._equals_unpushed(sql, graph, way):
             return replace(verdict, outcome="broken_spark")
         return verdict
 
-    def _equals_unpushed(self, sql: str, graph: StageGraph) -> bool:
+    def _equals_unpushed(self, sql: str, graph: StageGraph, way: Way) -> bool:
         """Whether the rows are those of Spark when it pushes no filter into Parquet files."""
         self._spark.conf.set(_PUSHDOWN, "false")
         try:
@@ -192,11 +216,14 @@ class Trial:
             return False
         finally:
             self._spark.conf.set(_PUSHDOWN, "true")
-        return self._compared(graph, expected).outcome in {"equal", "late"}
+        return self._compared(graph, way, expected).outcome in {"equal", "late"}
 
     def _planned(self, sql: str, way: Way, refused: Outcome) -> StageGraph | Verdict:
         try:
-            return plan_query(sql, self._tables.catalog, way.options)
+            if not way.is_wide:
+                return plan_query(sql, self._tables.catalog, way.options)
+            with all_worth_it():
+                return plan_query(sql, read_by_all_cores(self._tables.catalog), way.options)
         except SqlError as error:
             return Verdict(refused, str(error)[:200])
         except Exception as error:  # noqa: BLE001  # any other error is what is looked for
@@ -210,32 +237,38 @@ class Trial:
             return Verdict("refused", problem)
         return _verdict("accepts", problem, graph)
 
-    def _raised(self, graph: StageGraph, problem: str) -> Verdict:
+    def _raised(self, graph: StageGraph, way: Way, problem: str) -> Verdict:
         for engines in (graph, on_spark(graph)):
             try:
-                self._runner.run(engines)
-            except (QueryError, *SPARK_ERRORS):
+                self._result(engines, way)
+            except (QueryError, QueryFailedError, *SPARK_ERRORS):
                 if engines is graph:
                     return _verdict("raises", problem, graph)
                 may_differ = has_raising_constant(self._spark, graph)
                 return _verdict("unneeded" if may_differ else "answers", problem, graph)
         return _verdict("unneeded", problem, graph)
 
-    def _compared(self, graph: StageGraph, expected: pa.Table) -> Verdict:
+    def _compared(self, graph: StageGraph, way: Way, expected: pa.Table) -> Verdict:
         late = ""
         try:
-            found = self._runner.run(graph)
+            found, late = self._result(graph, way)
         except QueryError as error:
             late = str(error)[:200]
             graph = on_spark(graph)
             try:
-                found = self._runner.run(graph)
+                found, _ = self._result(graph, way)
             except SPARK_ERRORS as again:
                 return _verdict("late", f"whole query: {str(again)[:200]}", graph)
         except SPARK_ERRORS as error:
             return _verdict("late", f"whole query: {str(error)[:200]}", graph)
         what = difference(graph, expected.cast(found.schema), found)
         return _verdict("wrong" if what else "late" if late else "equal", what or late, graph)
+
+    def _result(self, graph: StageGraph, way: Way) -> tuple[pa.Table, str]:
+        """The rows, and which stages a run had Spark compute after all."""
+        if way.stored is None:
+            return self._runner.run(graph), ""
+        return self._stored.run(graph, way.stored)
 
 
 def _shown(fields: Sequence[Field]) -> str:

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from stagecoach.planner.catalog import MappingCatalog
-from stagecoach.planner.distribution import reduce_builds, wide_tasks
 from stagecoach.planner.errors import SqlError
-from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.repeated import repeated_parts
 from stagecoach.planner.planning import plan_query
 from tests.differential.corpus_files import NATIVE, queries, subjects
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.query_check import ask_spark, graph_differences
 from tests.differential.test_corpus import FailingOver
+from tests.differential.wide_plans import CORES, WIDE, all_worth_it, read_by_all_cores
 from tests.share import share
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-OPTIONS = PlannerOptions(single_task_bytes=0, inline_bytes=0, task_cores=4, max_lost_seconds=1000)
-
 
 KEYS = ("i", "l", "s", "gd", "gf", "d52", "d384", "ts", "dt", "b")
 SMALL = "(SELECT a.{key} AS k, a.id, b.h FROM g a JOIN g b ON a.id = b.id WHERE a.id % 3 = 0) t"
@@ -44,15 +41,10 @@ IN = (
 
 
 @pytest.fixture
-def catalog(tables: EdgeTables, monkeypatch: pytest.MonkeyPatch) -> MappingCatalog:
+def catalog(tables: EdgeTables) -> Iterator[MappingCatalog]:
     """Tables of which everything is planned as one task, with all that such a task may gain."""
-    monkeypatch.setattr(wide_tasks, "MIN_SECONDS", 0.0)
-    monkeypatch.setattr(wide_tasks, "_SHARED_SECONDS", float("-inf"))
-    monkeypatch.setattr(reduce_builds, "_MAX_SHARE", float("inf"))
-    monkeypatch.setattr(reduce_builds, "_SAVED_SECONDS", float("-inf"))
-    names = tables.catalog.table_names()
-    infos = [info for name in names if (info := tables.catalog.table(name)) is not None]
-    return MappingCatalog([replace(info, by_cores=True, is_local=True) for info in infos])
+    with all_worth_it():
+        yield read_by_all_cores(tables.catalog)
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -65,8 +57,8 @@ def test_reduced_build_sides_equal_spark(
     reduced = 0
     for text in texts:
         sql = text.format(key=key)
-        graph = plan_query(sql, catalog, OPTIONS)
-        assert [stage.cores for stage in graph.stages] == [4], sql
+        graph = plan_query(sql, catalog, WIDE)
+        assert [stage.cores for stage in graph.stages] == [CORES], sql
         reduced += any(repeated_parts(stage.fragment) for stage in graph.stages)
         wrong += [
             f"{line}\n    {sql}"
@@ -83,7 +75,7 @@ def test_wide_tasks_equal_spark(
     found = [query for subject in subjects() for query in queries(subject)]
     for query in share((query for query in found if query.engine == NATIVE), 8):
         try:
-            graph = plan_query(query.sql, catalog, OPTIONS)
+            graph = plan_query(query.sql, catalog, WIDE)
         except SqlError:  # the test of the corpus looks at whether it may be refused
             continue
         if any(stage.cores > 1 for stage in graph.stages):

@@ -28,16 +28,7 @@ def run(
     graph: StageGraph, catalog: FileCatalog, settings: EngineSettings, spark: SparkSession
 ) -> tuple[list[str], list[Manifest]]:
     """The rows of a graph and the manifests of its stages, whose decisions must be shown."""
-    name = f"run{next(_NUMBERS)}"
-    context = Run(
-        graph=graph,
-        run_id=name,
-        root_run_id=name,
-        settings=settings,
-        store=settings.open_store(),
-        catalog=catalog,
-        spark=lambda: spark,
-    )
+    context = new_run(graph, catalog, settings, spark)
     results = [run_stage(stage.stage_id, context) for stage in graph.stages]
     manifests = [r.manifest for r in results if r.manifest is not None]
     assert {m.engine for m in manifests} == {stage.engine for stage in graph.stages}
@@ -46,6 +37,22 @@ def run(
         for told in manifest.metrics.get("adaptive", ()):
             assert f"- **{told['kind']}** {told['text']}" in lines
     return rows_of(read_result(context)), manifests
+
+
+def new_run(
+    graph: StageGraph, catalog: FileCatalog, settings: EngineSettings, spark: SparkSession
+) -> Run:
+    """A run that has not begun."""
+    name = f"run{next(_NUMBERS)}"
+    return Run(
+        graph=graph,
+        run_id=name,
+        root_run_id=name,
+        settings=settings,
+        store=settings.open_store(),
+        catalog=catalog,
+        spark=lambda: spark,
+    )
 
 
 def run_on_duckdb(
