@@ -32,7 +32,7 @@ def random_settings(seed: int, storage_root: str, master: str) -> EngineSettings
         "parallelism": rng.choice((1, 2, 5)),
         "memory_bytes": 256 * _MB,
         "min_task_bytes": rng.choice((0, 1)),
-        "target_task_bytes": rng.choice((1, 4096, 1 << 30)),
+        "target_task_bytes": rng.choice((2048, 1 << 30)),
         "writer_memory_bytes": rng.choice((1, 256 * _MB)),
         "reader_memory_bytes": rng.choice((1, 128 * _MB)),
         "broadcast_cache_bytes": rng.choice((0, 128 * _MB)),
