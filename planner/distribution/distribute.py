@@ -140,6 +140,9 @@ class _Distributor:
 
     def visit(self, plan: PhysicalPlan) -> Distributed:
         suits = self._suits
+        # What fits as a whole needs no look at its parts, each of which would fit, too.
+        if suits and _gathers(plan) and (task := self._wide.task_plan(plan)) is not None:
+            return read_whole(task, self._sizes), SINGLE
         self._suits = suits and self._wide.suits(plan)
         new, delivered = self._visit(plan)
         self._suits = suits
@@ -257,6 +260,13 @@ class _Distributor:
             for child, delivered in parts
         )
         return replace(plan, inputs=inputs), ANY
+
+
+def _gathers(plan: PhysicalPlan) -> bool:
+    """Whether a plan surely has exchanges if several tasks read its tables."""
+    return isinstance(plan, AggregateExec | SortExec | LimitExec) and any(
+        isinstance(node, ScanExec) for node in walk(plan)
+    )
 
 
 def _has_exchange(plan: PhysicalPlan) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from stagecoach.api.errors import SessionClosedError
+from stagecoach.api.plan_cache import PlanCache
 from stagecoach.api.planned_run import PlannedRun as PlannedRun
 from stagecoach.api.result import Result
 from stagecoach.api.session_spark import SessionSpark
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from stagecoach.infra.config.settings import EngineSettings
     from stagecoach.infra.storage.object_store import ObjectStore
     from stagecoach.planner.arbiter import Arbiter
+    from stagecoach.planner.catalog import Catalog
     from stagecoach.planner.options import PlannerOptions, PlanPhase
+    from stagecoach.planner.plan.stages import StageGraph
     from stagecoach.planner.planning import PlanPhases
     from stagecoach.planner.syntax.macros.expansion import Expansion
     from stagecoach.terminal.progress import StageProgress
@@ -115,6 +118,7 @@ class Session:
         self.on_spark: Callable[[], None] = lambda: None
         self._storage_checked = False
         self._spark = SessionSpark(settings)
+        self._plans = PlanCache()
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -341,17 +345,24 @@ class Session:
         from stagecoach.planner.errors import UnsupportedSqlError
 
         expansion = self.expand(sql)
+        options = query_options(sql, self.options)
         with expansion.places():
             values, name = self._prepared(expansion.text, params, name)
-            try:
-                graph = plan_query(
+            specs = specs_of(values)
+
+            def made(catalog: Catalog) -> StageGraph:
+                return plan_query(
                     expansion.text,
-                    self.catalog,
-                    query_options(sql, self.options),
+                    catalog,
+                    options,
                     name=name,
-                    parameters=specs_of(values),
+                    parameters=specs,
                     arbiter=self.arbiter(values),
                 )
+
+            request = (expansion.text, options, name, specs)
+            try:
+                graph = self._plans.get(request, self.catalog, made)
             except UnsupportedSqlError as error:
                 raise UnsupportedSqlError(
                     f"{error.message}; the engine '{self.options.engine}' was asked for, "
