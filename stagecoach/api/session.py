@@ -372,6 +372,10 @@ class Session:
                 ) from error
         return PlannedRun(graph=graph, parameters=values)
 
+    def take_plans(self, other: Session) -> None:
+        """Share the plans of another session, as far as its tables and functions are the same."""
+        self._plans = other._plans
+
     def arbiter(self, values: Mapping[str, ParameterValue] | None = None) -> Arbiter | None:
         """Return what decides about queries that the planner cannot stage; None when offline.
 

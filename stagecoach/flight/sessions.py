@@ -41,6 +41,8 @@ class Sessions:
         limit = self._seconds if seconds is None else seconds
         with self._lock:
             if time.monotonic() - self._opened >= limit:
-                self._session = self._open()
+                opened = self._open()
+                opened.take_plans(self._session)
+                self._session = opened
                 self._opened = time.monotonic()
             return self._session

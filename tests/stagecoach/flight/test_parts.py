@@ -7,10 +7,13 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import stagecoach
 from stagecoach.api.session import Session
 from stagecoach.flight.errors import BusyError, NotFoundError
 from stagecoach.flight.gate import Gate
@@ -25,6 +28,7 @@ from stagecoach.flight.sql_info import info_table
 from stagecoach.flight.streams import Streams
 from stagecoach.flight.type_info import type_table
 from stagecoach.planner.errors import ParameterError
+from stagecoach.planner.plan.stages import StageGraph
 from tests.waiting import wait_for
 
 
@@ -94,16 +98,27 @@ def test_file_ranges_cover_all_files_once() -> None:
             assert all(len(r) for r in found)
 
 
-def test_a_session_is_made_anew_when_it_is_old() -> None:
-    made: list[object] = []
+def test_a_session_is_made_anew_when_it_is_old(tmp_path: Path) -> None:
+    made: list[Session] = []
+    folder = tmp_path / "t"
+    folder.mkdir()
+    catalog = tmp_path / "catalog.yaml"
+    catalog.write_text("tables: {t: {location: t}}", encoding="utf-8")
 
     def make() -> Session:
-        made.append(object())
-        return made[-1]  # type: ignore[return-value]
+        made.append(stagecoach.connect(catalog, tmp_path / "storage", offline=True))
+        return made[-1]
+
+    def planned(rows: int) -> StageGraph:
+        pq.write_table(pa.table({"a": range(rows)}), folder / "0.parquet")
+        return sessions.current(0.0).plan("SELECT sum(a) AS s FROM t").graph
 
     sessions = Sessions(make, seconds=60.0)
     assert sessions.current() is sessions.current() is made[0]
     assert sessions.current(0.0) is made[1] is sessions.current()
+    first = planned(3)
+    assert planned(3) is first, "a plan over the same state is taken again"
+    assert planned(4) is not first
 
 
 def _streams(**limits: int) -> Streams:
