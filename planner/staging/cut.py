@@ -7,7 +7,7 @@ computed once.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stagecoach.planner.catalog import TableInfo
@@ -103,8 +103,9 @@ class _Cutter:
     def add(self, fragment: PhysicalPlan, output: StageOutput, measured: PhysicalPlan) -> int:
         """Append the stage of a fragment, after the stages that it reads; its number."""
         operators = list(operators_of(fragment))
-        sizes = [size for node in operators for size in self._sizes(node)]
-        fragment = transform_down_to_inputs(fragment, self._cut)
+        sizes = list(self._sizes(operators))
+        read: set[ExchangeExec] = set()
+        fragment = transform_down_to_inputs(fragment, lambda border: self._cut(border, read))
         canonical = renumber_fragment(fragment)
         branches = branches_of(canonical)
         engine, reason = choose_engine(canonical, self._conditions, self._options.engine)
@@ -149,10 +150,14 @@ class _Cutter:
         stage_id = self._cut_exchange(source.exchange).stage_id
         self._shared[source.name] = _SharedStage(stage_id, columns, positions)
 
-    def _sizes(self, node: PhysicalPlan) -> list[tuple[float, float]]:
-        """Those of an operator, and of the one that `_read_shared` puts below it."""
-        more = isinstance(node, SharedScanExec) and not self._reads_all(node)
-        return [self._size(node)] * (2 if more else 1)
+    def _sizes(self, operators: Iterable[PhysicalPlan]) -> Iterator[tuple[float, float]]:
+        """Those of operators, and of the projections that `_cut` puts above inputs."""
+        read: set[ExchangeExec] = set()
+        for node in operators:
+            yield self._size(node)
+            renames = isinstance(node, SharedScanExec) and not self._reads_all(node)
+            if renames or (isinstance(node, ExchangeExec) and _is_read_again(node, read)):
+                yield self._size(node)
 
     def _reads_all(self, scan: SharedScanExec) -> bool:
         """Whether a scan has the columns of the stage that it reads, in their order."""
@@ -165,17 +170,27 @@ class _Cutter:
         kind: ExchangeKind = "shuffle" if scan.read == "split" else "broadcast"
         if self._reads_all(scan):
             return StageInputExec(stage.stage_id, kind, scan.outputs)
-        outputs = tuple(replace(c, id=next(self._numbers)) for c in stage.columns)
+        outputs = self._renamed(stage.columns)
         items = [
             (column, outputs[stage.positions[name]].ref)
             for column, name in zip(scan.outputs, scan.source, strict=True)
         ]
         return ProjectionExec(StageInputExec(stage.stage_id, kind, outputs), tuple(items))
 
-    def _cut(self, border: ExchangeExec | SharedScanExec) -> PhysicalPlan:
+    def _renamed(self, columns: Iterable[Column]) -> tuple[Column, ...]:
+        return tuple(replace(column, id=next(self._numbers)) for column in columns)
+
+    def _cut(self, border: ExchangeExec | SharedScanExec, read: set[ExchangeExec]) -> PhysicalPlan:
+        """The input in place of a border; `read` are the exchanges that the fragment has so far."""
         if isinstance(border, SharedScanExec):
             return self._read_shared(border)
-        return self._cut_exchange(border)
+        source = self._cut_exchange(border)
+        if not _is_read_again(border, read):
+            return source
+        # Tasks deal out the partitions of each leaf, so two places are two leaves.
+        outputs = self._renamed(source.outputs)
+        items = [(old, new.ref) for old, new in zip(source.outputs, outputs, strict=True)]
+        return ProjectionExec(replace(source, outputs=outputs), tuple(items))
 
     def _cut_exchange(self, exchange: ExchangeExec) -> StageInputExec:
         child = exchange.child
@@ -186,6 +201,18 @@ class _Cutter:
         )
         stage_id = self.add(child, output, exchange)
         return StageInputExec(stage_id, exchange.kind, child.columns)
+
+
+def _is_read_again(exchange: ExchangeExec, read: set[ExchangeExec]) -> bool:
+    """Whether tasks share out what comes through an exchange, and a fragment has read it before.
+
+    Args:
+        exchange: It.
+        read: Those that the fragment has read; this one is added.
+    """
+    is_again = exchange in read and exchange.kind != "broadcast"
+    read.add(exchange)
+    return is_again
 
 
 def _whole(number: float) -> int:
@@ -248,6 +275,9 @@ def branches_of(fragment: PhysicalPlan) -> tuple[Branch, ...]:
     leaves = [n for n in walk(fragment) if isinstance(n, ScanExec | StageInputExec)]
     positions: dict[PhysicalPlan, int] = {leaf: i for i, leaf in enumerate(leaves)}
     found = _branches(fragment, positions)
+    shared_out = [leaf for branch in found if branch.kind != "single" for leaf in branch.leaves]
+    if len(set(shared_out)) < len(shared_out):
+        raise InternalPlanError("two inputs whose parts tasks share out are the same leaf")
     return found or (Branch("single", ()),)
 
 

@@ -317,6 +317,13 @@ SPLIT = [
     "SELECT a.v, b.w FROM hot a JOIN facts b ON a.k = b.k ORDER BY a.v DESC, b.w LIMIT 7",
     "SELECT a.k, a.v, x.w FROM hot a JOIN facts b ON a.k = b.k LEFT JOIN facts x ON a.k = x.k",
 ]
+_LESS = "a.k = b.k AND a.v < b.v - 1095000000000"
+SELF = [  # both sides read the same shuffle, and only one of them is split
+    f"SELECT a.k, a.v, b.v AS w FROM hot a JOIN hot b ON {_LESS}",
+    f"SELECT a.k, a.v FROM hot a LEFT ANTI JOIN hot b ON {_LESS}",
+    f"SELECT a.k, a.v, b.v AS w, f.w AS x FROM hot a JOIN hot b ON {_LESS} JOIN facts f "
+    "ON f.k = a.k",
+]
 WHOLE = [
     _JOIN.format(kind="FULL"),
     "SELECT a.k, count(*) AS n, sum(b.w) AS s FROM hot a JOIN facts b ON a.k = b.k GROUP BY a.k",
@@ -373,12 +380,13 @@ def test_rows_are_sparks_whatever_is_decided(
         skew_bytes=1,
         skew_factor=2.0,
         late_broadcast_bytes=0,
+        parallelism=8,
     )
     make_views(spark, tables, "hot", "facts", "none")
     kept = WHOLE if kind == "skew" else WHOLE_BESIDE_EMPTY
     # Where the keys of an empty input are known already, the other one is not even shuffled.
     wanted = {"skew"} if kind == "skew" else {"empty", "prune"}
-    for sql in [*(SPLIT if kind == "skew" else EMPTY), *kept]:
+    for sql in [*([*SPLIT, *SELF] if kind == "skew" else EMPTY), *kept]:
         graph = plan_query(sql, catalog, OPTIONS, name="q")
         manifests = run_on_duckdb(sql, graph, catalog, settings, spark)
         decided = {d["kind"] for m in manifests for d in m.metrics.get("adaptive", ())}

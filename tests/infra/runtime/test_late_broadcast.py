@@ -31,7 +31,16 @@ from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.stages import Stage
 from stagecoach.planner.planning import plan_query
 from tests.fault_proxy import FaultProxy
-from tests.infra.runtime.test_adaptive import KINDS, SPLIT, WHOLE, aggregate, join, leaf, stage_of
+from tests.infra.runtime.test_adaptive import (
+    KINDS,
+    SELF,
+    SPLIT,
+    WHOLE,
+    aggregate,
+    join,
+    leaf,
+    stage_of,
+)
 from tests.infra.stage_runs import StageRun, run_here
 from tests.s3_server import S3Server, s3_server
 
@@ -158,9 +167,9 @@ def run(
     return rows, runs, {d.kind for run in runs for d in run.decisions}
 
 
-@pytest.mark.parametrize("number", range(len(SPLIT) + len(WHOLE)))
+@pytest.mark.parametrize("number", range(len(SPLIT) + len(SELF) + len(WHOLE)))
 def test_rows_are_the_same(number: int, catalog: FileCatalog, tmp_path: Path) -> None:
-    sql = [*SPLIT, *WHOLE][number]
+    sql = [*SPLIT, *SELF, *WHOLE][number]
     found = {}
     for name, limit in (("off", 0), ("on", MB)):
         store = open_store(str(tmp_path / name))
@@ -168,7 +177,8 @@ def test_rows_are_the_same(number: int, catalog: FileCatalog, tmp_path: Path) ->
     assert found["on"][0] == found["off"][0]
     assert len(found["on"][0]) > 3
     assert "broadcast" not in found["off"][2]
-    assert ("broadcast" in found["on"][2]) == (sql in SPLIT)
+    if sql not in SELF:
+        assert ("broadcast" in found["on"][2]) == (sql in SPLIT)
 
 
 @pytest.mark.s3
