@@ -98,6 +98,14 @@ class Literal(Expression):
 
     value: LiteralValue
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same constant: 0.0 and -0.0 are two, and NaN is one."""
+        if type(other) is not Literal:
+            return NotImplemented
+        if isinstance(self.value, float) or isinstance(other.value, float):
+            return self.dtype == other.dtype and repr(self.value) == repr(other.value)
+        return self.dtype == other.dtype and self.value == other.value
+
 
 @dataclass(frozen=True)
 class Parameter(Expression):

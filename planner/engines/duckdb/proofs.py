@@ -27,7 +27,13 @@ from stagecoach.planner.plan.expressions import (
     ProjectCall,
     WindowCall,
 )
-from stagecoach.planner.plan.physical import AggregateExec, HashJoinExec, PhysicalPlan, ScanExec
+from stagecoach.planner.plan.physical import (
+    AggregateExec,
+    HashJoinExec,
+    PhysicalPlan,
+    ScanExec,
+    ValuesExec,
+)
 from stagecoach.planner.text.time_zones import zone_reason
 from stagecoach.planner.tree import walk
 
@@ -39,18 +45,37 @@ def refusal(fragment: PhysicalPlan, conditions: Conditions) -> str | None:
     for column in fragment.columns:
         if not column.dtype.is_atomic and has_kind(column.dtype, "void"):
             return f"a column of type {column.dtype} is not proven"
+    zeros: set[str] = set()
     for node in walk(fragment):
         reason = _operator(node, tables)
         if reason is not None:
             return reason
         for expr in node.expressions:
             for part in walk(expr):
+                if not isinstance(node, ValuesExec):
+                    zeros |= _zero(part)
                 reason = _expression(part) or (zone if uses_zone(part) else None)
                 if exact_math and reason is None:
                     reason = _inexact(part)
                 if reason is not None:
                     return reason
+    if len(zeros) > 1:
+        return "expressions with 0.0 and others with -0.0 may be one to DuckDB"
     return None
+
+
+def _zero(node: Expression) -> set[str]:
+    """`0.0` or `-0.0` where an expression is that constant: DuckDB compares constants by value."""
+    value = node.arg.value if isinstance(node, Cast) and isinstance(node.arg, Literal) else None
+    if isinstance(node, Literal):
+        value = node.value
+    if value is None or not node.dtype.is_floating:
+        return set()
+    try:
+        number = float(value)
+    except ValueError:
+        return set()
+    return {repr(number)} if number == 0 else set()
 
 
 def _operator(node: PhysicalPlan, tables: Mapping[str, TableInfo]) -> str | None:

@@ -12,7 +12,8 @@ from dataclasses import replace
 from stagecoach.planner.errors import UnsupportedSqlError
 from stagecoach.planner.optimizer.context import RuleContext
 from stagecoach.planner.optimizer.renumber import renumber
-from stagecoach.planner.plan.expressions import AggregateCall, Call, Column, ColumnRef
+from stagecoach.planner.optimizer.unnesting.repeatable import require_repeatable
+from stagecoach.planner.plan.expressions import Column, ColumnRef
 from stagecoach.planner.plan.logical import (
     Filter,
     Join,
@@ -23,18 +24,10 @@ from stagecoach.planner.plan.logical import (
     Sort,
     distinct,
 )
-from stagecoach.planner.tree import walk
 from stagecoach.planner.types import DataType
 
 Bound = Mapping[int, Column]
 """For the number of an outer column, the column of a plan that stands for it."""
-
-_VOLATILE = frozenset(
-    (
-        "rand", "randn", "random", "uuid", "shuffle", "monotonically_increasing_id", "randstr",
-        "uniform",
-    )
-)  # fmt: skip
 
 
 class Domain:
@@ -66,7 +59,7 @@ class Domain:
         for column in columns:
             require_comparable(column)
         source = _source(self.outer, ids)
-        _require_repeatable(source, columns)
+        require_repeatable(source, columns)
         copy = renumber(Project(source, tuple((c, c.ref) for c in columns)), self._context)
         bound = {old.id: new for old, new in zip(columns, copy.columns, strict=True)}
         return distinct(copy), bound
@@ -87,31 +80,6 @@ def require_comparable(column: Column) -> None:
 
 def _holds_map(dtype: DataType) -> bool:
     return "map<" in str(dtype) or dtype.kind == "map" or dtype.kind == "variant"
-
-
-def _require_repeatable(plan: LogicalPlan, columns: tuple[Column, ...]) -> None:
-    """Refuse to compute a plan twice that may give other values the second time."""
-    floats = any(c.dtype.is_floating for c in columns)
-    for node in walk(plan):
-        if isinstance(node, Limit) and not isinstance(node.child, Sort):
-            raise UnsupportedSqlError(
-                "a subquery is correlated with rows that a LIMIT without ORDER BY chooses"
-            )
-        for expr in node.expressions:
-            for part in walk(expr):
-                if isinstance(part, Call) and part.function in _VOLATILE:
-                    raise UnsupportedSqlError(
-                        f"a subquery is correlated with rows that depend on {part.function}()"
-                    )
-                if floats and isinstance(part, AggregateCall) and _depends_on_order(part):
-                    raise UnsupportedSqlError(
-                        f"a subquery is correlated by a {part.function} of {part.dtype}, "
-                        "whose last digit depends on the order of the rows"
-                    )
-
-
-def _depends_on_order(call: AggregateCall) -> bool:
-    return call.dtype.is_floating and call.function not in ("min", "max", "count")
 
 
 def _source(plan: LogicalPlan, needed: frozenset[int]) -> LogicalPlan:

@@ -55,8 +55,8 @@ WITH_D = [
     "SELECT id, (SELECT max(c) FROM (SELECT count(*) AS c FROM lines l WHERE l.order_id = o.id) u) AS n FROM orders o",
 ]  # fmt: skip
 REFUSED = {
-    "SELECT id, (SELECT count(*) FROM lines l WHERE l.order_id < o.n) AS n FROM (SELECT max(id) AS n, count(*) AS id FROM (SELECT * FROM orders LIMIT 5) GROUP BY status) o": "LIMIT without ORDER BY",
-    "SELECT id, (SELECT count(*) FROM lines l WHERE l.price < o.n) AS n FROM (SELECT customer AS id, sum(CAST(total AS DOUBLE)) AS n FROM orders GROUP BY customer) o": "depends on the order of the rows",
+    "SELECT id, (SELECT count(*) FROM lines l WHERE l.order_id < o.n) AS n FROM (SELECT max(id) AS n, count(*) AS id FROM (SELECT * FROM orders LIMIT 5) GROUP BY status) o": "a LIMIT chooses",
+    "SELECT id, (SELECT count(*) FROM lines l WHERE l.price < o.n) AS n FROM (SELECT customer AS id, sum(CAST(total AS DOUBLE)) AS n FROM orders GROUP BY customer) o": "depend on sum()",
     "SELECT o.id, c.id FROM orders o LEFT JOIN customers c ON o.customer = c.id AND o.id + c.id IN (SELECT product FROM lines)": "reads both sides",
 }  # fmt: skip
 
