@@ -118,7 +118,7 @@ class LocalRuns:
     def _know_schema(context: Run) -> None:
         """Put Spark's analysis where it is looked for: the plan's own columns."""
         graph = context.graph
-        key = layout.analysis(schema_check._key(graph, context.values))
+        key = layout.analysis(schema_check._key(context))
         columns = [[field.name, str(field.dtype)] for field in graph.result]
         context.store.put_if_absent(key, json.dumps({"columns": columns}).encode())
 

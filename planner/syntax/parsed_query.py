@@ -6,6 +6,7 @@ start from the same tree. `syntax.parse.parse_query` makes this value once; the 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -50,6 +51,9 @@ CHANGING = frozenset(
     )
 )
 """Functions whose values differ between runs over the same data."""
+
+TODAY = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+"""Beginnings of texts that Spark reads as a moment of the run in `DATE'today'` and the like."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +101,13 @@ class ParsedQuery:
     @property
     def is_deterministic(self) -> bool:
         """Whether the query's own text gives the same rows for the same data in every run."""
-        return not any(
-            (func.name if isinstance(func, exp.Anonymous) else func.sql_name()).lower() in CHANGING
-            for func in self.tree.find_all(exp.Func)
-        ) and not any(isinstance(node, exp.TableSample) for node in self.tree.walk())
+        calls = self.tree.find_all(exp.Func)
+        names = (c.name if isinstance(c, exp.Anonymous) else c.sql_name() for c in calls)
+        return not (
+            any(name.lower() in CHANGING for name in names)
+            or self.tree.find(exp.TableSample)
+            or any(_is_of_the_run(cast) for cast in self.tree.find_all(exp.Cast))
+        )
 
     @property
     def is_ordered(self) -> bool:
@@ -143,3 +150,9 @@ def table_version(table: exp.Table) -> TableVersion | None:
     if not isinstance(value, exp.Literal) or (kind == "timestamp" and not value.is_string):
         return None
     return TableVersion("timestamp" if kind == "timestamp" else "version", str(value.this))
+
+
+def _is_of_the_run(cast: exp.Cast) -> bool:
+    """Whether it is a date or time as the run begins, such as `DATE'today'`."""
+    text = cast.this
+    return isinstance(text, exp.Literal) and text.is_string and bool(TODAY.match(text.name))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.errors import ForbiddenSqlError, ParseError
 from stagecoach.planner.syntax.outside import PATH_FORMATS
-from stagecoach.planner.syntax.parsed_query import CHANGING, Place
+from stagecoach.planner.syntax.parsed_query import CHANGING, TODAY, Place
 from stagecoach.planner.syntax.text import cut_text
 from stagecoach.planner.syntax.tokens import SqlToken, place_at, token_name
 
@@ -74,7 +74,8 @@ class UnparsedQuery:
     def is_deterministic(self) -> bool:
         """Whether the query's own text gives the same rows for the same data in every run."""
         words = {self._text(t).lower() for t in self._tokens if t.kind in ("word", "name")}
-        return not words & {*CHANGING, "tablesample"}
+        texts = (self._text(t).lstrip("rR")[1:] for t in self._tokens if t.kind == "text")
+        return not words & {*CHANGING, "tablesample"} and not any(map(TODAY.match, texts))
 
     @cached_property
     def is_ordered(self) -> bool:

@@ -17,6 +17,11 @@ from tests.planner.catalogs import SALES
         ("SELECT max(current_timestamp()), collate(id, 'UNICODE') FROM orders", False),
         ("SELECT * FROM orders TABLESAMPLE (10 PERCENT)", False),
         ("SELECT collate(id, 'UNICODE') FROM orders", True),
+        ("SELECT collate(id, 'UNICODE') FROM orders WHERE status = 'today'", True),
+        ("SELECT collate(id, 'UNICODE'), DATE'today' FROM orders", False),
+        ("SELECT collate(id, 'UNICODE') FROM orders WHERE day < date 'Yesterday '", False),
+        ("SELECT TIMESTAMP'now' AS n FROM orders", False),
+        ('SELECT timestamp_ntz" NOW UTC" AS n FROM orders', False),
     ],
 )
 def test_only_what_gives_the_same_in_every_run_is_deterministic(

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import Any
 
 from stagecoach.infra.formats.registry import table_format
@@ -19,6 +20,7 @@ from stagecoach.infra.formats.requests import ScanRequest, scan_request
 from stagecoach.infra.formats.snapshot import Snapshot, TableSnapshot
 from stagecoach.infra.shuffle.manifest import FORMAT_VERSION
 from stagecoach.infra.shuffle.partitioner import PARTITIONER_VERSION
+from stagecoach.infra.spark.row_conf import row_conf
 from stagecoach.planner.errors import ParameterError
 from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.physical import ScanExec
@@ -36,6 +38,7 @@ def stage_fingerprints(
     root_run_id: str,
     fresh: bool = False,
     stages: Collection[int] | None = None,
+    spark_conf: Mapping[str, str] = MappingProxyType({}),
 ) -> Mapping[int, str]:
     """The fingerprint of every stage of a graph, by stage number.
 
@@ -47,11 +50,13 @@ def stage_fingerprints(
             that is not deterministic.
         fresh: Whether nothing of other runs may be reused; then it is part of all of them.
         stages: Which stages, with all that they read; all by default.
+        spark_conf: The user's settings of Spark, which may have to run any stage in the end.
 
     Raises:
         ParameterError: A parameter has no value.
     """
     versions = computing_versions()
+    conf = row_conf(spark_conf)
     found: dict[int, str] = {}
     for stage in graph.stages:
         if stages is not None and stage.stage_id not in stages:
@@ -70,6 +75,7 @@ def stage_fingerprints(
             "run": root_run_id if bound_to_run else None,
             "time_zone": graph.time_zone,
             "versions": versions,
+            **({"spark_conf": conf} if conf else {}),
         }
         found[stage.stage_id] = digest(body)
     return found

@@ -38,7 +38,7 @@ def reused_stages(run: Run) -> tuple[StageResult, ...] | None:
     # Most runs that have something to compute lack the output of the head stage.
     if not store.exists(layout.manifest(run.fingerprints[graph.head.stage_id])):
         return None
-    check = stored_check(graph, run.values, store)
+    check = stored_check(run)
     if check is None or check.mismatch is not None:
         return None
     results: list[StageResult] = []

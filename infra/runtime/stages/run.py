@@ -141,6 +141,7 @@ class Run:
             root_run_id=self.root_run_id,
             fresh=self.fresh,
             stages=self._needed,
+            spark_conf=self.settings.spark_conf,
         )
 
 

@@ -91,7 +91,7 @@ def run_stage(stage_id: int, run: Run) -> StageResult:
     graph = run.graph
     stage = graph.stages[stage_id]
     log.debug("%s/stage_%d of run %s starts", graph.query, stage_id, run.run_id)
-    check = start_schema_check(graph, run.values, run.store, run.session)
+    check = start_schema_check(run)
 
     def attempt() -> StageResult:
         inputs = {i: input_pointer(run, i) for i in stage.inputs}

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from stagecoach.infra.runtime.planning.fingerprint import digest, package_version
+from stagecoach.infra.runtime.stages.run import Run
+from stagecoach.infra.spark.row_conf import row_conf
 from stagecoach.infra.storage import checked_json, layout
-from stagecoach.infra.storage.object_store import ObjectMissingError, ObjectStore
+from stagecoach.infra.storage.object_store import ObjectMissingError
 from stagecoach.infra.storage.rereads import reread
-from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.syntax.parse import spark_text
 from stagecoach.planner.types import Field, arrow_schema, parse_result_type
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 
@@ -57,60 +53,47 @@ class SchemaCheck:
         return fields
 
 
-def start_schema_check(
-    graph: StageGraph,
-    parameters: Mapping[str, Literal],
-    store: ObjectStore,
-    spark: Callable[[], SparkSession],
-) -> Future[SchemaCheck]:
+def start_schema_check(run: Run) -> Future[SchemaCheck]:
     """Begin the check in another thread, once a process; the result is that of `check_schema`."""
-    key = (store.uri("check"), _key(graph, parameters))
+    key = (run.store.uri("check"), _key(run))
     with _lock:
         found = _pending.get(key)
         if found is None or (found.done() and found.exception() is not None):
-            found = _pool.submit(check_schema, graph, parameters, store, spark)
+            found = _pool.submit(check_schema, run)
             _pending[key] = found
         return found
 
 
-def check_schema(
-    graph: StageGraph,
-    parameters: Mapping[str, Literal],
-    store: ObjectStore,
-    spark: Callable[[], SparkSession],
-) -> SchemaCheck:
+def check_schema(run: Run) -> SchemaCheck:
     """Compare the plan's result with Spark's own analysis over empty tables.
 
     Args:
-        graph: The plan.
-        parameters: Values of its parameters; their types matter, not their values.
-        store: Keeps the answer.
-        spark: Gives a session if the answer is not there yet.
+        run: The run. Of its parameters the types matter, not the values; its store keeps the
+            answer, and its session is asked if none is there yet.
 
     Raises:
         QueryFailedError: Spark refuses the query.
         TaskFailedError: Spark itself failed.
     """
-    if (known := stored_check(graph, parameters, store)) is not None:
+    if (known := stored_check(run)) is not None:
         return known
+    graph = run.graph
     # They import pyspark, for which a stored answer need not wait.
     from stagecoach.infra.engines.spark.engine import analyze
     from stagecoach.infra.spark.session import isolated_session
 
-    with isolated_session(spark(), graph.time_zone) as session:
+    with isolated_session(run.session(), graph.time_zone) as session:
         text = spark_text(graph.sql)
-        columns = analyze(session, graph.query, text, graph.tables, parameters, graph.functions)
+        columns = analyze(session, graph.query, text, graph.tables, run.values, graph.functions)
     # What the answer is of, for gc.
     found = {"columns": columns, "plan": graph.plan_hash, "query": graph.query}
-    store.write_bytes(layout.analysis(_key(graph, parameters)), checked_json.dump(found))
+    run.store.write_bytes(layout.analysis(_key(run)), checked_json.dump(found))
     return _compare(graph, tuple(columns))
 
 
-def stored_check(
-    graph: StageGraph, parameters: Mapping[str, Literal], store: ObjectStore
-) -> SchemaCheck | None:
+def stored_check(run: Run) -> SchemaCheck | None:
     """Return the check by an answer that Spark has given before; None where it has given none."""
-    address = layout.analysis(_key(graph, parameters))
+    store, address = run.store, layout.analysis(_key(run))
     damaged = (ValueError, TypeError, KeyError)
     try:
         columns = reread(store, address, lambda: parse_analysis(store.read_bytes(address)), damaged)
@@ -119,7 +102,7 @@ def stored_check(
     except damaged as error:
         log.warning("%s is damaged (%s) and is made again", store.uri(address), error)
         return None
-    return _compare(graph, tuple(columns))
+    return _compare(run.graph, tuple(columns))
 
 
 def parse_analysis(text: bytes) -> list[tuple[str, str]]:
@@ -153,15 +136,18 @@ def _normal(kind: str) -> str:
     return "string" if kind.startswith(("char(", "varchar(")) else kind
 
 
-def _key(graph: StageGraph, parameters: Mapping[str, Literal]) -> str:
+def _key(run: Run) -> str:
+    graph = run.graph
+    conf = row_conf(run.settings.spark_conf)
     return digest(
         {
             "check": _CHECK_VERSION,
             "plan": graph.plan_hash,
             "sql": graph.sql,
             "tables": [[n, [[f.name, str(f.dtype)] for f in fs]] for n, fs in graph.tables],
-            "parameters": {name: str(v.dtype) for name, v in sorted(parameters.items())},
+            "parameters": {name: str(v.dtype) for name, v in sorted(run.values.items())},
             "spark": package_version("pyspark"),
             **({"functions": [f.to_dict() for f in graph.functions]} if graph.functions else {}),
+            **({"spark_conf": conf} if conf else {}),
         }
     )

@@ -97,7 +97,9 @@ def test_order_counts_outside_of_brackets() -> None:
 
 def test_what_changes_is_known() -> None:
     assert unparsed("SELECT k j i FROM t").is_deterministic
+    assert unparsed("SELECT 'by now' j i FROM t").is_deterministic
     assert not unparsed("SELECT rand() j i FROM t").is_deterministic
+    assert not unparsed("SELECT date'today' j i FROM t").is_deterministic
     assert not unparsed("SELECT k FROM t TABLESAMPLE (1 + 1 ROWS)").is_deterministic
 
 
