@@ -13,10 +13,20 @@ DEFAULT_STORAGE = ".stagecoach/storage"
 
 
 def open_storage(storage: str | os.PathLike[str] | None = None) -> ObjectStore:
-    """Return the store of a storage root, found as `connect` finds it."""
-    from stagecoach.infra.config.settings import load_settings
+    """Return the store of a storage root that is there already, found as `connect` finds it.
 
-    return load_settings(overrides=with_storage({}, storage)).open_store()
+    Raises:
+        ConfigError: A local folder that is named here does not exist. The default one may be
+            missing: nothing has run yet.
+    """
+    from stagecoach.infra.config.settings import load_settings
+    from stagecoach.infra.errors import ConfigError
+
+    settings = load_settings(overrides=with_storage({}, storage))
+    root = settings.storage_root
+    if storage and "://" not in root and not os.path.isdir(os.path.expanduser(root)):
+        raise ConfigError(f"storage {root}: there is no such folder")
+    return settings.open_store()
 
 
 def storage_root(storage: str | os.PathLike[str] | None = None) -> str:

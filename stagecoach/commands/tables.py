@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+import shlex
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -198,7 +201,13 @@ def add(locations: tuple[str, ...], name: str | None, catalog: str, debug: bool)
     Spark finds in the files, which takes some seconds: have a look at them.
     """
     from stagecoach.planner.errors import CatalogError
-    from stagecoach.scaffold.catalog_entries import has_entry, new_entry, table_name, with_entries
+    from stagecoach.scaffold.catalog_entries import (
+        doubtful_columns,
+        has_entry,
+        new_entry,
+        table_name,
+        with_entries,
+    )
 
     configure_logging(debug=debug)
     if name is not None and len(locations) > 1:
@@ -224,32 +233,66 @@ def add(locations: tuple[str, ...], name: str | None, catalog: str, debug: bool)
     for chosen, entry in entries.items():
         if chosen in inferred:
             entry["columns"] = _found_columns(chosen, entry, file)
+    _refuse_unreadable(entries, file)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(with_entries(before, entries, file=catalog), encoding="utf-8")
     for chosen, entry in entries.items():
         click.echo(f"{catalog}: table {chosen} added ({entry.get('format', 'parquet')})")
-    shown = "" if catalog == DEFAULT_CATALOG else f" --catalog {catalog}"
-    click.echo(f"`stagecoach tables {' '.join(entries)}{shown}` shows what is there")
+        if (doubt := doubtful_columns(entry)) is not None:
+            click.echo(f"warning: table {chosen}: {doubt}", err=True)
+    shown = [] if catalog == DEFAULT_CATALOG else ["--catalog", catalog]
+    click.echo(f"`{shlex.join(['stagecoach', 'tables', *entries, *shown])}` shows what is there")
     discard_log()
 
 
-def _found_columns(name: str, entry: dict[str, object], catalog: Path) -> dict[str, str]:
-    """The columns that Spark finds, of a table that is not in the catalog file yet."""
-    import tempfile
-
-    from stagecoach.api.inferring import infer_columns
+@contextmanager
+def _catalog_of(entries: Mapping[str, dict[str, object]], catalog: Path) -> Iterator[str]:
+    """A catalog file of tables that are not in the user's yet, beside it: locations start there."""
+    from stagecoach.planner.errors import CatalogError
     from stagecoach.scaffold.catalog_entries import with_entries
 
     catalog.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the catalog file, since locations start there.
     with tempfile.NamedTemporaryFile(
         "w", dir=catalog.parent, prefix=".", suffix=".yaml", encoding="utf-8"
     ) as file:
-        file.write(with_entries("", {name: entry}, file=file.name))
+        file.write(with_entries("", entries, file=file.name))
         file.flush()
-        settings = open_session(file.name, None, read_settings(())).settings
-        found = infer_columns(name, file.name, settings)
+        try:
+            yield file.name
+        except CatalogError as error:
+            raise CatalogError(str(error).replace(file.name, str(catalog))) from error
+
+
+def _found_columns(name: str, entry: dict[str, object], catalog: Path) -> dict[str, str]:
+    """The columns that Spark finds, of a table that is not in the catalog file yet.
+
+    Raises:
+        CatalogError: It finds none.
+    """
+    from stagecoach.api.inferring import infer_columns
+    from stagecoach.planner.errors import CatalogError
+
+    with _catalog_of({name: entry}, catalog) as file:
+        settings = open_session(file, None, read_settings(())).settings
+        found = infer_columns(name, file, settings)
+    if not found:
+        raise CatalogError(
+            f"table {name!r}: {entry['location']} has no columns; add it when there is data in it"
+        )
     return {column: dtype if "<" in dtype else dtype.upper() for column, dtype in found}
+
+
+def _refuse_unreadable(entries: Mapping[str, dict[str, object]], catalog: Path) -> None:
+    """Look at the files of tables before a catalog file has them.
+
+    Raises:
+        CatalogError: Some cannot be read.
+    """
+    local = {n: entry for n, entry in entries.items() if "://" not in str(entry["location"])}
+    with _catalog_of(local, catalog) as file:
+        session = open_session(file, None, read_settings(()))
+        for name in local:
+            session.base_catalog.table(name)
 
 
 def _yaml_text(text: str) -> str:

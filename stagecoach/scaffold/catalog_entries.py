@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -100,6 +101,23 @@ def _options(kind: str, endings: Collection[str]) -> Entry:
     return {"options": {"header": True, **tabs}}
 
 
+def doubtful_columns(entry: Entry) -> str | None:
+    """What a person should look at in the columns that Spark has found, or None."""
+    columns = entry.get("columns")
+    if not isinstance(columns, dict):
+        return None
+    if "_corrupt_record" in columns:
+        return (
+            "Spark could not read some of the records (column _corrupt_record); JSON needs one "
+            "object on each line, or the option multiLine: true"
+        )
+    only = next(iter(columns)) if len(columns) == 1 else ""
+    found = next((mark for mark in ";\t|" if mark in only), None)
+    if found is None:
+        return None
+    return f"it has one column, {only!r}; is its separator {found!r}? Say so with the option sep"
+
+
 def has_entry(text: str, name: str, entry: Entry) -> bool:
     """Whether the text of a catalog file has a table of that name at the location of the entry."""
     for known, body in _tables(text).items():
@@ -165,5 +183,13 @@ def _tables(text: str) -> Mapping[Any, Any]:
 
 
 def _lines(name: str, entry: Entry, indent: str) -> Sequence[str]:
-    text = yaml.safe_dump({name: dict(entry)}, sort_keys=False, default_flow_style=False, width=100)
+    body = {name: dict(entry)}
+    text = yaml.safe_dump(
+        body,
+        sort_keys=False,
+        # Letters as they are; control characters, some of which end a line, stay escaped.
+        allow_unicode=json.dumps(body, ensure_ascii=False).isprintable(),
+        default_flow_style=False,
+        width=100,
+    )
     return [f"{indent}{line}" for line in text.splitlines()]

@@ -224,7 +224,7 @@ def test_effective_settings_are_the_loaded_ones(settings_file: Path) -> None:
 
 
 def test_storage_of_nothing_and_of_a_folder(tmp_path: Path) -> None:
-    result = run("storage", "--storage", str(tmp_path / "root"))
+    result = run("storage")
     assert result.exit_code == 0, result.output
     assert "total" in result.stdout
     (tmp_path / "root" / "runs" / "r").mkdir(parents=True)
@@ -235,3 +235,14 @@ def test_storage_of_nothing_and_of_a_folder(tmp_path: Path) -> None:
         run("storage", "--storage", str(tmp_path / "root"), "--format", "json").stdout
     )
     assert (found["total"]["objects"], found["total"]["bytes"]) == (1, 2)
+
+
+@pytest.mark.parametrize("command", [("storage",), ("storage", "verify"), ("gc", "--dry-run")])
+def test_a_storage_that_is_misspelt_is_no_empty_one(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    folder = tmp_path / "typo"
+    result = run(*command, "--storage", str(folder))
+    assert result.exit_code != 0
+    assert f"storage {folder}: there is no such folder" in f"{result.output}{result.exception}"
+    assert not folder.exists()

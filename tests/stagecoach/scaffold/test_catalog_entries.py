@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stagecoach.commands.main import cli
 from stagecoach.planner.errors import CatalogError
-from stagecoach.scaffold.catalog_entries import has_entry, new_entry, table_name, with_entries
+from stagecoach.scaffold.catalog_entries import (
+    doubtful_columns,
+    has_entry,
+    new_entry,
+    table_name,
+    with_entries,
+)
 
 ENTRY = {"location": "../data/new", "format": "csv", "options": {"header": True}}
 
@@ -133,3 +144,61 @@ def test_a_file_that_cannot_be_added_to_is_not_changed(text: str, part: str) -> 
     with pytest.raises(CatalogError) as caught:
         with_entries(text, {"new": ENTRY}, file="catalog.yaml")
     assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "part"),
+    [
+        ({"id;name;Umsatz in €": "STRING"}, "separator ';'"),
+        ({"a\tb": "STRING"}, "separator '\\t'"),
+        ({"_corrupt_record": "STRING"}, "multiLine: true"),
+        ({"a": "INT", "_corrupt_record": "STRING"}, "multiLine: true"),
+        ({"a": "INT"}, None),
+        ({"a;b": "INT", "c": "INT"}, None),
+        (None, None),
+    ],
+)
+def test_columns_that_look_wrong_are_pointed_out(
+    columns: dict[str, str] | None, part: str | None
+) -> None:
+    found = doubtful_columns({"location": "x", "columns": columns})
+    assert (found is None) if part is None else (part in str(found))
+
+
+def test_a_file_that_cannot_be_read_is_not_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.parquet").write_bytes(pq_bytes({"Größe in m": [1]}))
+    (tmp_path / "zero.parquet").write_bytes(b"")
+    add = ["tables", "add", "--catalog", "c.yaml"]
+    refused = CliRunner().invoke(cli, [*add, "good.parquet", "zero.parquet"])
+    assert "zero.parquet: the file is empty" in f"{refused.output}{refused.exception}"
+    assert not (tmp_path / "c.yaml").exists()
+    refused = CliRunner().invoke(cli, [*add, "good.parquet", "--name", "my table"])
+    assert "catalog c.yaml, table 'my table': not a name" in f"{refused.output}{refused.exception}"
+    added = CliRunner().invoke(cli, [*add, "good.parquet"])
+    assert "`stagecoach tables good --catalog c.yaml` shows" in added.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "c.yaml",
+        "good.parquet",
+        "zero.parquet",
+    ]
+
+
+def test_a_file_without_columns_is_not_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("stagecoach.api.inferring.infer_columns", lambda *_: [])
+    (tmp_path / "e.csv").write_bytes(b"")
+    refused = CliRunner().invoke(cli, ["tables", "add", "--catalog", "c.yaml", "e.csv"])
+    assert "e.csv has no columns" in f"{refused.output}{refused.exception}"
+    assert not (tmp_path / "c.yaml").exists()
+
+
+def pq_bytes(columns: dict[str, list[int]]) -> bytes:
+    """A Parquet file."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
