@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 UTC_NAMES = frozenset(("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z"))
 """Zones in which no clock is ever changed, so that a day always has 24 hours."""
 
@@ -42,3 +44,21 @@ def zone_reason(zone: str) -> str | None:
     if not slash or not region.isalpha() or not city or zone in _UNLIKE_ZONES:
         return f"the rules of time zone '{zone}' are not proven"
     return None
+
+
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
+
+
+def duckdb_zone(zone: str) -> str | None:
+    """The name that DuckDB knows a zone by; None for an offset that it does not know."""
+    if zone in ("Z", "UT"):
+        return "UTC"
+    offset = _OFFSET.fullmatch(zone)
+    if offset is None:
+        return zone
+    sign, hours, minutes, seconds = offset.groups(default="00")
+    most = 14 if sign == "+" else 12
+    if (minutes, seconds) != ("00", "00") or int(hours) > most:
+        return None
+    # Names of this kind count the other way round: POSIX says how far UTC is ahead.
+    return f"Etc/GMT{'-' if sign == '+' else '+'}{int(hours)}" if int(hours) else "UTC"

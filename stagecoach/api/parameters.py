@@ -192,7 +192,7 @@ def _from_python(
             return ParameterValue(DATE, value.isoformat())
     raise ParameterError(
         f"parameter '{name}' is a {type(value).__name__}; "
-        "give a str, int, float, bool, Decimal, date, datetime or None"
+        "give a str, int, float, bool, Decimal, date or datetime"
     )
 
 

@@ -45,6 +45,7 @@ from stagecoach.infra.reading.parquet import check_local_files
 from stagecoach.planner.errors import StagecoachError, UnsupportedSqlError
 from stagecoach.planner.text import type_names
 from stagecoach.planner.text.quoting import duckdb_name
+from stagecoach.planner.text.time_zones import duckdb_zone
 from stagecoach.planner.types import DataType
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def _database(resources: Resources, pid: int) -> _Database:
     connection = duckdb.connect(":memory:")
     options: dict[str, str] = {
         "threads": str(resources.threads),
-        "TimeZone": _literal(resources.time_zone),
+        "TimeZone": _literal(duckdb_zone(resources.time_zone) or resources.time_zone),
         "default_null_order": "'nulls_first_on_asc_last_on_desc'",
         "memory_limit": f"'{resources.memory_bytes}B'",
         "temp_directory": _literal(spill),

@@ -34,13 +34,15 @@ from stagecoach.planner.plan.physical import (
     ScanExec,
     ValuesExec,
 )
-from stagecoach.planner.text.time_zones import zone_reason
+from stagecoach.planner.text.time_zones import duckdb_zone, zone_reason
 from stagecoach.planner.tree import walk
 
 
 def refusal(fragment: PhysicalPlan, conditions: Conditions) -> str | None:
     """Why DuckDB must not run the fragment; None if it may."""
     tables, exact_math = conditions.tables, conditions.exact_math
+    if duckdb_zone(conditions.time_zone) is None:
+        return f"DuckDB does not know the time zone '{conditions.time_zone}'"
     zone = zone_reason(conditions.time_zone)
     for column in fragment.columns:
         if not column.dtype.is_atomic and has_kind(column.dtype, "void"):
