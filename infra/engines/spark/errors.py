@@ -22,6 +22,12 @@ _OTHER_PYTHON = re.compile(
     r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+?) than that in "
     r"driver: (\S+?),"
 )
+_NO_ANSI = re.compile(
+    r" (?:If necessary,? )?set \"?spark\.sql\.ansi\.enabled\"? to \"?false\"? to bypass this error"
+    r"[^.]*\.",
+    re.IGNORECASE,
+)
+"""Advice that nobody can follow: sessions of ours are in ANSI mode."""
 _MALFORMED = re.compile(r"\[(MALFORMED_RECORD_IN_PARSING[.\w]*)\] .*")
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
@@ -37,6 +43,7 @@ def explain_error(
 ) -> StagecoachError:
     """The error of ours that stands for one of Spark's, chosen by its condition and SQLSTATE."""
     condition, state, text = _describe(error)
+    text = _NO_ANSI.sub("", text)
     if (found := problem_in(text)) is not None:
         if found.unusable is not None:
             return FunctionError(*found.unusable)

@@ -118,6 +118,7 @@ def test_mistakes_of_the_query_are_told_by_sparks_condition(
     assert caught.value.condition == condition
     assert str(caught.value).startswith(f"[{condition}]") or condition == "PARSE_SYNTAX_ERROR"
     assert "\tat " not in str(caught.value)
+    assert "ansi.enabled" not in str(caught.value), "no advice that cannot be followed"
 
 
 def test_a_lost_input_is_not_a_mistake_of_the_query(spark: SparkSession, spec: TaskSpec) -> None:

@@ -246,3 +246,21 @@ def test_a_storage_that_is_misspelt_is_no_empty_one(
     assert result.exit_code != 0
     assert f"storage {folder}: there is no such folder" in f"{result.output}{result.exception}"
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "part"),
+    [
+        ("spark.sql.ansi.enabled=false", "ANSI mode"),
+        ("spark.sql.session.timeZone=Asia/Tokyo", "set time_zone instead"),
+    ],
+)
+def test_what_every_session_sets_cannot_be_changed(setting: str, part: str) -> None:
+    result = run("config", "--set", setting)
+    assert part in f"{result.output}{result.exception}"
+    assert result.exit_code != 0
+
+
+def test_what_every_session_sets_may_be_said() -> None:
+    conf = {"spark.sql.ansi.enabled": "True", "spark.sql.session.timeZone": "Asia/Tokyo"}
+    assert EngineSettings(spark_conf=conf, time_zone="Asia/Tokyo").spark_conf == conf
