@@ -7,6 +7,7 @@ all of them again and again; at the end of the process it does so once more.
 from __future__ import annotations
 
 import gc
+import sys
 
 _YOUNG = 100_000  # objects that make it look at the new ones; Python's own number is 700
 
@@ -18,5 +19,9 @@ def collect_rarely() -> None:
 
 
 def leave_to_the_system() -> None:
-    """Let the collector ignore all that is here: the process ends, and its memory with it."""
-    gc.freeze()
+    """Let the collector ignore all that is here: the process ends, and its memory with it.
+
+    DuckDB's module looks for what is left of it when it is unloaded, and reports it.
+    """
+    if "duckdb" not in sys.modules:
+        gc.freeze()

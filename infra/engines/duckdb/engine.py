@@ -9,6 +9,7 @@ side.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import re
@@ -198,6 +199,9 @@ def _database(resources: Resources, pid: int) -> _Database:
         # GLOBAL: a cursor is a session of its own, and would have the process's time zone.
         connection.execute(f"SET GLOBAL {name} = {value}")
     return _Database(connection, resources.time_zone)
+
+
+atexit.register(_database.cache_clear)
 
 
 def _disabled_optimizers(resources: Resources) -> str:
