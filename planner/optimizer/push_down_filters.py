@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 from stagecoach.planner.functions import make_call
@@ -27,6 +28,9 @@ from stagecoach.planner.plan.logical import (
     Window,
 )
 from stagecoach.planner.plan.rewriting import filtered
+from stagecoach.planner.tree import walk
+
+_MOST_NODES = 500
 
 
 def push_down_filters(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
@@ -36,7 +40,8 @@ def push_down_filters(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
     After:   InnerJoin[o.k = l.k](Filter[o.total > 5] <- o, l)
     An OR over both sides of a join also leaves each side what its branches imply of it.
     Never:   below the NULL-supplying side of an outer join, below LIMIT, or below an aggregate
-    for other than its group columns, or below a window for other than its partition keys.
+    for other than its group columns, or below a window for other than its partition keys; below a
+    projection with which the condition becomes very large.
     """
     del context
     return _push(plan, [])
@@ -47,8 +52,7 @@ def _push(plan: LogicalPlan, parts: list[Expression]) -> LogicalPlan:
         case Filter():
             return _push(plan.child, [*conjuncts(plan.predicate), *parts])
         case Project():
-            mapping = {c.id: e for c, e in plan.items}
-            return _child(plan, _push(plan.child, [substitute(p, mapping) for p in parts]))
+            return _project(plan, parts)
         case Sort() | Repartition():
             return _child(plan, _push(plan.child, parts))
         case Aggregate():
@@ -69,6 +73,23 @@ def _push(plan: LogicalPlan, parts: list[Expression]) -> LogicalPlan:
 
 def _child(plan: LogicalPlan, child: LogicalPlan) -> LogicalPlan:
     return plan.with_children((child,))
+
+
+def _project(plan: Project, parts: list[Expression]) -> LogicalPlan:
+    mapping = {c.id: e for c, e in plan.items}
+    below: list[Expression] = []
+    above: list[Expression] = []
+    for part in parts:
+        pushed = substitute(part, mapping)
+        if _is_large(pushed) and not _is_large(part):  # a column that is used twice doubles it
+            above.append(part)
+        else:
+            below.append(pushed)
+    return filtered(_child(plan, _push(plan.child, below)), above)
+
+
+def _is_large(expr: Expression) -> bool:
+    return next(itertools.islice(walk(expr), _MOST_NODES, None), None) is not None
 
 
 def _aggregate(plan: Aggregate, parts: list[Expression]) -> LogicalPlan:
