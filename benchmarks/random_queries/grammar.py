@@ -134,6 +134,8 @@ class WideGrammar(QueryGrammar):
         if depth and self._rng.random() < 0.15 and all(map(_orderable, kinds)):
             word = self._rng.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"])  # fmt: skip
             # Below the top: sums of floats are not compared by rows that differ in rounding.
+            if self._rng.random() < 0.4:
+                return f" {word} ".join(self._alike(kinds, outer))
             sides = [self._select(kinds, depth - 1, outer) for _ in range(2)]
             return f"{sides[0]} {word} {sides[1]}"
         return self._select(kinds, depth, outer)
@@ -146,6 +148,29 @@ class WideGrammar(QueryGrammar):
         if roll < 0.13 and depth:
             return self._pivoted(kinds, depth)
         return super()._select(kinds, depth, outer)
+
+    def _alike(self, kinds: Sequence[Kind], outer: list[Relation]) -> list[str]:
+        """Aggregates of one table by the same key, which stages read through one exchange."""
+        rng = self._rng
+        table = rng.choice(_BASES)
+        columns = self._library.tables[table]
+        keys = [name for name, kind in columns if _orderable(kind) and _exact(kind)]
+        key = rng.choice(keys)
+        self._shows = False
+        sides = [self._keyed(kinds, table, key, outer) for _ in range(rng.randint(2, 3))]
+        return [f"{side}.{key}" for side in sides]
+
+    def _keyed(self, kinds: Sequence[Kind], table: str, key: str, outer: list[Relation]) -> str:
+        """Aggregates of a table, up to the alias in GROUP BY."""
+        alias, columns = self._alias(), self._library.tables[table]
+        scope, key_kind = Scope([Relation(alias, columns)], outer), dict(columns)[key]
+
+        def item(kind: Kind) -> str:
+            if kind == key_kind and self._rng.random() < 0.6:
+                return f"{alias}.{key}"
+            return self._aggregate(kind, scope)
+
+        return f"SELECT {self._items(kinds, item)} FROM {table} {alias} GROUP BY {alias}"
 
     def _over_groups(self, kinds: Sequence[Kind], depth: int, outer: list[Relation]) -> str:
         """Windows over the table of groups, whose templates order its rows by a key."""

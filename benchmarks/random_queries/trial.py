@@ -241,7 +241,7 @@ class Trial:
         for engines in (graph, on_spark(graph)):
             try:
                 self._result(engines, way)
-            except (QueryError, QueryFailedError, *SPARK_ERRORS):
+            except (StagecoachError, *SPARK_ERRORS):
                 if engines is graph:
                     return _verdict("raises", problem, graph)
                 may_differ = has_raising_constant(self._spark, graph)
@@ -259,7 +259,7 @@ class Trial:
                 found, _ = self._result(graph, way)
             except SPARK_ERRORS as again:
                 return _verdict("late", f"whole query: {str(again)[:200]}", graph)
-        except SPARK_ERRORS as error:
+        except (QueryFailedError, *SPARK_ERRORS) as error:
             return _verdict("late", f"whole query: {str(error)[:200]}", graph)
         what = difference(graph, expected.cast(found.schema), found)
         return _verdict("wrong" if what else "late" if late else "equal", what or late, graph)

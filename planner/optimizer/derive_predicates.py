@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stagecoach.planner.functions.nested_rules import has_kind
 from stagecoach.planner.optimizer.constraints import Constraints
 from stagecoach.planner.optimizer.context import RuleContext
 from stagecoach.planner.optimizer.join_groups import EqualColumns
@@ -61,7 +62,7 @@ def _missing(
             continue
         (source,) = predicate.column_ids
         for target in members.get(source, ()):
-            if target.id in side.column_ids and not target.dtype.is_floating:
+            if target.id in side.column_ids and not has_kind(target.dtype, "float", "double"):
                 derived = substitute(predicate, {source: target})
                 if derived not in already:
                     found[derived] = None
