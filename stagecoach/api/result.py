@@ -81,7 +81,10 @@ class Result:
         )
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows as tuples of Python values, timestamps in the session time zone."""
+        """Yield the rows as tuples of Python values, timestamps in the session time zone.
+
+        A date or timestamp outside the years 1 to 9999, which Python cannot hold, is Spark's text.
+        """
         from stagecoach.terminal.output import take_rows
 
         return take_rows(self.batches(), time_zone=self.graph.time_zone)
