@@ -191,10 +191,12 @@ class Result:
         has an object on each line. Both are UTF-8, with timestamps in the session time zone.
 
         Args:
-            path: The file; an existing one is replaced.
-            file_format: `parquet`, `csv`, `json` or `arrow`; by default what the name ends in.
+            path: The file; an existing one is replaced, and keeps its mode.
+            file_format: `parquet`, `csv`, `json` or `arrow`; by default what the name ends in:
+                `.parquet` or nothing, `.csv`, `.json`, `.jsonl`, `.ndjson`, `.arrow`.
 
         Raises:
+            OptionError: The name stands for no format.
             StorageError: The file cannot be written.
             ShuffleReadError: Rows are lost and cannot be made again.
         """

@@ -30,7 +30,7 @@ class Heading:
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal that standard output is, or what `COLUMNS` says; else None."""
+    """Columns of the terminal that standard output is, by `COLUMNS` if set; None of no terminal."""
     try:
         # Not of descriptor 1, which may lead to a log: see `divert_noise`.
         columns = os.get_terminal_size(sys.stdout.fileno()).columns

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
+import stat
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stagecoach.infra.errors import StorageError
+from stagecoach.planner.errors import OptionError
 from stagecoach.planner.types import STRING, Field
 from stagecoach.terminal.output import Format, html_rows, render_rows, shown_rows, take_rows
 from stagecoach.terminal.result_files import format_of, write_result
@@ -389,6 +392,44 @@ def test_other_formats_by_the_name_of_the_file(tmp_path: Path) -> None:
     assert write_result(tmp_path / "p.csv", schema, [], file_format="arrow") == 0
     assert pa.ipc.open_file((tmp_path / "p.csv").read_bytes()).read_all().schema == schema
     assert format_of(Path("a.b/c")) == "parquet"
+
+
+@pytest.mark.parametrize("name", ["o.csv.gz", "o.txt", "o.parquet2"])
+def test_a_name_that_stands_for_no_format(tmp_path: Path, name: str) -> None:
+    with pytest.raises(OptionError, match=r"stands for no format; end the name in one of .parq"):
+        write_result(tmp_path / name, BATCH.schema, [BATCH])
+    assert list(tmp_path.iterdir()) == []
+    assert write_result(tmp_path / name, BATCH.schema, [BATCH], file_format="csv") == 3
+
+
+def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "o.csv"
+    path.touch()
+    path.chmod(0o640)
+    write_result(path, BATCH.schema, [BATCH])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_a_link_leads_to_the_new_file(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    link, target = tmp_path / "o.csv", tmp_path / "real" / "rows"
+    for text in (None, "old"):
+        if text is None:
+            link.symlink_to(target)
+        else:
+            target.write_text(text)
+        write_result(link, BATCH.schema, [BATCH])
+        assert link.is_symlink()
+        assert target.read_text().startswith("name,count(1)")
+        assert [p.name for p in target.parent.iterdir()] == ["rows"]
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "o.csv"
+    os.mkfifo(path)
+    with pytest.raises(StorageError, match=r"cannot write .*o.csv: it exists and is no regular"):
+        write_result(path, BATCH.schema, [BATCH])
+    assert path.is_fifo()
 
 
 def test_a_text_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
