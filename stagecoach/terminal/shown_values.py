@@ -13,7 +13,7 @@ from stagecoach.terminal.value_texts import Entries, moment_text
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
-_DAY = datetime.timedelta(days=1)
+_DAY_MICROS = 86_400_000_000
 # After 400 years the calendar repeats, days of the week and hence rules of time zones included.
 _CYCLE_YEARS = 400
 _CYCLE = datetime.timedelta(days=146_097)
@@ -93,7 +93,7 @@ def _timed(value: Any, dtype: pa.DataType) -> Any:
     if value is None:
         return None
     if pa.types.is_date32(dtype):
-        return _moment(value * _DAY // _MICROSECOND, None, is_date=True)
+        return _moment(value * _DAY_MICROS, None, is_date=True)
     if pa.types.is_timestamp(dtype):
         return _moment(value, dtype.tz)
     return _rebuilt(value, dtype, _timed)

@@ -212,6 +212,10 @@ FIRST, LAST = -719_162, 2_932_896  # days that Python can hold
         (pa.date32(), LAST + 1, "UTC", "+10000-01-01"),
         (pa.date32(), -721_354, "UTC", "-0005-01-01"),
         (pa.date32(), 3_663_441, "UTC", "+12000-02-29"),
+        (pa.date32(), 2**31 - 1, "UTC", "+5881580-07-11"),
+        (pa.date32(), -(2**31), "UTC", "-5877641-06-23"),
+        (pa.timestamp("us"), 2**63 - 1, "UTC", "+294247-01-10 04:00:54.775807"),
+        (pa.timestamp("us", tz="UTC"), -(2**63), "UTC", "-290308-12-21 19:59:05.224192"),
         (pa.timestamp("us"), (LAST + 1) * DAY + 1_500_000, "UTC", "+10000-01-01 00:00:01.5"),
         (pa.timestamp("us", tz="UTC"), FIRST * DAY, "America/New_York", "0000-12-31 19:03:58"),
         (
