@@ -63,6 +63,7 @@ PRELOADED = (
     "stagecoach.planner.explain.display",
     "stagecoach.planner.syntax.explain_statement",
     "stagecoach.terminal.output",
+    "stagecoach.terminal.shown_values",
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.client.retries",
     "pyspark.sql.connect.functions.builtin",

@@ -412,10 +412,10 @@ def _rules() -> Mapping[str, ValueRule]:
 def _read_value(name: str, value: Any, source: str) -> Any:
     try:
         if name == "storage_options":
-            return _storage_options(json.loads(value) if isinstance(value, str) else value)
+            return _storage_options(_mapping(value, '{"region": "eu-central-1"}'))
         if name == "spark_conf":
-            given = json.loads(value) if isinstance(value, str) else value
-            return {str(k): _conf_text(v) for k, v in dict(given).items()}
+            given = _mapping(value, '{"spark.driver.memory": "4g"}')
+            return {str(k): _conf_text(v) for k, v in given.items()}
         if name == "remote":
             return str(value) if value else None
         return _rules()[name].read(value)
@@ -428,12 +428,29 @@ def _read_value(name: str, value: Any, source: str) -> Any:
         raise ConfigError(text) from None
 
 
+def _mapping(value: Any, example: str) -> Any:
+    """A mapping, or `StorageOptions`; a text, such as that of a variable, is JSON.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    wanted = f"give a JSON object, such as {example}"
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{wanted} ({error})") from None
+    if not isinstance(value, Mapping | StorageOptions):
+        raise ValueError(wanted)
+    return value
+
+
 def _storage_options(given: Any) -> StorageOptions:
     """How to reach storage, of plain data.
 
     Raises:
         StorageError: An option has an unknown name.
-        ValueError, TypeError: A value is not valid, or this is not a mapping.
+        ValueError, TypeError: A value is not valid.
     """
     if isinstance(given, StorageOptions):
         return given

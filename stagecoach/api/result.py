@@ -81,7 +81,10 @@ class Result:
         )
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows as tuples of Python values, timestamps in the session time zone."""
+        """Yield the rows as tuples of Python values, timestamps in the session time zone.
+
+        A date or timestamp outside the years 1 to 9999, which Python cannot hold, is Spark's text.
+        """
         from stagecoach.terminal.output import take_rows
 
         return take_rows(self.batches(), time_zone=self.graph.time_zone)
@@ -188,10 +191,12 @@ class Result:
         has an object on each line. Both are UTF-8, with timestamps in the session time zone.
 
         Args:
-            path: The file; an existing one is replaced.
-            file_format: `parquet`, `csv`, `json` or `arrow`; by default what the name ends in.
+            path: The file; an existing one is replaced, and keeps its mode.
+            file_format: `parquet`, `csv`, `json` or `arrow`; by default what the name ends in:
+                `.parquet` or nothing, `.csv`, `.json`, `.jsonl`, `.ndjson`, `.arrow`.
 
         Raises:
+            OptionError: The name stands for no format.
             StorageError: The file cannot be written.
             ShuffleReadError: Rows are lost and cannot be made again.
         """

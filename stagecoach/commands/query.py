@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -82,7 +84,8 @@ def _parse_output(
     metavar="FILE",
     type=click.Path(path_type=Path),
     help="Write the rows of one query to a file instead of printing them: CSV, JSON lines or Arrow "
-    "if its name ends in .csv, .json (.jsonl, .ndjson) or .arrow, else Parquet.",
+    "if its name ends in .csv, .json (.jsonl, .ndjson) or .arrow, Parquet if in .parquet or has "
+    "no ending.",
 )
 @click.option(
     "--output-dir",
@@ -145,7 +148,10 @@ def query(
         )
     if selection is not None:
         files = _selected_files(given, selection, project)
-    _check_outputs(files or plans, output, output_dir, output_table)
+    source = click.get_current_context().get_parameter_source("output_format")
+    is_default = source is click.core.ParameterSource.DEFAULT
+    chosen_format = None if is_default else output_format
+    _check_outputs(files or plans, output, output_dir, output_table, chosen_format)
     sources = {path: read_source(path) for path in files}
     request = _Request(
         given=given,
@@ -192,7 +198,9 @@ def _check_outputs(
     output: Path | None,
     output_dir: Path | None,
     output_table: Mapping[str, Any] | None,
+    output_format: Format | None,
 ) -> None:
+    """Refuse what cannot be meant; `output_format` is None where the user has not chosen one."""
     given = {"--output": output, "--output-dir": output_dir, "--output-table": output_table}
     chosen = [name for name, value in given.items() if value is not None]
     if len(chosen) > 1:
@@ -205,10 +213,41 @@ def _check_outputs(
         if len(files) > 1:
             raise click.UsageError("--output-table is for one query")
         read_output(output_table)
-    if output is not None and output.is_dir():
-        raise click.UsageError(f"--output {output} is a folder; name a file, or use --output-dir")
+    if output is not None:
+        _check_output(output, output_format)
     if output_dir is not None:
+        if output_format is not None:
+            raise click.UsageError(
+                f"--output-dir writes Parquet files, not {output_format}; leave --format out, or "
+                "use --output for each query"
+            )
         check_names(files)
+
+
+def _check_output(output: Path, output_format: Format | None) -> None:
+    from stagecoach.terminal.result_files import format_of, is_replaceable
+
+    if output.is_dir():
+        raise click.UsageError(f"--output {output} is a folder; name a file, or use --output-dir")
+    # Standard output may be a file, such as `> rows.csv`, which must not be replaced either.
+    if str(output) == "-" or not is_replaceable(output) or _is_standard_output(output):
+        raise click.UsageError(
+            f"--output {output} is no regular file of its own; name one, or leave --output out: "
+            "--format csv and --format json print all rows on standard output"
+        )
+    file_format = format_of(output)
+    if output_format not in (None, file_format):
+        raise click.UsageError(
+            f"--output {output} is written as {file_format}, not as {output_format}; the end of "
+            "its name decides, so leave --format out"
+        )
+
+
+def _is_standard_output(path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(sys.stdout.fileno()), path.stat())
+    except (OSError, ValueError):  # nothing is there, or standard output is no file
+        return False
 
 
 def _check_parameters(session: Session, given: dict[str, str], sources: Sequence[Source]) -> None:

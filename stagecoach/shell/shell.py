@@ -5,10 +5,10 @@ The prompt is apart (`prompt.py`), so that a script runs through the same code.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,9 @@ import click
 
 from stagecoach.planner.errors import OptionError
 from stagecoach.planner.option_values import there_are
+from stagecoach.planner.syntax.tokens import place_at
 from stagecoach.shell.names import Names
-from stagecoach.shell.statements import COMMAND_MARK, split_statements
+from stagecoach.shell.statements import Piece, split_pieces
 from stagecoach.terminal.errors import Source, report_error
 from stagecoach.terminal.output import FORMATS, Format, render_rows
 from stagecoach.terminal.progress import make_progress
@@ -42,7 +43,13 @@ COMMANDS: Mapping[str, str] = {name.split()[0]: meaning for name, meaning in HEL
 
 
 class _Left(Exception):
-    """The user leaves the shell."""
+    """The user leaves the shell.
+
+    Attributes:
+        code: Exit code of what failed before.
+    """
+
+    code = 0
 
 
 @dataclass
@@ -88,10 +95,10 @@ class Shell:
 
     def run_script(self, text: str, name: str) -> int:
         """Run all of a text and return the exit code of the first statement that fails."""
-        codes = [0]
-        with contextlib.suppress(_Left):
-            self._execute(text, name, codes)
-        return next((code for code in codes if code), 0)
+        try:
+            return self._execute(text, name)
+        except _Left as left:
+            return left.code
 
     def execute(self, text: str) -> None:
         """Run a complete text; errors are reported.
@@ -99,34 +106,31 @@ class Shell:
         Raises:
             _Left: The user leaves.
         """
-        self._execute(text, "shell", [])
+        self._execute(text, "shell")
 
-    def _execute(self, text: str, name: str, codes: list[int]) -> None:
-        if text.strip().startswith(COMMAND_MARK):
-            # In a script, a command is a line.
-            line, _, rest = text.strip().partition("\n")
-            codes.append(self._guarded(lambda: self._command(line), None))
-            if rest.strip():
-                self._execute(rest, name, codes)
-            return
-        statements, rest = split_statements(text)
-        if rest.startswith(COMMAND_MARK):
-            for statement in statements:
-                codes.append(self._statement(statement, name))
-            self._execute(rest, name, codes)
-            return
-        for statement in [*statements, rest]:
-            if statement:
-                codes.append(self._statement(statement, name))
+    def _execute(self, text: str, name: str) -> int:
+        """Run a text and return the exit code of the first of its pieces that fails."""
+        first = 0
+        for piece in split_pieces(text):
+            try:
+                code = self._run_piece(piece, text, name)
+            except _Left as left:
+                left.code = first or left.code
+                raise
+            first = first or code
+        return first
 
-    def _statement(self, sql: str, name: str) -> int:
-        self._last = sql
-        return self._guarded(lambda: self._query(sql), Source(name=name, sql=sql))
+    def _run_piece(self, piece: Piece, text: str, name: str) -> int:
+        if piece.is_command:
+            return self._guarded(partial(self._command, piece.text), None)
+        self._last = piece.text
+        source = Source(name=name, sql=text, start=place_at(text, piece.start))
+        return self._guarded(partial(self._query, piece.text), source)
 
-    def _guarded(self, work: Callable[[], None], source: Source | None) -> int:
+    def _guarded(self, work: Callable[[], int | None], source: Source | None) -> int:
         """Do something; report how it failed and return the exit code for it."""
         try:
-            work()
+            return work() or 0
         except _Left:
             raise
         except KeyboardInterrupt:
@@ -134,7 +138,6 @@ class Shell:
             return 130
         except Exception as error:  # noqa: BLE001 -- reported; the shell goes on
             return report_error(error, source, debug=self.debug)
-        return 0
 
     def _query(self, sql: str) -> None:
         from stagecoach.api.query_parameters import used_parameters
@@ -178,9 +181,9 @@ class Shell:
 
     # ------------------------------------------------------------------ commands
 
-    def _command(self, line: str) -> None:
+    def _command(self, line: str) -> int | None:
         name, _, argument = line.strip().rstrip(";").partition(" ")
-        work = {
+        commands: dict[str, Callable[[str], int | None]] = {
             ".explain": self._explain,
             ".exit": self._quit,
             ".format": self._format,
@@ -192,12 +195,12 @@ class Shell:
             ".schema": self._schema,
             ".tables": self._tables,
             ".timing": self._timing,
-        }.get(name.lower())
-        if work is None:
+        }
+        if (work := commands.get(name.lower())) is None:
             raise OptionError(f"unknown command {name}; {there_are(name, COMMANDS)}")
-        work(argument.strip())
+        return work(argument.strip())
 
-    def _explain(self, sql: str) -> None:
+    def _explain(self, sql: str) -> int:
         from stagecoach.api.query_parameters import used_parameters
 
         sql = sql or self._last
@@ -205,7 +208,7 @@ class Shell:
             raise OptionError("no query has run yet; write .explain SELECT …")
         used = used_parameters(sql)
         params = {n: v for n, v in self.params.items() if used is None or n in used}
-        self._guarded(
+        return self._guarded(
             lambda: click.echo(self.session.explain(sql, params).rstrip("\n")),
             Source(name="shell", sql=sql),
         )
@@ -240,10 +243,10 @@ class Shell:
         for name, value in self.params.items():
             click.echo(f"{name}={value}")
 
-    def _read(self, path: str) -> None:
+    def _read(self, path: str) -> int:
         if not path:
             raise OptionError("name a file: .read FILE.sql")
-        self._execute(Path(path).expanduser().read_text(encoding="utf-8-sig"), path, [])
+        return self._execute(Path(path).expanduser().read_text(encoding="utf-8-sig"), path)
 
     def _schema(self, table: str) -> None:
         if not table:

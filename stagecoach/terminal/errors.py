@@ -38,10 +38,17 @@ class Source:
     Args:
         name: The file as the user named it, or what stands for it.
         sql: The text.
+        start: Line and column of the text where the query begins: a script has several.
     """
 
     name: str
     sql: str
+    start: tuple[int, int] = (1, 1)
+
+    def place(self, line: int, column: int | None) -> tuple[int, int]:
+        """The line and column of the text that a place in the query is at."""
+        shift = self.start[1] - 1 if line == 1 else 0
+        return line + self.start[0] - 1, max(column or 1, 1) + shift
 
 
 def report_error(error: Exception, source: Source | None, *, debug: bool) -> int:
@@ -130,12 +137,15 @@ def _excerpt(source: Source | None, line: int | None, column: int | None) -> Ite
     if source is None:
         return []
     lines = source.sql.splitlines()
-    if line is None or not 1 <= line <= len(lines):
+    if line is None or line < 1:
+        return [f"  --> {source.name}"]
+    line, column = source.place(line, column)
+    if line > len(lines):
         return [f"  --> {source.name}"]
     text = lines[line - 1]
     number = str(line)
     gutter = " " * len(number)
-    column = min(max(column or 1, 1), len(text) + 1)
+    column = min(column, len(text) + 1)
     # Tabs before the caret stay tabs, so that it stands below its character.
     indent = "".join(c if c == "\t" else " " for c in text[: column - 1])
     return [

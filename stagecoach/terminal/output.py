@@ -22,6 +22,7 @@ from stagecoach.terminal.text_tables import (
     draw_table,
     printable,
 )
+from stagecoach.terminal.value_texts import Entries, to_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +59,7 @@ def render_rows(
     """
     for_people = output_format in ("table", "vertical")
     shown = DEFAULT_TABLE_ROWS if limit is None and for_people else limit
-    rows = take_rows(batches, shown, columns=columns, time_zone=time_zone)
+    rows = take_rows(batches, shown, columns=columns, time_zone=time_zone, shown=True)
     if output_format == "csv":
         yield _csv_line(list(schema.names))
         for row in rows:
@@ -95,7 +96,7 @@ def html_rows(
     time_zone: str,
 ) -> str:
     """The first rows of a result as an HTML table; see `render_rows`."""
-    rows = take_rows(batches, limit, columns=columns, time_zone=time_zone)
+    rows = take_rows(batches, limit, columns=columns, time_zone=time_zone, shown=True)
     texts = [[clip(printable(to_text(value))) for value in row] for row in rows]
     headings = [Heading(printable(f.name), _is_number(f.type)) for f in schema]
     note = f"{num_rows:,} row{'' if num_rows == 1 else 's'}"
@@ -142,16 +143,19 @@ def take_rows(
     *,
     columns: Sequence[Field] | None = None,
     time_zone: str | None = None,
+    shown: bool = False,
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield rows as tuples of Python values.
+    """Yield rows as tuples of Python values; see `python_values`.
 
     Args:
         batches: The rows.
         limit: Most rows; None for all.
         columns: Spark types of the columns; intervals become texts by them.
         time_zone: Zone of timestamps; None to leave them as they are.
+        shown: Whether the values become texts.
     """
     from stagecoach.planner.text.interval_texts import has_day_time, with_interval_texts
+    from stagecoach.terminal.shown_values import python_values, with_entries
 
     left = math.inf if limit is None else limit
     if left <= 0:
@@ -159,78 +163,28 @@ def take_rows(
     types = {i: field.dtype for i, field in enumerate(columns or ()) if has_day_time(field.dtype)}
     for batch in batches:
         part = batch if batch.num_rows <= left else batch.slice(0, int(left))
-        values = [_in_zone(column, time_zone).to_pylist() for column in part.columns]
+        values = [python_values(column, time_zone, shown=shown) for column in part.columns]
         for i, dtype in types.items():
             values[i] = [with_interval_texts(value, dtype) for value in values[i]]
+        if shown:
+            values = [
+                with_entries(v, column.type) for v, column in zip(values, part.columns, strict=True)
+            ]
         yield from zip(*values, strict=True)
         left -= part.num_rows
         if left <= 0:
             return
 
 
-def _in_zone(column: pa.Array, zone: str | None) -> pa.Array:
-    import pyarrow as pa
-
-    if zone is None or not pa.types.is_timestamp(column.type) or not column.type.tz:
-        return column
-    return column.cast(pa.timestamp("us", tz=zone))
-
-
 def shown_rows(table: pa.Table, time_zone: str) -> list[tuple[Any, ...]]:
-    """The rows of a small table, timestamps in a zone; values that Python cannot hold as texts."""
-    import pyarrow as pa
+    """The rows of a small table, as `take_rows` gives those that are shown."""
+    from stagecoach.terminal.shown_values import python_values, with_entries
 
-    columns = []
-    for column in table.columns:
-        if pa.types.is_timestamp(column.type) and column.type.tz:
-            column = column.cast(pa.timestamp("us", tz=time_zone))
-        try:
-            columns.append(column.to_pylist())
-        except (ValueError, OverflowError):  # Python's years end with 9999
-            columns.append(column.cast(pa.string()).to_pylist())
+    columns = [
+        with_entries(python_values(column, time_zone, shown=True), column.type)
+        for column in table.columns
+    ]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
-
-
-def to_text(value: Any) -> str:
-    """A value as Spark casts it to a string."""
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return value
-        case float():
-            return _float_text(value)
-        case Decimal():
-            return format(value, "f")
-        case bytes():
-            return value.decode(errors="replace")
-        case datetime.datetime():
-            text = value.replace(tzinfo=None).isoformat(" ")
-            return text.rstrip("0") if "." in text else text
-        case datetime.date():
-            return value.isoformat()
-        case dict():
-            return "{" + ", ".join(to_text(v) for v in value.values()) + "}"
-        case list() if value and all(isinstance(v, tuple) for v in value):
-            return "{" + ", ".join(f"{to_text(k)} -> {to_text(v)}" for k, v in value) + "}"
-        case list():
-            return "[" + ", ".join(to_text(v) for v in value) + "]"
-    return str(value)
-
-
-def _float_text(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    # Java writes 1.0E7 where Python writes 10000000.0.
-    if value and not 1e-3 <= abs(value) < 1e7:
-        digits, _, exponent = f"{Decimal(repr(value)):E}".partition("E")
-        digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
-        return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
-    return repr(value) if "e" not in repr(value) else format(Decimal(repr(value)), "f")
 
 
 def _csv_line(values: Sequence[str | None]) -> str:
@@ -261,7 +215,7 @@ def _json_text(value: Any) -> str:
         case dict():
             members = (f"{json.dumps(k)}: {_json_text(v)}" for k, v in value.items())
             return "{" + ", ".join(members) + "}"
-        case list() if value and all(isinstance(v, tuple) for v in value):
+        case Entries():
             members = (f"{json.dumps(to_text(k))}: {_json_text(v)}" for k, v in value)
             return "{" + ", ".join(members) + "}"
         case list():

@@ -6,6 +6,7 @@ A file appears whole or not at all.
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Literal
 
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.host.umask import umask
+from stagecoach.planner.errors import OptionError
 from stagecoach.terminal.output import render_rows
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ FileFormat = Literal["parquet", "csv", "json", "arrow"]
 FILE_FORMATS: tuple[FileFormat, ...] = ("parquet", "csv", "json", "arrow")
 
 _ENDS: dict[str, FileFormat] = {
+    "": "parquet",
+    ".parquet": "parquet",
     ".csv": "csv",
     ".json": "json",
     ".jsonl": "json",
@@ -34,8 +38,23 @@ _ENDS: dict[str, FileFormat] = {
 
 
 def format_of(path: Path) -> FileFormat:
-    """The format that a file's name stands for; Parquet for any other name."""
-    return _ENDS.get(path.suffix.lower(), "parquet")
+    """The format that a file's name stands for; Parquet for a name without an ending.
+
+    Raises:
+        OptionError: The name ends in something else.
+    """
+    found = _ENDS.get(path.suffix.lower())
+    if found is None:
+        known = ", ".join(filter(None, _ENDS))
+        raise OptionError(
+            f"'{path.suffix}' of {path} stands for no format; end the name in one of {known}"
+        )
+    return found
+
+
+def is_replaceable(path: Path) -> bool:
+    """Whether a result may take the place of what is at a path: nothing, or a regular file."""
+    return not path.exists() or path.is_file()
 
 
 def write_result(
@@ -58,6 +77,7 @@ def write_result(
         time_zone: Zone in which CSV and JSON show timestamps.
 
     Raises:
+        OptionError: The name stands for no format.
         StorageError: The file cannot be written.
     """
     chosen = format_of(path) if file_format is None else file_format
@@ -96,16 +116,25 @@ class _Counted:
 
 @contextmanager
 def _appearing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write, which is there under its name when the block has ended without an error."""
+    """A file to write, which is there under its name when the block has ended without an error.
+
+    The mode of an older file stays.
+    """
     temporary = None
     try:
+        if not is_replaceable(path):
+            raise StorageError(
+                f"cannot write {path}: it exists and is no regular file; choose another name"
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        target = Path(os.path.realpath(path))  # a link stays, and leads to the new file
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         with os.fdopen(handle, "wb") as file:
             yield file
         # mkstemp makes files that only their owner can read.
-        os.chmod(temporary, 0o666 & ~umask())
-        os.replace(temporary, path)
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~umask()
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
     except OSError as error:
         raise StorageError(
             f"cannot write {path}: {error.strerror or error}; free space or choose another folder"

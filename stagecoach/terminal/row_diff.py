@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stagecoach.terminal.output import shown_rows, to_text
+from stagecoach.terminal.output import shown_rows
 from stagecoach.terminal.text_tables import display_width, printable
+from stagecoach.terminal.value_texts import to_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

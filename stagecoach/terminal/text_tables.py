@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 
 MAX_CELL = 60
 """Columns of the terminal that a cell of a table takes at most."""
+_DEFAULT_WIDTH = 80  # of a terminal that does not tell
 _MIN_CELL = 8
 _GAP = " │ "
 _RULE = "─┼─"
@@ -30,12 +30,14 @@ class Heading:
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal that standard output is; None where it is none."""
+    """Columns of the terminal that standard output is, by `COLUMNS` if set; None of no terminal."""
     try:
-        is_terminal = os.isatty(sys.stdout.fileno())
-    except (OSError, ValueError, AttributeError):  # replaced by something that is no file
+        # Not of descriptor 1, which may lead to a log: see `divert_noise`.
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError, AttributeError):  # no terminal, or not even a file
         return None
-    return shutil.get_terminal_size().columns if is_terminal else None
+    wanted = os.environ.get("COLUMNS", "")
+    return (int(wanted) if wanted.isdecimal() else columns) or _DEFAULT_WIDTH
 
 
 def draw_table(

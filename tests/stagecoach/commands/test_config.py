@@ -188,6 +188,17 @@ def test_secrets_are_masked() -> None:
     assert "storage_options" in result.stderr
 
 
+@pytest.mark.parametrize("text", ["foo", "3", '["a"]', "{'a': 1}", '"a"', ""])
+@pytest.mark.parametrize("name", ["SPARK_CONF", "STORAGE_OPTIONS"])
+def test_a_setting_that_is_no_json_object(name: str, text: str) -> None:
+    result = run("config", **{f"STAGECOACH_{name}": text})
+    assert result.exit_code == 2
+    assert f"setting {name.lower()} has an invalid value (variable STAGECOACH_{name}): " in (
+        result.stderr
+    )
+    assert 'give a JSON object, such as {"' in result.stderr
+
+
 def test_a_variable_with_a_slip_is_told() -> None:
     result = run("config", STAGECOACH_MEMORY_BYTE="1")
     assert "STAGECOACH_MEMORY_BYTE is not a setting; did you mean STAGECOACH_MEMORY_BYTES" in (

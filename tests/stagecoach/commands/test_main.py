@@ -105,6 +105,15 @@ def test_version() -> None:
         (["query", "a.sql", "b.sql", "--output", "x.parquet"], "use --output-dir for several"),
         (["query", "a.sql", "--output", "x", "--output-dir", "y"], "cannot be used together"),
         (["query", "a.sql", "--output", "."], "is a folder"),
+        (["query", "a.sql", "--output", "-"], "leave --output out"),
+        (["query", "a.sql", "--output", "fifo"], "is no regular file of its own"),
+        (["query", "a.sql", "--output", "x.csv.gz"], "'.gz' of x.csv.gz stands for no format"),
+        (
+            ["query", "a.sql", "--output", "x.json", "--format", "csv"],
+            "x.json is written as json, not as csv",
+        ),
+        (["query", "a.sql", "--output", "x", "--format", "table"], "as parquet, not as table"),
+        (["query", "a.sql", "--output-dir", "y", "--format", "csv"], "writes Parquet files, not"),
         (["query", "a.sql", "x/a.sql", "--output-dir", "y"], "both be written as a.parquet"),
         (["query", "a.sql", "--engine", "postgres"], "'postgres' is not one of"),
         (["query", "a.sql", "--limit", "-1"], "Invalid value for '--limit'"),
@@ -116,10 +125,20 @@ def test_version() -> None:
     ],
 )
 def test_bad_usage(project: Path, args: list[str], message: str) -> None:
+    os.mkfifo("fifo")
     result = run(*args)
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stdout == ""
+    assert Path("fifo").is_fifo()
+
+
+def test_a_file_that_is_standard_output_is_not_replaced(project: Path) -> None:
+    command = [sys.executable, "-m", "stagecoach", "query", "a.sql", "--output", "rows.csv"]
+    with open("rows.csv", "w") as rows:
+        ended = subprocess.run(command, stdout=rows, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 2
+    assert "--output rows.csv is no regular file of its own" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,14 @@ def test_rows_and_their_description(connection: dbapi.Connection) -> None:
     assert cursor.fetchall() == cursor.fetchmany(3) == []
 
 
+def test_a_date_that_python_cannot_hold_is_a_text(tmp_path: Path) -> None:
+    days = pa.array([0, 2_932_897], pa.int32()).cast(pa.date32())
+    session = open_in_memory(tmp_path, {"days": pa.table({"day": days})})
+    with dbapi.Connection(session) as connection:
+        cursor = connection.cursor().execute("SELECT day FROM days")
+        assert cursor.fetchall() == [(datetime.date(1970, 1, 1),), ("+10000-01-01",)]
+
+
 def test_fetching_streams(connection: dbapi.Connection) -> None:
     cursor = connection.cursor()
     cursor.arraysize = 7

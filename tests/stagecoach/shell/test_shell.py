@@ -24,7 +24,7 @@ from prompt_toolkit.output import DummyOutput
 from stagecoach.shell.completing import ShellCompleter
 from stagecoach.shell.prompt import make_prompt
 from stagecoach.shell.shell import COMMANDS, Shell
-from stagecoach.shell.statements import is_complete, split_statements
+from stagecoach.shell.statements import is_complete, split_pieces
 from tests.in_memory_session import open_in_memory
 
 ORDERS = pa.table({"order_id": [1, 2, 3], "shop": ["a", "b", "a"]})
@@ -38,13 +38,36 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         yield Shell(session, quiet=True)
 
 
+def pieces(text: str) -> list[str]:
+    found = list(split_pieces(text))
+    assert all(text.startswith(piece.text, piece.start) for piece in found)
+    return [piece.text for piece in found]
+
+
 def test_statements_are_cut_as_spark_reads_them() -> None:
-    assert split_statements("SELECT ';' -- ;\n, `a;b`; SELECT 2;") == (
-        ["SELECT ';' -- ;\n, `a;b`", "SELECT 2"],
-        "",
-    )
-    assert split_statements(";;") == ([], "")
-    assert split_statements("SELECT 1; SELECT 'a;") == (["SELECT 1"], "SELECT 'a;")
+    assert pieces("SELECT ';' -- ;\n, `a;b`; SELECT 2;") == [
+        "SELECT ';' -- ;\n, `a;b`",
+        "SELECT 2",
+    ]
+    assert pieces(";;") == []
+    assert pieces("SELECT 1; SELECT 'a;") == ["SELECT 1", "SELECT 'a;"]
+    assert not list(split_pieces("SELECT 1; SELECT 'a;"))[-1].is_complete
+
+
+def test_a_command_is_a_line_wherever_a_statement_may_begin() -> None:
+    text = """-- rows
+    .limit 1
+    SELECT 1.5, t.a /* ; */ FROM t; .param x='don't
+    -- two
+    SELECT 2;
+    .quit"""
+    assert pieces(text) == [
+        ".limit 1",
+        "SELECT 1.5, t.a /* ; */ FROM t",
+        ".param x='don't",
+        "-- two\n    SELECT 2",
+        ".quit",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -52,6 +75,7 @@ def test_statements_are_cut_as_spark_reads_them() -> None:
     [
         ("", True),
         (".tables", True),
+        ("SELECT 1; .tables", True),
         ("SELECT 1;", True),
         ("SELECT 1; -- done", True),
         ("SELECT 1", False),
@@ -124,6 +148,46 @@ def test_a_script_goes_on_after_an_error(shell: Shell, capsys: pytest.CaptureFix
     assert "(1 row)" in found.out
     assert "--> x:1:8" in found.err
     assert "2\n" not in found.out
+
+
+def test_commands_stand_between_the_statements_of_a_script(
+    shell: Shell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.timing, shell.format = False, "csv"
+    script = """.limit 1
+SELECT order_id AS a FROM orders ORDER BY a;
+.limit 2
+SELECT order_id AS b FROM orders ORDER BY b;
+"""
+    assert shell.run_script(script, "x") == 0
+    assert capsys.readouterr().out == "limit: 1\na\n1\nlimit: 2\nb\n1\n2\n"
+
+
+def test_errors_of_a_script_are_placed_in_its_file(
+    shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = """SELECT 1 AS a;
+
+-- the second
+SELECT
+  nope FROM orders; SELECT regoin FROM shops;
+.format csv
+SELECT 1 +;
+"""
+    assert shell.run_script(script, "x.sql") == 2
+    found = capsys.readouterr().err
+    assert "--> x.sql:5:3\n   |\n 5 |   nope FROM orders; SELECT regoin FROM shops;\n" in found
+    assert "--> x.sql:5:28\n" in found
+    assert "--> x.sql:7:" in found
+
+
+def test_a_file_that_is_read_fails_as_a_script_does(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "bad.sql").write_text("SELECT 1; SELECT nope FROM orders; SELECT 2;")
+    (tmp_path / "ends.sql").write_text("SELECT nope FROM orders;\n.quit\n")
+    assert shell.run_script(f".read {tmp_path}/bad.sql\nSELECT 1;", "x") == 2
+    assert shell.run_script(f".read {tmp_path}/ends.sql\nSELECT 1;", "x") == 2
+    assert shell.run_script("SELECT 1;\n.explain SELECT nope FROM orders", "x") == 2
+    assert shell.run_script(f".read {tmp_path}/none.sql\nSELECT 1;", "x") == 1
 
 
 def test_ctrl_c_cancels_a_query_and_keeps_the_session(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
+import stat
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -13,9 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from stagecoach.infra.errors import StorageError
-from stagecoach.terminal.output import Format, render_rows, take_rows, to_text
+from stagecoach.planner.errors import OptionError
+from stagecoach.planner.types import STRING, Field
+from stagecoach.terminal.output import Format, html_rows, render_rows, shown_rows, take_rows
 from stagecoach.terminal.result_files import format_of, write_result
 from stagecoach.terminal.text_tables import display_width
+from stagecoach.terminal.value_texts import to_text
 
 
 def make_batch(columns: list[tuple[str, pa.DataType, list[object]]]) -> pa.RecordBatch:
@@ -151,6 +156,143 @@ def test_timestamps_are_shown_in_the_zone_of_the_session() -> None:
     assert json.loads(line)["t"] == "2024-07-01T12:00:00+02:00"
 
 
+def nested(dtype: pa.DataType, value: object) -> pa.RecordBatch:
+    """A value by itself and as a member of an array, a struct and a map."""
+    return make_batch(
+        [
+            ("v", dtype, [value]),
+            ("a", pa.list_(pa.field("element", dtype)), [[value, None]]),
+            ("s", pa.struct([("x", pa.list_(dtype))]), [{"x": [value]}]),
+            ("m", pa.map_(dtype, dtype), [[(value, value)]]),
+        ]
+    )
+
+
+def shown_everywhere(batch: pa.RecordBatch, time_zone: str = "UTC") -> str:
+    """What CSV shows of one row, which is what the other ways show, too."""
+    (row,) = take_rows([batch], time_zone=time_zone, shown=True)
+    texts = [to_text(value) for value in row]
+    assert [to_text(v) for v in shown_rows(pa.table(batch), time_zone)[0]] == texts
+    drawn = html_rows(
+        batch.schema,
+        [batch],
+        columns=[Field(name, STRING) for name in batch.schema.names],
+        limit=1,
+        num_rows=1,
+        time_zone=time_zone,
+    )
+    for output_format in ("table", "vertical", "markdown"):
+        drawn += "".join(render_rows(batch.schema, [batch], output_format, time_zone=time_zone))
+    assert drawn.count(texts[0]) >= 4
+    (_, line) = render_rows(batch.schema, [batch], "csv", time_zone=time_zone)
+    return line.replace('"', "")
+
+
+def test_members_are_in_the_zone_of_the_session() -> None:
+    zone = "Asia/Tokyo"
+    batch = nested(pa.timestamp("us", tz="UTC"), datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC))
+    text = "2024-01-01 09:00:00"
+    assert (
+        shown_everywhere(batch, zone) == f"{text},[{text}, NULL],{{[{text}]}},{{{text} -> {text}}}"
+    )
+    (line,) = render_rows(batch.schema, [batch], "json", time_zone=zone)
+    assert line.count("2024-01-01T09:00:00+09:00") == 4
+    (row,) = take_rows([batch], time_zone=zone)
+    assert row[1][0].hour == row[2]["x"][0].hour == row[3][0][0].hour == 9
+
+
+DAY = 86_400_000_000
+FIRST, LAST = -719_162, 2_932_896  # days that Python can hold
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "zone", "text"),
+    [
+        (pa.date32(), FIRST - 1, "UTC", "0000-12-31"),
+        (pa.date32(), LAST + 1, "UTC", "+10000-01-01"),
+        (pa.date32(), -721_354, "UTC", "-0005-01-01"),
+        (pa.date32(), 3_663_441, "UTC", "+12000-02-29"),
+        (pa.date32(), 2**31 - 1, "UTC", "+5881580-07-11"),
+        (pa.date32(), -(2**31), "UTC", "-5877641-06-23"),
+        (pa.timestamp("us"), 2**63 - 1, "UTC", "+294247-01-10 04:00:54.775807"),
+        (pa.timestamp("us", tz="UTC"), -(2**63), "UTC", "-290308-12-21 19:59:05.224192"),
+        (pa.timestamp("us"), (LAST + 1) * DAY + 1_500_000, "UTC", "+10000-01-01 00:00:01.5"),
+        (pa.timestamp("us", tz="UTC"), FIRST * DAY, "America/New_York", "0000-12-31 19:03:58"),
+        (
+            pa.timestamp("us", tz="UTC"),
+            (LAST + 1) * DAY - 3_600_000_000,
+            "Asia/Tokyo",
+            "+10000-01-01 08:00:00",
+        ),
+    ],
+)
+def test_years_that_python_cannot_hold(
+    dtype: pa.DataType, number: int, zone: str, text: str
+) -> None:
+    is_date = pa.types.is_date32(dtype)
+    stored = pa.int32() if is_date else pa.int64()
+    plain = nested(stored, number)
+    types = [pa.list_(pa.field("element", dtype)), pa.struct([("x", pa.list_(dtype))])]
+    columns = [
+        column.cast(to)
+        for column, to in zip(plain.columns, [dtype, *types, pa.map_(dtype, dtype)], strict=True)
+    ]
+    batch = pa.RecordBatch.from_arrays(columns, names=plain.schema.names)
+    assert (
+        shown_everywhere(batch, zone) == f"{text},[{text}, NULL],{{[{text}]}},{{{text} -> {text}}}"
+    )
+    (line,) = render_rows(batch.schema, [batch], "json", time_zone=zone)
+    assert json.loads(line) == {"v": text, "a": [text, None], "s": {"x": [text]}, "m": {text: text}}
+    (row,) = take_rows([batch], time_zone=zone)
+    assert row == (text, [text, None], {"x": [text]}, [(text, text)])
+
+
+def test_a_date_beside_one_that_python_cannot_hold_stays_a_date() -> None:
+    column = pa.array([0, LAST, None, LAST + 1], pa.int32()).cast(pa.date32())
+    found = [value for (value,) in take_rows([pa.record_batch({"d": column})])]
+    last = datetime.date(9999, 12, 31)
+    assert found == [datetime.date(1970, 1, 1), last, None, "+10000-01-01"]
+
+
+def test_floats_have_the_digits_of_floats() -> None:
+    text = "1.1"
+    batch = nested(pa.float32(), 1.1)
+    assert shown_everywhere(batch) == f"{text},[{text}, NULL],{{[{text}]}},{{{text} -> {text}}}"
+    (line,) = render_rows(batch.schema, [batch], "json")
+    assert json.loads(line) == {"v": 1.1, "a": [1.1, None], "s": {"x": [1.1]}, "m": {"1.1": 1.1}}
+    numbers = [16777216.0, 3.4028235e38, -0.0, float("nan"), float("-inf")]
+    column = pa.array(numbers, pa.float32())
+    (_, *lines) = render_rows(
+        pa.schema([("f", pa.float32())]), [pa.record_batch({"f": column})], "csv"
+    )
+    assert lines == ["1.6777216E7", "3.4028235E38", "-0.0", "NaN", "-Infinity"]
+
+
+def test_an_empty_map_is_no_empty_array() -> None:
+    of_maps = pa.map_(pa.string(), pa.int32())
+    batch = make_batch(
+        [
+            ("m", of_maps, [[], [("k", 1)], None]),
+            ("a", pa.list_(of_maps), [[[]], [], [None]]),
+            ("s", pa.struct([("m", of_maps)]), [{"m": []}, {"m": None}, None]),
+        ]
+    )
+    (_, *lines) = render_rows(batch.schema, [batch], "csv")
+    assert lines == ["{},[{}],{{}}", "{k -> 1},[],{NULL}", ",[NULL],"]
+    (first, second, third) = render_rows(batch.schema, [batch], "json")
+    assert first == '{"m": {}, "a": [{}], "s": {"m": {}}}'
+    assert second == '{"m": {"k": 1}, "a": [], "s": {"m": null}}'
+    assert third == '{"m": null, "a": [null], "s": null}'
+    assert to_text(shown_rows(pa.table(batch), "UTC")[0][1]) == "[{}]"
+
+
+def test_bytes_that_differ_look_different() -> None:
+    batch = nested(pa.binary(), b"\xffa")
+    assert shown_everywhere(batch) == "FF61,[FF61, NULL],{[FF61]},{FF61 -> FF61}"
+    (line,) = render_rows(batch.schema, [batch], "json")
+    assert json.loads(line)["v"] == "/2E="
+
+
 @pytest.mark.parametrize("output_format", ["csv", "json"])
 def test_limit_of_streams(output_format: Format) -> None:
     lines = list(render_rows(BATCH.schema, [BATCH, BATCH], output_format, limit=4))
@@ -254,6 +396,44 @@ def test_other_formats_by_the_name_of_the_file(tmp_path: Path) -> None:
     assert write_result(tmp_path / "p.csv", schema, [], file_format="arrow") == 0
     assert pa.ipc.open_file((tmp_path / "p.csv").read_bytes()).read_all().schema == schema
     assert format_of(Path("a.b/c")) == "parquet"
+
+
+@pytest.mark.parametrize("name", ["o.csv.gz", "o.txt", "o.parquet2"])
+def test_a_name_that_stands_for_no_format(tmp_path: Path, name: str) -> None:
+    with pytest.raises(OptionError, match=r"stands for no format; end the name in one of .parq"):
+        write_result(tmp_path / name, BATCH.schema, [BATCH])
+    assert list(tmp_path.iterdir()) == []
+    assert write_result(tmp_path / name, BATCH.schema, [BATCH], file_format="csv") == 3
+
+
+def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "o.csv"
+    path.touch()
+    path.chmod(0o640)
+    write_result(path, BATCH.schema, [BATCH])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_a_link_leads_to_the_new_file(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    link, target = tmp_path / "o.csv", tmp_path / "real" / "rows"
+    for text in (None, "old"):
+        if text is None:
+            link.symlink_to(target)
+        else:
+            target.write_text(text)
+        write_result(link, BATCH.schema, [BATCH])
+        assert link.is_symlink()
+        assert target.read_text().startswith("name,count(1)")
+        assert [p.name for p in target.parent.iterdir()] == ["rows"]
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "o.csv"
+    os.mkfifo(path)
+    with pytest.raises(StorageError, match=r"cannot write .*o.csv: it exists and is no regular"):
+        write_result(path, BATCH.schema, [BATCH])
+    assert path.is_fifo()
 
 
 def test_a_text_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
