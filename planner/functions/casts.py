@@ -25,6 +25,8 @@ _JAVA_BLANK = r"[\x00-\x20]*"
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _NOT_FINITE = r"[+-]?(?i:inf|infinity)|(?i:nan)"
 _DATE = rf"(?s)^{_BLANK}([0-9]{{4}})(?:-([0-9]{{1,2}})(?:-([0-9]{{1,2}})(?:[ T].*)?)?)?{_BLANK}$"
+# A number with an exponent, of which DuckDB drops digits that Spark rounds.
+_EXPONENT = r"[+-]?[0-9.]+[eE][+-]?[0-9]+"
 # What may be a date of another year than 0001 to 9999, which DuckDB does not read.
 _LONG_YEAR = rf"^{_BLANK}[+-]?(?:0000|[0-9]{{5,7}})(?:-|{_BLANK}$)|^{_BLANK}[+-][0-9]"
 
@@ -135,13 +137,30 @@ _LARGE = "CAST('9007199254740992' AS DOUBLE)"
 
 def _double_to_decimal(target: DataType, safe: bool) -> str:
     """Through the text of the double, as Java's `BigDecimal.valueOf` does; NULL for NaN."""
+    tiny = "abs({0}) < CAST('1e-3' AS DOUBLE) AND {0} <> 0"
+    small = _checked_decimal(_without_exponent("CAST({0} AS VARCHAR)"), target, safe, "{0}")
     plain = _checked_decimal("CAST({0} AS VARCHAR)", target, safe, "{0}")
     other = f"abs({{0}}) >= {_LARGE}"
     if target.scale > 18:
         # Java writes small powers of 2 with one digit more than the shortest text has.
-        other += " OR (abs({0}) < CAST('1e-3' AS DOUBLE) AND {0} <> 0)"
+        small = _checked_decimal(
+            _without_exponent(java_float_digits("double")), target, safe, "{0}"
+        )
     exact = _checked_decimal(java_float_digits("double"), target, safe, "{0}")
-    return f"CASE WHEN NOT isfinite({{0}}) THEN NULL WHEN {other} THEN {exact} ELSE {plain} END"
+    return (
+        f"CASE WHEN NOT isfinite({{0}}) THEN NULL WHEN {other} THEN {exact} "
+        f"WHEN {tiny} THEN {small} ELSE {plain} END"
+    )
+
+
+def _without_exponent(text: str) -> str:
+    """The text of a double below 0.001 with all its digits: `0.000015` for `1.5e-05`."""
+    digits = f"replace(regexp_extract({text}, '^-?([0-9.]+)', 1), '.', '')"
+    exponent = f"CAST(regexp_extract({text}, '[eE]-([0-9]+)$', 1) AS INTEGER)"
+    return (
+        f"CASE WHEN regexp_matches({text}, '[eE]') THEN CASE WHEN {{0}} < 0 THEN '-' ELSE '' END "
+        f"|| '0.' || repeat('0', {exponent} - 1) || {digits} ELSE {text} END"
+    )
 
 
 def _checked_decimal(text: str, target: DataType, safe: bool, number: str = "") -> str:
@@ -183,9 +202,10 @@ def _of_text(target: DataType, safe: bool) -> str | None:
         return _raising("[xX]|[+-]NaN", body) if safe else body
     if target.is_decimal:
         number = _extract(rf"^{_JAVA_BLANK}({_NUMBER}){_JAVA_BLANK}$")
-        # Java reads the digits of all scripts.
         body = _checked_decimal(number, target, safe)
-        return _raising(r"[^\x00-\x7f]", body) if safe else body
+        exponent = rf"^{_JAVA_BLANK}{_EXPONENT}{_JAVA_BLANK}$"
+        # Java reads the digits of all scripts.
+        return _raising(rf"[^\x00-\x7f]|{exponent}" if safe else exponent, body)
     if target.kind == "boolean":
         return _text_to_boolean(safe)
     if target.kind == "date":
