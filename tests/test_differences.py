@@ -52,6 +52,7 @@ PROOFS = {
     "SORT BY, DISTRIBUTE BY, CLUSTER BY.": f"{HERE}::test_orders_within_tasks_are_ignored",
     "A hint that Spark cannot run.": f"{HERE}::test_a_wrong_hint_has_a_place",
     "Intervals of months.": "tests/stagecoach/api/test_texts_of_spark.py::test_an_interval_of_months_is_returned_as_text",
+    "Names before a run.": "tests/differential/test_result_names.py::test_names_are_sparks",
     "Sines.": "tests/differential/test_differences.py::test_sines_run_on_spark_unless_they_need_not_be_exact",
     "Messages.": f"{HERE}::test_what_is_known_without_spark_has_our_words_and_sparks_condition",
 }

@@ -22,11 +22,12 @@ from stagecoach.planner.types import DataType
 _BLANK = r"[\x00-\x20\x7f]*"
 # What Java's `String.trim` cuts off, as Spark trims the texts of floats and decimals.
 _JAVA_BLANK = r"[\x00-\x20]*"
-_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_MANTISSA = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+_NUMBER = rf"{_MANTISSA}(?:[eE][+-]?[0-9]+)?"
 _NOT_FINITE = r"[+-]?(?i:inf|infinity)|(?i:nan)"
 _DATE = rf"(?s)^{_BLANK}([0-9]{{4}})(?:-([0-9]{{1,2}})(?:-([0-9]{{1,2}})(?:[ T].*)?)?)?{_BLANK}$"
-# A number with an exponent, of which DuckDB drops digits that Spark rounds.
-_EXPONENT = r"[+-]?[0-9.]+[eE][+-]?[0-9]+"
+# Parts of a number with an exponent, of which DuckDB drops digits that Spark rounds.
+_SCIENTIFIC = r"([+-]?)([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]+)"
 # What may be a date of another year than 0001 to 9999, which DuckDB does not read.
 _LONG_YEAR = rf"^{_BLANK}[+-]?(?:0000|[0-9]{{5,7}})(?:-|{_BLANK}$)|^{_BLANK}[+-][0-9]"
 
@@ -155,8 +156,9 @@ def _double_to_decimal(target: DataType, safe: bool) -> str:
 
 def _without_exponent(text: str) -> str:
     """The text of a double below 0.001 with all its digits: `0.000015` for `1.5e-05`."""
+    # NOTE: DuckDB computes constants also where a CASE leaves them out, so nothing here may raise.
     digits = f"replace(regexp_extract({text}, '^-?([0-9.]+)', 1), '.', '')"
-    exponent = f"CAST(regexp_extract({text}, '[eE]-([0-9]+)$', 1) AS INTEGER)"
+    exponent = f"TRY_CAST(regexp_extract({text}, '[eE]-([0-9]+)$', 1) AS INTEGER)"
     return (
         f"CASE WHEN regexp_matches({text}, '[eE]') THEN CASE WHEN {{0}} < 0 THEN '-' ELSE '' END "
         f"|| '0.' || repeat('0', {exponent} - 1) || {digits} ELSE {text} END"
@@ -202,10 +204,15 @@ def _of_text(target: DataType, safe: bool) -> str | None:
         return _raising("[xX]|[+-]NaN", body) if safe else body
     if target.is_decimal:
         number = _extract(rf"^{_JAVA_BLANK}({_NUMBER}){_JAVA_BLANK}$")
-        body = _checked_decimal(number, target, safe)
-        exponent = rf"^{_JAVA_BLANK}{_EXPONENT}{_JAVA_BLANK}$"
-        # Java reads the digits of all scripts.
-        return _raising(rf"[^\x00-\x7f]|{exponent}" if safe else exponent, body)
+        plain = _checked_decimal(number, target, safe)
+        exact = _checked_decimal(_plain_digits(), target, safe, f"TRY_CAST({number} AS DOUBLE)")
+        before, after = rf"^{_JAVA_BLANK}{_MANTISSA}[eE][+-]?", rf"{_JAVA_BLANK}$"
+        other = rf"{before}[0-9]{{4,}}{after}"
+        if safe:
+            # Java reads the digits of all scripts.
+            other += r"|[^\x00-\x7f]"
+        body = f"CASE WHEN {_matches(f'{before}[0-9]+{after}')} THEN {exact} ELSE {plain} END"
+        return _raising(other, body)
     if target.kind == "boolean":
         return _text_to_boolean(safe)
     if target.kind == "date":
@@ -213,6 +220,22 @@ def _of_text(target: DataType, safe: bool) -> str | None:
     if target.kind == "binary":
         return "encode({0})"
     return None
+
+
+def _plain_digits() -> str:
+    """A text with an exponent of up to three digits as a number with all its digits."""
+    shape = rf"^{_JAVA_BLANK}{_SCIENTIFIC}{_JAVA_BLANK}$"
+    sign, whole, fraction, exponent = (_extract(shape, n) for n in range(1, 5))
+    digits = f"{whole} || {fraction}"
+    point = f"(length({whole}) + TRY_CAST({exponent} AS INTEGER))"
+    # More zeros than a decimal has digits change nothing. Nor may this raise for other texts.
+    return (
+        f"{sign} || CASE WHEN {point} <= 0 "
+        f"THEN '0.' || repeat('0', least(-{point}, 80)) || {digits} "
+        f"WHEN {point} >= length({digits}) "
+        f"THEN {digits} || repeat('0', least({point} - length({digits}), 80)) "
+        f"ELSE left({digits}, {point}) || '.' || substring({digits}, {point} + 1) END"
+    )
 
 
 def _raising(pattern: str, body: str) -> str:
