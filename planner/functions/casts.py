@@ -165,7 +165,9 @@ def _without_exponent(text: str) -> str:
     )
 
 
-def _checked_decimal(text: str, target: DataType, safe: bool, number: str = "") -> str:
+def _checked_decimal(
+    text: str, target: DataType, safe: bool, number: str = "", rare: str = ""
+) -> str:
     """A text as a decimal; DuckDB's own check of the range misses texts with exponents.
 
     Args:
@@ -173,12 +175,13 @@ def _checked_decimal(text: str, target: DataType, safe: bool, number: str = "") 
         target: The decimal.
         safe: Whether NULL stands for a number out of range.
         number: The text as a double, where it is known.
+        rare: Branches for texts in the range that are cast in another way.
     """
     number = number or f"TRY_CAST({text} AS DOUBLE)"
     top = f"CAST('1e{target.precision - target.scale}' AS DOUBLE)"
     other = "NULL" if safe else "CAST(error('NUMERIC_VALUE_OUT_OF_RANGE') AS {type})"
     cast = f"{_word(safe)}({text} AS {{type}})"
-    return f"CASE WHEN abs({number}) >= {top} THEN {other} ELSE {cast} END"
+    return f"CASE WHEN abs({number}) >= {top} THEN {other} {rare}ELSE {cast} END"
 
 
 def _extract(pattern: str, group: int = 1) -> str:
@@ -204,16 +207,13 @@ def _of_text(target: DataType, safe: bool) -> str | None:
         return _raising("[xX]|[+-]NaN", body) if safe else body
     if target.is_decimal:
         number = _extract(rf"^{_JAVA_BLANK}({_NUMBER}){_JAVA_BLANK}$")
-        plain = _checked_decimal(number, target, safe)
-        exact = _checked_decimal(_plain_digits(), target, safe, f"TRY_CAST({number} AS DOUBLE)")
         shape = rf"^{_JAVA_BLANK}{_MANTISSA}[eE][+-]?[0-9]{{1,3}}{_JAVA_BLANK}$"
-        exact = f"CASE WHEN {_matches(shape)} THEN {exact} ELSE {plain} END"
         long = rf"^{_JAVA_BLANK}{_MANTISSA}[eE][+-]?[0-9]{{4,}}{_JAVA_BLANK}$"
+        digits = f"CASE WHEN {_matches(shape)} THEN {_plain_digits()} ELSE {number} END"
         # A search for a letter is much faster than that for a pattern.
-        body = (
-            "CASE WHEN contains({0}, 'e') OR contains({0}, 'E') "
-            f"THEN {_raising(long, exact)} ELSE {plain} END"
-        )
+        exponent = "contains({0}, 'e') OR contains({0}, 'E')"
+        other = _raising(long, f"{word}({digits} AS {{type}})")
+        body = _checked_decimal(number, target, safe, rare=f"WHEN {exponent} THEN {other} ")
         # Java reads the digits of all scripts.
         return _raising(r"[^\x00-\x7f]", body) if safe else body
     if target.kind == "boolean":
