@@ -26,6 +26,7 @@ PROOFS = {
     "First and last.": "tests/differential/test_differences.py::test_first_and_last_are_some_row_of_their_group",
     "Signs of zero.": "tests/differential/test_differences.py::test_the_smallest_of_both_zeros_is_one_of_them",
     "Sums of floats.": "tests/differential/test_differences.py::test_sums_of_floats_differ_in_their_last_digits_only",
+    "Sums that overflow on the way.": "tests/differential/test_differences.py::test_a_sum_may_overflow_on_the_way",
     "Random values.": f"{HERE}::test_what_differs_in_each_run_is_sparks",
     "The error, if there are several.": "tests/differential/test_differences.py::test_one_of_several_errors_is_reported",
     "Errors that no row of the result needs.": "tests/differential/test_differences.py::test_an_error_that_no_row_needs_is_not_raised",
@@ -51,6 +52,7 @@ PROOFS = {
     "SORT BY, DISTRIBUTE BY, CLUSTER BY.": f"{HERE}::test_orders_within_tasks_are_ignored",
     "A hint that Spark cannot run.": f"{HERE}::test_a_wrong_hint_has_a_place",
     "Intervals of months.": "tests/stagecoach/api/test_texts_of_spark.py::test_an_interval_of_months_is_returned_as_text",
+    "Names before a run.": "tests/differential/test_result_names.py::test_names_are_sparks",
     "Sines.": "tests/differential/test_differences.py::test_sines_run_on_spark_unless_they_need_not_be_exact",
     "Messages.": f"{HERE}::test_what_is_known_without_spark_has_our_words_and_sparks_condition",
 }

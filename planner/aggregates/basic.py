@@ -152,14 +152,27 @@ def _extreme(node: AggregateCall) -> str | None:
 
 
 def _try_sum(node: AggregateCall) -> str | None:
-    """NULL for an overflow: DuckDB sums integers in 128 bits."""
+    """NULL for an overflow: DuckDB sums integers in 128 bits.
+
+    Spark's is NULL too where only a sum on the way overflows, which depends on its order of rows.
+    """
     if node.distinct and node.dtype.is_floating:
         return None
     if node.dtype.is_decimal:
         # With ten digits to spare, no sum overflows.
         spare = node.dtype.precision - node.args[0].dtype.precision
         return "sum({distinct}{0}){filter}" if spare == 10 else None
-    return "TRY_CAST(sum({distinct}{0}){filter} AS {type})"
+    total = "TRY_CAST(sum({distinct}{0}){filter} AS {type})"
+    if node.args[0].dtype.kind in _SMALL_INTEGERS:
+        return total
+    beyond = " OR ".join(
+        f"TRY_CAST(sum({{distinct}}{side}({{0}}, 0)){{filter}} AS {{type}}) IS NULL"
+        for side in ("greatest", "least")
+    )
+    return (
+        f"CASE WHEN {total} IS NOT NULL AND ({beyond}) "
+        f"THEN CAST(error('SPARK_ONLY') AS {{type}}) ELSE {total} END"
+    )
 
 
 def _integers(args: Args) -> Args:

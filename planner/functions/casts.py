@@ -22,9 +22,12 @@ from stagecoach.planner.types import DataType
 _BLANK = r"[\x00-\x20\x7f]*"
 # What Java's `String.trim` cuts off, as Spark trims the texts of floats and decimals.
 _JAVA_BLANK = r"[\x00-\x20]*"
-_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_MANTISSA = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+_NUMBER = rf"{_MANTISSA}(?:[eE][+-]?[0-9]+)?"
 _NOT_FINITE = r"[+-]?(?i:inf|infinity)|(?i:nan)"
 _DATE = rf"(?s)^{_BLANK}([0-9]{{4}})(?:-([0-9]{{1,2}})(?:-([0-9]{{1,2}})(?:[ T].*)?)?)?{_BLANK}$"
+# Parts of a number with an exponent, of which DuckDB drops digits that Spark rounds.
+_SCIENTIFIC = r"([+-]?)([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]+)"
 # What may be a date of another year than 0001 to 9999, which DuckDB does not read.
 _LONG_YEAR = rf"^{_BLANK}[+-]?(?:0000|[0-9]{{5,7}})(?:-|{_BLANK}$)|^{_BLANK}[+-][0-9]"
 
@@ -135,16 +138,36 @@ _LARGE = "CAST('9007199254740992' AS DOUBLE)"
 
 def _double_to_decimal(target: DataType, safe: bool) -> str:
     """Through the text of the double, as Java's `BigDecimal.valueOf` does; NULL for NaN."""
+    tiny = "abs({0}) < CAST('1e-3' AS DOUBLE) AND {0} <> 0"
+    small = _checked_decimal(_without_exponent("CAST({0} AS VARCHAR)"), target, safe, "{0}")
     plain = _checked_decimal("CAST({0} AS VARCHAR)", target, safe, "{0}")
     other = f"abs({{0}}) >= {_LARGE}"
     if target.scale > 18:
         # Java writes small powers of 2 with one digit more than the shortest text has.
-        other += " OR (abs({0}) < CAST('1e-3' AS DOUBLE) AND {0} <> 0)"
+        small = _checked_decimal(
+            _without_exponent(java_float_digits("double")), target, safe, "{0}"
+        )
     exact = _checked_decimal(java_float_digits("double"), target, safe, "{0}")
-    return f"CASE WHEN NOT isfinite({{0}}) THEN NULL WHEN {other} THEN {exact} ELSE {plain} END"
+    return (
+        f"CASE WHEN NOT isfinite({{0}}) THEN NULL WHEN {other} THEN {exact} "
+        f"WHEN {tiny} THEN {small} ELSE {plain} END"
+    )
 
 
-def _checked_decimal(text: str, target: DataType, safe: bool, number: str = "") -> str:
+def _without_exponent(text: str) -> str:
+    """The text of a double below 0.001 with all its digits: `0.000015` for `1.5e-05`."""
+    # NOTE: DuckDB computes constants also where a CASE leaves them out, so nothing here may raise.
+    digits = f"replace(regexp_extract({text}, '^-?([0-9.]+)', 1), '.', '')"
+    exponent = f"TRY_CAST(regexp_extract({text}, '[eE]-([0-9]+)$', 1) AS INTEGER)"
+    return (
+        f"CASE WHEN regexp_matches({text}, '[eE]') THEN CASE WHEN {{0}} < 0 THEN '-' ELSE '' END "
+        f"|| '0.' || repeat('0', {exponent} - 1) || {digits} ELSE {text} END"
+    )
+
+
+def _checked_decimal(
+    text: str, target: DataType, safe: bool, number: str = "", rare: str = ""
+) -> str:
     """A text as a decimal; DuckDB's own check of the range misses texts with exponents.
 
     Args:
@@ -152,12 +175,13 @@ def _checked_decimal(text: str, target: DataType, safe: bool, number: str = "") 
         target: The decimal.
         safe: Whether NULL stands for a number out of range.
         number: The text as a double, where it is known.
+        rare: Branches for texts in the range that are cast in another way.
     """
     number = number or f"TRY_CAST({text} AS DOUBLE)"
     top = f"CAST('1e{target.precision - target.scale}' AS DOUBLE)"
     other = "NULL" if safe else "CAST(error('NUMERIC_VALUE_OUT_OF_RANGE') AS {type})"
     cast = f"{_word(safe)}({text} AS {{type}})"
-    return f"CASE WHEN abs({number}) >= {top} THEN {other} ELSE {cast} END"
+    return f"CASE WHEN abs({number}) >= {top} THEN {other} {rare}ELSE {cast} END"
 
 
 def _extract(pattern: str, group: int = 1) -> str:
@@ -183,8 +207,14 @@ def _of_text(target: DataType, safe: bool) -> str | None:
         return _raising("[xX]|[+-]NaN", body) if safe else body
     if target.is_decimal:
         number = _extract(rf"^{_JAVA_BLANK}({_NUMBER}){_JAVA_BLANK}$")
+        shape = rf"^{_JAVA_BLANK}{_MANTISSA}[eE][+-]?[0-9]{{1,3}}{_JAVA_BLANK}$"
+        long = rf"^{_JAVA_BLANK}{_MANTISSA}[eE][+-]?[0-9]{{4,}}{_JAVA_BLANK}$"
+        digits = f"CASE WHEN {_matches(shape)} THEN {_plain_digits()} ELSE {number} END"
+        # A search for a letter is much faster than that for a pattern.
+        exponent = "contains({0}, 'e') OR contains({0}, 'E')"
+        other = _raising(long, f"{word}({digits} AS {{type}})")
+        body = _checked_decimal(number, target, safe, rare=f"WHEN {exponent} THEN {other} ")
         # Java reads the digits of all scripts.
-        body = _checked_decimal(number, target, safe)
         return _raising(r"[^\x00-\x7f]", body) if safe else body
     if target.kind == "boolean":
         return _text_to_boolean(safe)
@@ -193,6 +223,22 @@ def _of_text(target: DataType, safe: bool) -> str | None:
     if target.kind == "binary":
         return "encode({0})"
     return None
+
+
+def _plain_digits() -> str:
+    """A text with an exponent of up to three digits as a number with all its digits."""
+    shape = rf"^{_JAVA_BLANK}{_SCIENTIFIC}{_JAVA_BLANK}$"
+    sign, whole, fraction, exponent = (_extract(shape, n) for n in range(1, 5))
+    digits = f"{whole} || {fraction}"
+    point = f"(length({whole}) + TRY_CAST({exponent} AS INTEGER))"
+    # More zeros than a decimal has digits change nothing. Nor may this raise for other texts.
+    return (
+        f"{sign} || CASE WHEN {point} <= 0 "
+        f"THEN '0.' || repeat('0', least(-{point}, 80)) || {digits} "
+        f"WHEN {point} >= length({digits}) "
+        f"THEN {digits} || repeat('0', least({point} - length({digits}), 80)) "
+        f"ELSE left({digits}, {point}) || '.' || substring({digits}, {point} + 1) END"
+    )
 
 
 def _raising(pattern: str, body: str) -> str:

@@ -17,6 +17,8 @@ from stagecoach.planner.plan.expressions import Call
 
 _DOT = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 _END = r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z"
+# The same for texts that end in a return and a line feed, between which `$` does not match in Java.
+_END_OF_LINE = r"(?:\r\n)?\z"
 _CLASSES = {"d": "0-9", "w": "a-zA-Z0-9_", "s": r" \t\n\x0B\f\r"}
 _CONTROLS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f"}
 _SPECIAL = frozenset("\\^$.|?*+()[]{}")
@@ -225,7 +227,15 @@ def refuse(
 
 def rlike(node: Call) -> str:
     """RLIKE."""
-    return f"regexp_matches({{0}}, {quoted(pattern_of(node).text)})"
+    found = pattern_of(node)
+    matches = f"regexp_matches({{0}}, {quoted(found.text)})"
+    if "$" not in found.anchors:
+        return matches
+    at_line_end = found.text.removesuffix(_END) + _END_OF_LINE
+    return (
+        f"CASE WHEN suffix({{0}}, chr(13) || chr(10)) "
+        f"THEN regexp_matches({{0}}, {quoted(at_line_end)}) ELSE {matches} END"
+    )
 
 
 def _group(node: Call) -> int:
@@ -257,9 +267,8 @@ def count(node: Call) -> str:
 
 
 def substr(node: Call) -> str:
-    """REGEXP_SUBSTR: no match is NULL."""
-    text = quoted(pattern_of(node).text)
-    return f"CASE WHEN regexp_matches({{0}}, {text}) THEN regexp_extract({{0}}, {text}) END"
+    """REGEXP_SUBSTR: no match is NULL, and so is a match of nothing."""
+    return f"nullif(regexp_extract({{0}}, {quoted(pattern_of(node).text)}), '')"
 
 
 def instr(node: Call) -> str:

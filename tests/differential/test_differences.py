@@ -55,6 +55,36 @@ def test_sums_of_floats_differ_in_their_last_digits_only(
         assert all(close(a, b, expected["c2"]) for a, b in pairs)
 
 
+@pytest.mark.parametrize(
+    ("call", "values"),
+    [
+        ("sum", ("9223372036854775807", "1", "-1")),
+        ("sum", ("INTERVAL '106751991' DAY", "INTERVAL '10' DAY", "INTERVAL '-10' DAY")),
+        ("avg", ("INTERVAL '106751991' DAY", "INTERVAL '10' DAY", "INTERVAL '-10' DAY")),
+    ],
+)
+def test_a_sum_may_overflow_on_the_way(
+    oracle: SparkSession,
+    tables: EdgeTables,
+    runner: InProcessRunner,
+    call: str,
+    values: tuple[str, str, str],
+) -> None:
+    first, second, third = (f"({value})" for value in values)
+
+    def query(rows: str) -> str:
+        of_one_task = f"SELECT /*+ COALESCE(1) */ a FROM VALUES {rows} AS t(a)"
+        return f"SELECT {call}(a) AS s FROM ({of_one_task}) AS q"
+
+    sql = query(f"{first}, {second}, {third}")
+    with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
+        collect(oracle.sql(sql))
+    (other,) = collect(oracle.sql(query(f"{second}, {third}, {first}"))).to_pylist()
+    for options in SHUFFLED.values():
+        (found,) = ours(runner, tables, sql, options).to_pylist()
+        assert [*found.values()] == [*other.values()]
+
+
 def test_the_smallest_of_both_zeros_is_one_of_them(
     oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner
 ) -> None:

@@ -43,6 +43,25 @@ def test_moments_are_equal_in_zones(oracle: SparkSession, tmp_path: Path, zone: 
     assert not wrong, report(wrong)
 
 
+@pytest.mark.parametrize("function", ["to_date", "try_to_date"])
+def test_a_day_that_a_zone_skips_is_read_as_the_next(
+    oracle: SparkSession, tmp_path: Path, function: str
+) -> None:
+    zone = "Pacific/Apia"
+    session = oracle.newSession()
+    session.conf.set("spark.sql.session.timeZone", zone)
+    tables = write_moments(tmp_path, 2)
+    session.read.parquet(*tables.files["e"]).createOrReplaceTempView("e")
+    proof = Proof(tables, session, zone)
+    cases = [
+        proof.plan(f"{function}('2011-12-{day}{clock}', 'yyyy-MM-dd{pattern}')")
+        for day in (29, 30, 31)
+        for clock, pattern in (("", ""), (" 23:59", " HH:mm"))
+    ]
+    wrong = proof.compare(cases) if all(case.is_native for case in cases) else ["not native"]
+    assert not wrong, report(wrong)
+
+
 @pytest.mark.parametrize("zone", ["Asia/Tehran", "PST", "+02:00", "America/Vancouver"])
 def test_zones_of_other_rules_are_refused(tmp_path: Path, zone: str) -> None:
     catalog = write_moments(tmp_path, 2).catalog

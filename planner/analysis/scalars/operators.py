@@ -188,12 +188,21 @@ def _position(node: exp.StrPosition, names: Names) -> Expression:
     return make_call("locate", *(build_scalar(p, names) for p in parts if p is not None))
 
 
+def _row(node: exp.Expr) -> list[exp.Expr]:
+    """The values that IN compares with the columns of a query: `struct(a, b)` is a row, too."""
+    inner = node.unnest()
+    # Between backticks it is a function, of which Spark makes one value.
+    quoted = isinstance(inner.this, exp.Identifier)
+    if isinstance(inner, exp.Anonymous) and inner.name.lower() == "struct" and not quoted:
+        return [member.unalias() for member in inner.expressions]
+    return inner.expressions if isinstance(inner, exp.Tuple) else [node]
+
+
 @handles(exp.In)
 def _in(node: exp.In, names: Names) -> Expression:
     query = node.args.get("query")
     if query is not None:
-        operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-        args = tuple(build_scalar(operand, names) for operand in operands)
+        args = tuple(build_scalar(operand, names) for operand in _row(node.this))
         return in_subquery(args, names.subquery(query_of(query)))
     refuse_unused(node, ("expressions",))
     value = build_scalar(node.this, names)

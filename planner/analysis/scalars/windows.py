@@ -41,6 +41,9 @@ from stagecoach.planner.windows.registry import (
     window_function,
 )
 
+# Aggregates that Spark computes over whole partitions only.
+_WHOLE_ONLY = ("median", "percentile_cont", "percentile_disc")
+
 NamedWindows = Mapping[str, exp.Window]
 
 
@@ -81,6 +84,11 @@ def window_call(node: exp.Window, names: Names, named: NamedWindows) -> WindowCa
     if known is not None and known.ordered and not order:
         raise AnalysisError(f"window function '{function.name}' needs ORDER BY in its window")
     frame = _frame(window.args.get("spec"), order, names)
+    if function.name in _WHOLE_ONLY and (order or frame not in (None, WHOLE_PARTITION)):
+        raise AnalysisError(
+            f"Cannot specify ORDER BY or a window frame for `{function.name}`.",
+            condition="INVALID_WINDOW_SPEC_FOR_AGGREGATION_FUNC",
+        )
     return WindowCall(
         dtype=function.dtype,
         function=function.name,

@@ -160,7 +160,8 @@ def _read(kind: str, safe: bool) -> Callable[[Call], str]:
             return ""
         when = f"TRY({found.when})" if safe else found.when
         value = {
-            "date": f"CAST({when} AS DATE)",
+            # A day that the zone skips is the next one.
+            "date": f"CAST(CAST({when} AS TIMESTAMPTZ) AS DATE)",
             "timestamp": spell.zoned(when),
             "seconds": f"(epoch_us({spell.zoned(when)}) // 1000000)",
         }.get(kind, when)
