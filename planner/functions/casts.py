@@ -177,8 +177,10 @@ def _checked_decimal(
         number: The text as a double, where it is known.
         rare: Branches for texts in the range that are cast in another way.
     """
+    # A text that is a bit less than the limit may be the limit as a double.
+    limit = "1" if number else "1.001"
     number = number or f"TRY_CAST({text} AS DOUBLE)"
-    top = f"CAST('1e{target.precision - target.scale}' AS DOUBLE)"
+    top = f"CAST('{limit}e{target.precision - target.scale}' AS DOUBLE)"
     other = "NULL" if safe else "CAST(error('NUMERIC_VALUE_OUT_OF_RANGE') AS {type})"
     cast = f"{_word(safe)}({text} AS {{type}})"
     return f"CASE WHEN abs({number}) >= {top} THEN {other} {rare}ELSE {cast} END"
