@@ -13,20 +13,25 @@ DEFAULT_STORAGE = ".stagecoach/storage"
 
 
 def open_storage(storage: str | os.PathLike[str] | None = None) -> ObjectStore:
-    """Return the store of a storage root that is there already, found as `connect` finds it.
+    """Return the store of a storage root, found as `connect` finds it."""
+    from stagecoach.infra.config.settings import load_settings
+
+    return load_settings(overrides=with_storage({}, storage)).open_store()
+
+
+def existing_storage(storage: str | os.PathLike[str] | None = None) -> ObjectStore:
+    """Return the same where something must have been stored before.
 
     Raises:
         ConfigError: A local folder that is named here does not exist. The default one may be
             missing: nothing has run yet.
     """
-    from stagecoach.infra.config.settings import load_settings
     from stagecoach.infra.errors import ConfigError
 
-    settings = load_settings(overrides=with_storage({}, storage))
-    root = settings.storage_root
-    if storage and "://" not in root and not os.path.isdir(os.path.expanduser(root)):
-        raise ConfigError(f"storage {root}: there is no such folder")
-    return settings.open_store()
+    root = storage_root(storage)
+    if storage and "://" not in root and not os.path.isdir(root):
+        raise ConfigError(f"storage {os.fspath(storage)}: there is no such folder")
+    return open_storage(storage)
 
 
 def storage_root(storage: str | os.PathLike[str] | None = None) -> str:

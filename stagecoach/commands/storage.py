@@ -31,11 +31,11 @@ def storage(context: click.Context, storage: str | None, output_format: str, deb
     """
     if context.invoked_subcommand is not None:
         return
-    from stagecoach.api.storage_root import open_storage
+    from stagecoach.api.storage_root import existing_storage
     from stagecoach.infra.upkeep.usage import storage_usage
 
     configure_logging(debug=debug)
-    found = storage_usage(open_storage(storage))
+    found = storage_usage(existing_storage(storage))
     if output_format == "json":
         click.echo(json.dumps(_as_json(found), indent=2, ensure_ascii=False))
         return

@@ -58,13 +58,13 @@ def verify(
     are, and nothing is run again because of it.
     """
     from stagecoach.api.catalog_tables import catalog_tables
-    from stagecoach.api.storage_root import open_storage
+    from stagecoach.api.storage_root import existing_storage
     from stagecoach.infra.upkeep.verify.verification import verify_storage
 
     configure_logging(debug=debug)
     if storage is None and context.parent is not None:
         storage = context.parent.params.get("storage")  # `storage --storage URL verify`
-    store = open_storage(storage)
+    store = existing_storage(storage)
     tables = [found for item in catalog_tables(catalog) if (found := item.verifies())]
     adopted = _adopt(store, tables, table) if adopt else []
     with _bar() as progress:

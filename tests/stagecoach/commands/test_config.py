@@ -248,7 +248,7 @@ def test_storage_of_nothing_and_of_a_folder(tmp_path: Path) -> None:
     assert (found["total"]["objects"], found["total"]["bytes"]) == (1, 2)
 
 
-@pytest.mark.parametrize("command", [("storage",), ("storage", "verify"), ("gc", "--dry-run")])
+@pytest.mark.parametrize("command", [("storage",), ("storage", "verify")])
 def test_a_storage_that_is_misspelt_is_no_empty_one(
     command: tuple[str, ...], tmp_path: Path
 ) -> None:
