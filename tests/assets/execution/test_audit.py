@@ -162,14 +162,6 @@ def run(
     return execute_in_process(resolved, instance=instance, run_config=QUIET)
 
 
-def succeeded(result: dg.ExecuteInProcessResult) -> bool:
-    """Whether a run has, and in the output of the test why not."""
-    for event in result.all_events:
-        if event.is_step_failure:
-            print(event.step_failure_data.error)
-    return result.success
-
-
 def outcomes(result: dg.ExecuteInProcessResult) -> dict[str, bool]:
     return {e.check_name: e.passed for e in result.get_asset_check_evaluations()}
 
@@ -344,7 +336,8 @@ def test_results_are_audited_in_tables_of_each_format(
     front = f"output: {{format: {format_name}, {LAKES[format_name]}, table: {table}, {how}}}\n"
     definitions = build(tmp_path, runner, "assets", front)
     runner.result = rows(1)
-    assert succeeded(run(definitions, instance))
+    first = run(definitions, instance)
+    assert first.success, failure_of(first)
     assert runner.seen() == [1]
     runner.result = rows(2, None)
     result = run(definitions, instance)
