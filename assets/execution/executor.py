@@ -199,6 +199,8 @@ class _StepThreads:
         self._active = active
         self._messages: queue.SimpleQueue[_Message] = queue.SimpleQueue()
         self._history: dict[str, tuple[StepExecutionContext, list[DagsterEvent]]] = {}
+        self._to_retry: set[str] = set()
+        """Steps that are to run again, and whose threads have not ended yet."""
 
     @property
     def running(self) -> Sequence[str]:
@@ -228,7 +230,8 @@ class _StepThreads:
             message = self._messages.get(timeout=seconds)
             while True:
                 yield from self._handle(*message)
-                message = self._messages.get_nowait()
+                # The next attempt must not begin before the thread of this one has ended.
+                message = self._messages.get(block=bool(self._to_retry))
         except queue.Empty:
             return
 
@@ -239,7 +242,10 @@ class _StepThreads:
             self._history[step_key][1].append(message)
             yield message
             self._active.handle_event(message)
+            if message.is_step_up_for_retry:
+                self._to_retry.add(step_key)
             return
+        self._to_retry.discard(step_key)
         context, events = self._history.pop(step_key)
         self._active.verify_complete(self._job_context, step_key)
         yield from _trigger_hook(context, events)

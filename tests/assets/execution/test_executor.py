@@ -178,10 +178,9 @@ def test_pool_limit(timeline: Timeline) -> None:
     assert all(one[1] <= other[0] for one, other in itertools.pairwise(spans))
 
 
-def test_a_run_waits_for_a_step_that_ends_after_its_last_event(
-    timeline: Timeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on a busy machine; the step's hooks run, and nothing of it is cancelled."""
+@pytest.fixture
+def busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step's thread ends a while after its last event."""
     events_of = executors.dagster_event_sequence_for_step
 
     def late(context: Any) -> Iterator[dg.DagsterEvent]:
@@ -189,6 +188,26 @@ def test_a_run_waits_for_a_step_that_ends_after_its_last_event(
         time.sleep(0.3)
 
     monkeypatch.setattr(executors, "dagster_event_sequence_for_step", late)
+
+
+@pytest.mark.usefixtures("busy_machine")
+def test_a_retry_waits_for_the_end_of_the_attempt_before(
+    timeline: Timeline, instance: dg.DagsterInstance
+) -> None:
+    def flaky(context: dg.AssetExecutionContext) -> None:
+        if context.retry_number < 2:
+            raise dg.RetryRequested(max_retries=2)
+
+    job = make_job(timeline, DIAMOND, {"left": flaky})
+    assert execute_in_process(job, instance=instance, run_config=QUIET).success
+    assert len(timeline.spans["left"]) == 3
+
+
+@pytest.mark.usefixtures("busy_machine")
+def test_a_run_waits_for_a_step_that_ends_after_its_last_event(
+    timeline: Timeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step's hooks run, and nothing of it is cancelled."""
     noted: list[str] = []
 
     @dg.success_hook
