@@ -117,7 +117,7 @@ class Session:
         self.offline = offline
         self.on_spark: Callable[[], None] = lambda: None
         self._storage_checked = False
-        self._spark = SessionSpark(settings)
+        self._spark = SessionSpark()
         self._plans = PlanCache()
         self._is_closed = False
 
@@ -401,7 +401,7 @@ class Session:
         self._check_open()
         if not self._spark.is_used:
             self.on_spark()
-        return self._spark.get()
+        return self._spark.get(self.settings)
 
     def expect_spark(self, *, fresh: bool) -> None:
         """Let Spark start already if a run that follows will surely compute something.
@@ -418,12 +418,12 @@ class Session:
             return
         store = self.store
         if fresh or (store.is_local and not Path(store.uri(layout.SHUFFLE_ROOT)).exists()):
-            self._spark.expect()
+            self._spark.expect(self.settings)
 
     def _start_spark(self) -> None:
         """Let Spark start, unless it is there: a run will ask for it in a moment."""
         self._check_open()
-        self._spark.start()
+        self._spark.start(self.settings)
 
     def load(
         self, path: str | os.PathLike[str], params: Mapping[str, ParameterInput] | None = None

@@ -14,14 +14,9 @@ if TYPE_CHECKING:
 
 
 class SessionSpark:
-    """Starts Spark when a session needs it, or a little sooner.
+    """Starts Spark when a session needs it, or a little sooner, by the settings that it has then."""
 
-    Args:
-        settings: Those of the session.
-    """
-
-    def __init__(self, settings: EngineSettings) -> None:
-        self._settings = settings
+    def __init__(self) -> None:
         self._lease = SparkLease()
         self._early: EarlyStart | None = None
 
@@ -30,21 +25,21 @@ class SessionSpark:
         """Whether the session has asked for it."""
         return self._lease.is_held
 
-    def get(self) -> SparkSession:
+    def get(self, settings: EngineSettings) -> SparkSession:
         """Return the Spark session; it starts when it is first asked for."""
         from stagecoach.infra.spark.session import get_session
 
         self._lease.take()
-        return get_session(self._settings)
+        return get_session(settings)
 
-    def expect(self) -> None:
+    def expect(self, settings: EngineSettings) -> None:
         """Start it in a thread because it will surely be used, unless it has been started."""
         from stagecoach.infra.spark.early_start import EarlyStart
 
         if self._early is None:
-            self._early = EarlyStart(self._settings)
+            self._early = EarlyStart(settings)
 
-    def start(self) -> None:
+    def start(self, settings: EngineSettings) -> None:
         """Let it start in a thread, unless it is there: it will be asked for in a moment."""
         from stagecoach.infra.spark.early_start import EarlyStart
 
@@ -55,7 +50,7 @@ class SessionSpark:
             # Before the thread, so that it need not share the interpreter until its JVM starts.
             import stagecoach.infra.spark.session  # noqa: F401
 
-            EarlyStart(self._settings)
+            EarlyStart(settings)
 
     def end(self) -> None:
         """Stop it unless another session uses it; end a start that nobody has waited for."""
