@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SessionSpark:
-    """Starts Spark when a session needs it, or a little sooner, by the settings that it has then."""
+    """Starts Spark when a session needs it, or a little sooner, by its settings at that time."""
 
     def __init__(self) -> None:
         self._lease = SparkLease()
