@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 import tempfile
 from typing import TYPE_CHECKING, get_args
-from unittest import mock
 
+from benchmarks.faults.local_runs import tasks_here
 from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.config.settings import AdaptiveKind, EngineSettings, load_configuration
-from stagecoach.infra.runtime.stages import attempt
 from stagecoach.infra.runtime.stages.run_stage import read_result, run_stage
-from stagecoach.infra.worker.task import output_schema, run_task
+from stagecoach.infra.worker.task import output_schema
 from stagecoach.planner.plan.stages import StageGraph
 from tests.differential.edge_tables import EdgeTables
 from tests.infra.spark_runs import new_run
@@ -74,7 +73,7 @@ class StoredRunner:
         """
         with (
             tempfile.TemporaryDirectory(prefix="stagecoach-random-") as folder,
-            mock.patch.object(attempt, "run_tasks", lambda _, specs: [run_task(s) for s in specs]),
+            tasks_here(),
         ):
             settings = random_settings(seed, folder, self._master)
             run = new_run(graph, self._catalog, settings, self._spark)

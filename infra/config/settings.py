@@ -59,8 +59,8 @@ FILE_VARIABLE = "STAGECOACH_SETTINGS"
 OLD_VARIABLES: Mapping[str, str] = {"storage_root": "STAGECOACH_STORAGE"}
 """Older spellings of variables, read where the present one is not set."""
 
-_ANSI = "spark.sql.ansi.enabled"
-_ZONE = "spark.sql.session.timeZone"
+ANSI_CONF = "spark.sql.ansi.enabled"
+ZONE_CONF = "spark.sql.session.timeZone"
 _PLANNER_SECTION = "planner"
 _MB = 1 << 20
 _AT_LEAST_0 = (
@@ -212,10 +212,10 @@ class EngineSettings:
         for name, rule in _rules().items():
             if not rule.fits(value := getattr(self, name)):
                 raise ConfigError(refusal(f"setting {name}", value, rule.allowed))
-        if str(self.spark_conf.get(_ANSI, "true")).lower() != "true":
-            raise ConfigError(f"{_ANSI} cannot be changed: queries mean what they do in ANSI mode")
-        if self.spark_conf.get(_ZONE, self.time_zone) != self.time_zone:
-            raise ConfigError(f"{_ZONE} cannot be changed: set time_zone instead")
+        if str(self.spark_conf.get(ANSI_CONF, "true")).lower() != "true":
+            raise ConfigError(f"{ANSI_CONF} cannot be changed: Spark always runs in ANSI mode")
+        if self.spark_conf.get(ZONE_CONF, self.time_zone) != self.time_zone:
+            raise ConfigError(f"{ZONE_CONF} cannot be changed: set time_zone instead")
         shown = masked(self.spark_conf)
         secrets.register(*(v for name, v in self.spark_conf.items() if shown[name] != v))
 

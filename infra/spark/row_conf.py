@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from stagecoach.infra.config.settings import ANSI_CONF, ZONE_CONF
 from stagecoach.infra.spark.safe_conf import SAFE_CONF
 
 _SQL = "spark.sql."
-_FIXED = frozenset(("spark.sql.ansi.enabled", "spark.sql.session.timeZone", *SAFE_CONF))
+_FIXED = frozenset((ANSI_CONF, ZONE_CONF, *SAFE_CONF))
 """Settings that every session of ours has set itself."""
 
 _ONLY_SPEED = (

@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
+from stagecoach.planner.aggregates.orderless import ORDERLESS, SUMS
 from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.distribution.merge_plans import same_rows
 from stagecoach.planner.distribution.reduce_builds import reduce_builds
@@ -61,10 +62,6 @@ _MOST_COPIES = 4  # of the work of a plan, before its parts are shared
 _OPERATORS = (
     *(ScanExec, FilterExec, ProjectionExec, HashJoinExec, AggregateExec, SortExec, UnionExec),
     *(ExpandExec, OneRowExec, RangeExec, ValuesExec),
-)
-_EXACT = frozenset(("sum", "try_sum", "avg", "try_avg"))  # of decimals and whole numbers
-_OF_ANY_ORDER = frozenset(
-    ("count", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor")
 )
 
 
@@ -235,8 +232,8 @@ def aggregate_in_any_order(call: AggregateCall) -> bool:
     """Whether an aggregate is the same in whatever order, and in how many parts, rows come."""
     if call.order:
         return False
-    if call.function in _EXACT:
+    if call.function in SUMS:
         return call.args[0].dtype.is_decimal or (
             call.function in ("sum", "try_sum") and call.args[0].dtype.is_integral
         )
-    return call.function in _OF_ANY_ORDER
+    return call.function in ORDERLESS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stagecoach.planner.aggregates.orderless import ORDERLESS
 from stagecoach.planner.optimizer.context import RuleContext
 from stagecoach.planner.plan.expressions import AggregateCall, ColumnRef, SortKey
 from stagecoach.planner.plan.logical import (
@@ -17,11 +18,7 @@ from stagecoach.planner.plan.logical import (
     Union,
 )
 
-# Aggregates that are the same in any order of the rows; of floats, sums and averages are not.
-_ORDERLESS = frozenset(
-    ("count", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor")
-)
-_EXACT = frozenset(("sum", "avg"))
+_EXACT = frozenset(("sum", "avg"))  # but of floats
 
 
 def eliminate_sorts(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
@@ -68,7 +65,7 @@ def _visit(plan: LogicalPlan, observed: bool) -> LogicalPlan:
 def _is_orderless(call: AggregateCall) -> bool:
     if call.function in _EXACT:
         return not call.args[0].dtype.is_floating
-    return call.function in _ORDERLESS
+    return call.function in ORDERLESS
 
 
 def _delivered(plan: LogicalPlan) -> tuple[SortKey, ...]:

@@ -196,7 +196,7 @@ class Result:
                 `.parquet` or nothing, `.csv`, `.json`, `.jsonl`, `.ndjson`, `.arrow`.
 
         Raises:
-            OptionError: The name stands for no format.
+            OptionError: The file ending is not known.
             StorageError: The file cannot be written.
             ShuffleReadError: Rows are lost and cannot be made again.
         """

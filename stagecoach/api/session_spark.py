@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.spark.leases import SparkLease
@@ -48,8 +49,7 @@ class SessionSpark:
         self._lease.take()
         if self._early is None:
             # Before the thread, so that it need not share the interpreter until its JVM starts.
-            import stagecoach.infra.spark.session  # noqa: F401
-
+            importlib.import_module("stagecoach.infra.spark.session")
             EarlyStart(settings)
 
     def end(self) -> None:

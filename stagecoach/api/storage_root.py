@@ -30,7 +30,7 @@ def existing_storage(storage: str | os.PathLike[str] | None = None) -> ObjectSto
 
     root = storage_root(storage)
     if storage and "://" not in root and not os.path.isdir(root):
-        raise ConfigError(f"storage {os.fspath(storage)}: there is no such folder")
+        raise ConfigError(f"the storage folder {os.fspath(storage)} does not exist")
     return open_storage(storage)
 
 

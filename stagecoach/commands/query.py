@@ -232,8 +232,8 @@ def _check_output(output: Path, output_format: Format | None) -> None:
     # Standard output may be a file, such as `> rows.csv`, which must not be replaced either.
     if str(output) == "-" or not is_replaceable(output) or _is_standard_output(output):
         raise click.UsageError(
-            f"--output {output} is no regular file of its own; name one, or leave --output out: "
-            "--format csv and --format json print all rows on standard output"
+            f"--output {output} is not a regular file, or is where standard output goes; name "
+            "another file, or leave --output out: --format csv and --format json print all rows"
         )
     file_format = format_of(output)
     if output_format not in (None, file_format):

@@ -38,17 +38,15 @@ _ENDS: dict[str, FileFormat] = {
 
 
 def format_of(path: Path) -> FileFormat:
-    """The format that a file's name stands for; Parquet for a name without an ending.
+    """Return the format of a file by its ending; Parquet if it has none.
 
     Raises:
-        OptionError: The name ends in something else.
+        OptionError: The file ending is not known.
     """
     found = _ENDS.get(path.suffix.lower())
     if found is None:
         known = ", ".join(filter(None, _ENDS))
-        raise OptionError(
-            f"'{path.suffix}' of {path} stands for no format; end the name in one of {known}"
-        )
+        raise OptionError(f"{path}: '{path.suffix}' is not a known file ending; use one of {known}")
     return found
 
 
@@ -77,7 +75,7 @@ def write_result(
         time_zone: Zone in which CSV and JSON show timestamps.
 
     Raises:
-        OptionError: The name stands for no format.
+        OptionError: The file ending is not known.
         StorageError: The file cannot be written.
     """
     chosen = format_of(path) if file_format is None else file_format
@@ -124,7 +122,7 @@ def _appearing(path: Path) -> Iterator[IO[bytes]]:
     try:
         if not is_replaceable(path):
             raise StorageError(
-                f"cannot write {path}: it exists and is no regular file; choose another name"
+                f"cannot write {path}: it is not a regular file; choose another name"
             )
         path.parent.mkdir(parents=True, exist_ok=True)
         target = Path(os.path.realpath(path))  # a link stays, and leads to the new file

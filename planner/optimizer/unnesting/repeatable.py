@@ -6,6 +6,7 @@ a group, the number of a row in its window.
 
 from __future__ import annotations
 
+from stagecoach.planner.aggregates.orderless import ORDERLESS, SUMS
 from stagecoach.planner.errors import UnsupportedSqlError
 from stagecoach.planner.plan.expressions import (
     AggregateCall,
@@ -25,12 +26,7 @@ _VOLATILE = frozenset(
         "uniform",
     )
 )  # fmt: skip
-_ORDERLESS = frozenset(
-    (
-        "count", "sum", "try_sum", "avg", "try_avg", "min", "max", "bool_and", "bool_or", "bit_and",
-        "bit_or", "bit_xor", "approx_count_distinct",
-    )
-)  # fmt: skip
+_ORDERLESS = ORDERLESS | SUMS | {"approx_count_distinct"}
 _EXACT = frozenset(("count", "min", "max"))  # of floats
 _RANKS = frozenset(("rank", "dense_rank", "percent_rank", "cume_dist"))  # equal for equal rows
 
@@ -74,11 +70,8 @@ def _changing(expr: Expression, *, floats: bool) -> str | None:
             return expr.function
         case WindowCall() if expr.function not in _RANKS:
             same_for_equals = expr.frame is not None and _has_equals_whole(expr.frame)
-            return (
-                None
-                if same_for_equals and not _depends_on_order(expr, floats=floats)
-                else expr.function
-            )
+            if not same_for_equals or _depends_on_order(expr, floats=floats):
+                return expr.function
     return None
 
 

@@ -27,6 +27,7 @@ from stagecoach.infra.storage.stores import open_store
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.planning import plan_query
+from tests.contexts import small_settings
 from tests.infra.stage_runs import StageRun, run_here
 
 if TYPE_CHECKING:
@@ -55,13 +56,7 @@ def catalog(folder: Path) -> FileCatalog:
 
 
 def settings_in(folder: Path) -> EngineSettings:
-    return EngineSettings(
-        storage_root=str(folder / "store"),
-        spill_dir=str(folder / "spill"),
-        parallelism=4,
-        memory_bytes=512 << 20,
-        min_task_bytes=0,
-    )
+    return dataclasses.replace(small_settings(folder), parallelism=4, memory_bytes=512 << 20)
 
 
 def run(sql: str, catalog: FileCatalog, folder: Path) -> tuple[StageGraph, Sequence[StageRun]]:

@@ -255,7 +255,7 @@ def test_a_storage_that_is_misspelt_is_no_empty_one(
     folder = tmp_path / "typo"
     result = run(*command, "--storage", str(folder))
     assert result.exit_code != 0
-    assert f"storage {folder}: there is no such folder" in f"{result.output}{result.exception}"
+    assert f"the storage folder {folder} does not exist" in f"{result.output}{result.exception}"
     assert not folder.exists()
 
 
