@@ -27,6 +27,8 @@ QUERIES = Path(__file__).resolve().parent.parent / "pipelines" / "queries"
 MORE = {
     "sort": "SELECT o_orderkey, o_totalprice FROM orders ORDER BY o_totalprice, o_orderkey",
     "groups": "SELECT l_partkey, count(*) AS n, max(l_shipdate) AS m FROM lineitem GROUP BY ALL",
+    "ranges": "SELECT l_orderkey, max(l_shipdate) AS m FROM lineitem GROUP BY l_orderkey "
+    "HAVING count(*) > 7",
     "build": "SELECT count(*) AS n FROM lineitem JOIN orders ON l_orderkey = o_orderkey",
     "joined": "SELECT max(l_shipdate) AS m, max(s_name) AS s FROM lineitem JOIN supplier "
     "ON l_suppkey = s_suppkey",

@@ -33,6 +33,8 @@ class ColumnStats:
         avg_bytes: Mean bytes of a value, uncompressed, as stored; 0 where unknown.
         spread: Share of the table's rows that lie in files which may hold a value taken at random:
             for a partition column 1 over the number of its values, 1 where unknown.
+        overlap: Likewise of row groups, where they are known: little if the rows are in the order
+            of the column, 1 if they are in any order.
     """
 
     min_value: StatValue | None = None
@@ -41,6 +43,7 @@ class ColumnStats:
     distinct_count: int | None = None
     avg_bytes: float = 0.0
     spread: float = 1.0
+    overlap: float = 1.0
 
 
 @dataclass(frozen=True)

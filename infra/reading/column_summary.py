@@ -27,6 +27,8 @@ class ColumnSummary:
         min_value: Smallest value in the units of `ColumnStats`, or None.
         max_value: Largest value likewise, or None.
         distinct_count: Estimated distinct values from dictionaries, or None.
+        spans: For each of the smallest parts that are known, its rows times the width of its
+            range, added up; None where a range is unknown or this is such a part itself.
     """
 
     num_rows: int
@@ -35,6 +37,7 @@ class ColumnSummary:
     min_value: StatValue | None = None
     max_value: StatValue | None = None
     distinct_count: int | None = None
+    spans: float | None = None
 
     @property
     def num_values(self) -> int:
@@ -56,6 +59,7 @@ def merge_summaries(parts: Sequence[ColumnSummary]) -> ColumnSummary:
         min_value=min(lows, key=_sort_key) if bounded else None,
         max_value=max(highs, key=_sort_key) if bounded else None,
         distinct_count=_merge_distinct(filled),
+        spans=_merge_spans(filled),
     )
 
 
@@ -67,6 +71,7 @@ def column_stats(summary: ColumnSummary, dtype: DataType) -> ColumnStats:
         null_count=summary.null_count,
         distinct_count=_distinct_count(summary, dtype),
         avg_bytes=summary.num_bytes / summary.num_rows if summary.num_rows else 0.0,
+        overlap=_overlap(summary, dtype),
     )
 
 
@@ -89,6 +94,28 @@ def column_spread(parts: Sequence[ColumnSummary], dtype: DataType) -> float:
     ranges = [(p.num_rows, float(p.min_value or 0), float(p.max_value or 0)) for p in filled]
     width = max(high for *_, high in ranges) - min(low for _, low, _ in ranges) + 1.0
     return min(sum(n * (high - low + 1.0) for n, low, high in ranges) / width / rows, 1.0)
+
+
+def _overlap(summary: ColumnSummary, dtype: DataType) -> float:
+    """The share of rows in parts that may hold a value of the column taken at random."""
+    whole = _span(summary)
+    if dtype.kind not in _ORDERED_KINDS or not whole or summary.spans is None:
+        return 1.0
+    return min(summary.spans / whole, 1.0)
+
+
+def _merge_spans(parts: Sequence[ColumnSummary]) -> float | None:
+    spans = [_span(part) if part.spans is None else part.spans for part in parts]
+    known = [span for span in spans if span is not None]
+    return sum(known) if known and len(known) == len(spans) else None
+
+
+def _span(part: ColumnSummary) -> float | None:
+    """The rows of a part times the width of its range; None for what is not a number."""
+    low, high = part.min_value, part.max_value
+    if low is None or high is None or isinstance(low, str) or isinstance(high, str):
+        return None
+    return part.num_rows * (float(high) - float(low) + 1.0)
 
 
 def _distinct_count(summary: ColumnSummary, dtype: DataType) -> int | None:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from stagecoach.planner.aggregates.orderless import ORDERLESS, SUMS
 from stagecoach.planner.cached_property import cached_property
+from stagecoach.planner.distribution.group_ranges import aggregate_by_ranges
 from stagecoach.planner.distribution.merge_plans import same_rows
 from stagecoach.planner.distribution.reduce_builds import reduce_builds
 from stagecoach.planner.distribution.share_parts import alike, share_parts
@@ -118,6 +119,7 @@ class WideTasks:
         if not _only_leave_out(operators):  # else the engine may build the left sides
             plan = reduce_builds(plan, self._sizes, self._context)
         shared = share_parts(plan, self._is_worth_sharing, self._sizes.note_size)
+        shared = aggregate_by_ranges(shared, self._sizes, self._context)
         needed = list(walk(shared))
         if self._work(needed) > seconds or not self._is_native(shared):
             return None

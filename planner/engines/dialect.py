@@ -113,6 +113,9 @@ class Dialect(ABC):
     binds = False
     """Whether `bound` can be written."""
 
+    aggregates_by_range = False
+    """Whether an aggregate is faster in ranges of a key that the files are sorted by."""
+
     def bound(self, name: str, value: str, body: str) -> str:
         """The body, in which a name stands for a value that is computed once."""
         raise InternalPlanError(f"{type(self).__name__} does not bind {name} to {value} in {body}")

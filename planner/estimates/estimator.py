@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from stagecoach.planner.catalog import StatValue, TableInfo
+from stagecoach.planner.catalog import ColumnStats, StatValue, TableInfo
 from stagecoach.planner.estimates.estimate import (
     ColumnEstimate,
     Estimate,
@@ -95,9 +95,13 @@ class Estimator:
 
     def spread(self, table: str, column: str) -> float:
         """Share of a table's rows in files that may hold one value of a column; 1 if unknown."""
-        stats = self._tables[table].stats if table in self._tables else None
-        known = stats.columns.get(column) if stats is not None else None
+        known = self.column_stats(table, column)
         return known.spread if known is not None else 1.0
+
+    def column_stats(self, table: str, column: str) -> ColumnStats | None:
+        """Statistics of a column by its name in the table's files; None if there are none."""
+        stats = self._tables[table].stats if table in self._tables else None
+        return stats.columns.get(column) if stats is not None else None
 
     def _estimate(self, plan: LogicalPlan) -> Estimate:
         match plan:

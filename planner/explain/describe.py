@@ -239,7 +239,8 @@ class _Writer:
             case Aggregate() | AggregateExec():
                 mode = (Part("mode", node.mode),) if isinstance(node, AggregateExec) else ()
                 groups, calls = self._items(node.groups), self._items(node.aggregates)
-                return name, (*mode, Part("gby", groups), Part("aggr", calls))
+                ranges = self._ranges(node) if isinstance(node, AggregateExec) else ()
+                return name, (*mode, Part("gby", groups), Part("aggr", calls), *ranges)
             case Sort():
                 keys = self._keys(node.keys)
                 return name, (Part("keys", keys, ", ".join(keys)),)
@@ -296,6 +297,14 @@ class _Writer:
         known = {"kind", "left_keys", "right_keys", "residual", "broadcast", "build_inline"}
         known.add("null_safe")
         return (*parts, *self._fields(node, known))
+
+    def _ranges(self, node: AggregateExec) -> tuple[Part, ...]:
+        """How many ranges of a group key are taken one after the other."""
+        if not node.range_ends:
+            return ()
+        key = self._text(node.groups[node.range_group][1])
+        text = f"{len(node.range_ends) + 1} of {key}"
+        return (Part("ranges", text),)
 
     def _exchange(self, node: ExchangeExec) -> tuple[Part, ...]:
         why = reason_of(node)

@@ -11,7 +11,8 @@ from typing import Literal as OneOf
 from typing import Self
 
 from stagecoach.planner.errors import InternalPlanError
-from stagecoach.planner.plan.expressions import AggregateCall, Column, Expression
+from stagecoach.planner.plan.encoding import SPARSE
+from stagecoach.planner.plan.expressions import AggregateCall, Column, Expression, Literal
 from stagecoach.planner.plan.operators import (
     JoinKind,
     NamedExpression,
@@ -137,11 +138,18 @@ class AggregateExec(WithGroups, _UnaryExec):
 
     A partial aggregate emits one row per group *of its task*, a final one merges them; a single one
     needs all rows of a group in one task. All three are ordinary aggregates to an engine.
+
+    Args:
+        range_group: Position of the group of whose values an engine may take one range after the
+            other, so that it has fewer groups at once.
+        range_ends: Where each range ends and the next one begins, ascending; none for one range.
     """
 
     mode: AggregateMode
     groups: tuple[NamedExpression, ...]
     aggregates: tuple[tuple[Column, AggregateCall], ...]
+    range_group: int = field(default=0, metadata={SPARSE: True})
+    range_ends: tuple[Literal, ...] = field(default=(), metadata={SPARSE: True})
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import Formatter
 
@@ -260,7 +260,24 @@ class _Renderer:
         groups = [self._group(c, e) for c, e in node.groups]
         calls = [f"{self.dialect.aggregate(e, self.scalar)} AS {_c(c)}" for c, e in node.aggregates]
         numbers = ", ".join(str(i + 1) for i in range(len(groups)))
-        return replace(child, items=(*groups, *calls), tail=f"GROUP BY {numbers}" if groups else "")
+        tail = f"GROUP BY {numbers}" if groups else ""
+        whole = replace(child, items=(*groups, *calls), tail=tail)
+        if not node.range_ends or not self.dialect.aggregates_by_range:
+            return whole
+        parts = (
+            self._text(replace(whole, where=(*whole.where, condition)))
+            for condition in self._ranges(node)
+        )
+        return _Block(f"({' UNION ALL '.join(parts)}) AS t{next(self._aliases)}")
+
+    def _ranges(self, node: AggregateExec) -> Iterator[str]:
+        """A condition for each range of the group, of which each row meets one."""
+        key = self.scalar(node.groups[node.range_group][1])
+        ends = [self.scalar(end) for end in node.range_ends]
+        yield f"({key} < {ends[0]} OR {key} IS NULL)"
+        for start, end in itertools.pairwise(ends):
+            yield f"{key} >= {start} AND {key} < {end}"
+        yield f"{key} >= {ends[-1]}"
 
     def _group(self, column: Column, expr: Expression) -> str:
         key = self.dialect.group_key(self.scalar(expr), expr.dtype)

@@ -8,13 +8,16 @@ import pytest
 
 from stagecoach.planner.catalog import MappingCatalog
 from stagecoach.planner.errors import SqlError
+from stagecoach.planner.plan.physical import AggregateExec
 from stagecoach.planner.plan.repeated import repeated_parts
+from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.planning import plan_query
+from stagecoach.planner.tree import walk
 from tests.differential.corpus_files import NATIVE, queries, subjects
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.query_check import ask_spark, graph_differences
 from tests.differential.test_corpus import FailingOver
-from tests.differential.wide_plans import CORES, WIDE, all_worth_it, read_by_all_cores
+from tests.differential.wide_plans import CORES, WIDE, all_worth_it, read_by_all_cores, with_bounds
 from tests.share import share
 
 if TYPE_CHECKING:
@@ -71,19 +74,60 @@ def test_reduced_build_sides_equal_spark(
 def test_wide_tasks_equal_spark(
     oracle: SparkSession, tables: EdgeTables, catalog: MappingCatalog
 ) -> None:
-    runner, wrong, wide, shared = FailingOver(tables, oracle), [], 0, 0
+    runner, wrong, wide, shared, ranged = FailingOver(tables, oracle), [], 0, 0, 0
     found = [query for subject in subjects() for query in queries(subject)]
     for query in share((query for query in found if query.engine == NATIVE), 8):
         try:
-            graph = plan_query(query.sql, catalog, WIDE)
+            graph = plan_query(query.sql, with_bounds(catalog), WIDE)
         except SqlError:  # the test of the corpus looks at whether it may be refused
             continue
         if any(stage.cores > 1 for stage in graph.stages):
             wide += 1
             shared += any(repeated_parts(stage.fragment) for stage in graph.stages)
+            ranged += takes_ranges(graph)
             expected = ask_spark(oracle, query.sql)
             lines = graph_differences(graph, runner, expected, native=False, rounded=query.rounded)
             wrong += [f"{query.name}: {line}\n    {query.sql}" for line in lines]
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
     assert wide > 10
     assert shared
+    assert ranged
+
+
+RANGED = (
+    "SELECT {key} AS k, count(*) AS n, sum(d52) AS s, max(gf) AS m, min(s) AS t FROM g GROUP BY 1",
+    "SELECT s, {key}, sum(i), count(DISTINCT gd) FROM g GROUP BY ALL HAVING count(*) > 1",
+    "SELECT k, n FROM (SELECT {key} AS k, i % 3 AS r, count(*) AS n FROM g WHERE i > -5 OR i IS "
+    "NULL GROUP BY {key}, i % 3) WHERE k IS NULL OR k <> 3",
+    "SELECT DISTINCT {key} FROM g WHERE id < 0",
+    "SELECT a.id FROM g a WHERE a.{key} IN (SELECT b.{key} FROM g b GROUP BY 1 HAVING count(*) > "
+    "2) OR a.{key} IS NULL",
+)
+
+
+@pytest.mark.parametrize("key", ["i", "l", "h"])
+@pytest.mark.parametrize("bounds", [(-3, 9), (2**40, 2**40 + 9), (-(2**63), 2**63 - 1)])
+def test_aggregates_by_ranges_equal_spark(
+    key: str,
+    bounds: tuple[int, int],
+    oracle: SparkSession,
+    tables: EdgeTables,
+    catalog: MappingCatalog,
+) -> None:
+    """Wherever the ranges end: statistics may be those of other files than a task reads."""
+    catalog = with_bounds(catalog, *bounds)
+    runner, wrong = FailingOver(tables, oracle), []
+    for text in RANGED:
+        sql = text.format(key=key)
+        graph = plan_query(sql, catalog, WIDE)
+        assert takes_ranges(graph), sql
+        wrong += [
+            f"{line}\n    {sql}"
+            for line in graph_differences(graph, runner, ask_spark(oracle, sql), native=False)
+        ]
+    assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
+
+
+def takes_ranges(graph: StageGraph) -> bool:
+    nodes = [node for stage in graph.stages for node in walk(stage.fragment)]
+    return any(isinstance(node, AggregateExec) and node.range_ends for node in nodes)

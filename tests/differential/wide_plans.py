@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from unittest import mock
 
-from stagecoach.planner.catalog import MappingCatalog
-from stagecoach.planner.distribution import reduce_builds, wide_tasks
+from stagecoach.planner.catalog import MappingCatalog, TableInfo
+from stagecoach.planner.distribution import group_ranges, reduce_builds, wide_tasks
 from stagecoach.planner.options import PlannerOptions
 
 CORES = 4
@@ -24,6 +24,10 @@ _ALWAYS = (
     (wide_tasks, "_SHARED_SECONDS", float("-inf")),
     (reduce_builds, "_MAX_SHARE", float("inf")),
     (reduce_builds, "_SAVED_SECONDS", float("-inf")),
+    (group_ranges, "_GROUPS", 0.01),
+    (group_ranges, "_LEAST_RANGES", 2),
+    (group_ranges, "_MOST_RANGES", 3),
+    (group_ranges, "_MOST_READ_AGAIN", float("inf")),
 )
 
 
@@ -38,5 +42,24 @@ def all_worth_it() -> Iterator[None]:
 
 def read_by_all_cores(catalog: MappingCatalog) -> MappingCatalog:
     """The tables, of which each is read by all cores of a task."""
-    infos = [info for name in catalog.table_names() if (info := catalog.table(name)) is not None]
-    return MappingCatalog([replace(info, by_cores=True, is_local=True) for info in infos])
+    return MappingCatalog([replace(i, by_cores=True, is_local=True) for i in _infos(catalog)])
+
+
+def with_bounds(catalog: MappingCatalog, low: int = -3, high: int = 9) -> MappingCatalog:
+    """The tables with statistics of their columns of whole numbers, which need not be true."""
+    return MappingCatalog([_bounded(info, low, high) for info in _infos(catalog)])
+
+
+def _infos(catalog: MappingCatalog) -> list[TableInfo]:
+    found = map(catalog.table, catalog.table_names())
+    return [info for info in found if info is not None]
+
+
+def _bounded(info: TableInfo, low: int, high: int) -> TableInfo:
+    if info.stats is None:
+        return info
+    columns = dict(info.stats.columns)
+    for field in info.columns:
+        if field.dtype.is_integral and field.name in columns:
+            columns[field.name] = replace(columns[field.name], min_value=low, max_value=high)
+    return replace(info, stats=replace(info.stats, columns=columns))

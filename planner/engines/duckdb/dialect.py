@@ -70,6 +70,7 @@ class DuckDbDialect(Dialect):
 
     keeps_parts = True
     binds = True
+    aggregates_by_range = True
 
     def bound(self, name: str, value: str, body: str) -> str:
         """A lambda over a list of one, because SQL has no LET."""

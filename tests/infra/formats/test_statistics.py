@@ -486,3 +486,20 @@ def test_a_file_that_vanishes_while_listed(tmp_path: Path):
     (tmp_path / "t" / "0.parquet").unlink()
     with pytest.raises(CatalogError, match=r"0\.parquet: the file vanished"):
         read_footers(files)
+
+
+@pytest.mark.parametrize(("step", "overlap"), [(1, 0.1), (37, 1.0)])
+def test_row_groups_tell_whether_rows_are_in_the_order_of_a_column(
+    tmp_path: Path, step: int, overlap: float
+) -> None:
+    numbers = [step * i % 1000 for i in range(1000)]
+    halves = [pa.array(numbers[:500], pa.int64()), pa.array([*numbers[500:]], pa.int64())]
+    found = stats_of(tmp_path, *halves, row_group_size=100)
+    assert found.overlap == pytest.approx(overlap, abs=0.08)
+
+
+def test_a_column_without_bounds_may_be_in_any_order(tmp_path: Path) -> None:
+    column = pa.array([str(i) for i in range(1000)])
+    assert stats_of(tmp_path, column, row_group_size=100).overlap == 1.0
+    numbers = pa.array(range(1000), pa.int64())
+    assert stats_of(tmp_path, numbers, write_statistics=False).overlap == 1.0
