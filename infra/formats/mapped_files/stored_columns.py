@@ -5,8 +5,8 @@ Worker code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,12 +31,19 @@ class StoredField:
         name: Its name in the file.
         kind: Its type, as pyarrow reads it.
         members: Members of a struct, the element of a list, key and value of a map.
+        place: Its place, from 0 on, where SQL must not name it (`placed`).
     """
 
     field_id: int | None
     name: str
     kind: pa.DataType
     members: tuple[StoredField, ...] = ()
+    place: int | None = None
+
+    @property
+    def sql_name(self) -> str:
+        """What SQL calls the column."""
+        return self.name if self.place is None else f"c{self.place}"
 
 
 def stored_fields(
@@ -102,6 +109,32 @@ def _mapped(field: StoredField, names: Sequence[MappedName]) -> StoredField:
     return StoredField(found.field_id, field.name, field.kind, members)
 
 
+def placed(
+    fields: tuple[StoredField, ...], reserved: Collection[str] = ()
+) -> tuple[StoredField, ...]:
+    """Return the columns of a file with their places, if SQL cannot tell them by their names.
+
+    Formats with ids tell names apart by case, DuckDB does not: it has the first of them for all.
+
+    Args:
+        fields: The columns.
+        reserved: Names that columns of DuckDB's own have.
+    """
+    names = {field.name.lower() for field in fields}
+    if names.isdisjoint(reserved) and not _has_clash(fields):
+        return fields
+    return _placed(fields)
+
+
+def _has_clash(fields: Sequence[StoredField]) -> bool:
+    names = {field.name.lower() for field in fields}
+    return len(names) < len(fields) or any(_has_clash(field.members) for field in fields)
+
+
+def _placed(fields: Sequence[StoredField]) -> tuple[StoredField, ...]:
+    return tuple(replace(f, place=i, members=_placed(f.members)) for i, f in enumerate(fields))
+
+
 def column_sql(
     column: MappedColumn, stored: Sequence[StoredField], constants: Mapping[int, str | None]
 ) -> tuple[str, StoredField | None]:
@@ -115,7 +148,7 @@ def column_sql(
     found = next((field for field in stored if field.field_id == column.field_id), None)
     if found is None:
         return _missing(column, constants), None
-    source = duckdb_name(found.name)
+    source = duckdb_name(found.sql_name)
     if leaves_out_values(column.dtype):
         source = without_bounds(source)
     return _converted(source, found, column, constants, 0), found
@@ -160,7 +193,7 @@ def _converted(
             value = (
                 _missing(member, constants)
                 if inner is None
-                else _converted(f"{source}[{_text(inner.name)}]", inner, member, constants, depth)
+                else _converted(_member(source, inner), inner, member, constants, depth)
             )
             items.append(f"{duckdb_name(member.name)} := {value}")
         packed = f"struct_pack({', '.join(items)})"
@@ -183,6 +216,13 @@ def _converted(
         f"CASE WHEN {source} IS NULL THEN CAST(NULL AS {kind}) "
         f"ELSE CAST(map_from_entries({entries}) AS {kind}) END"
     )
+
+
+def _member(source: str, inner: StoredField) -> str:
+    """A member of a struct in a file."""
+    if inner.place is None:
+        return f"{source}[{_text(inner.name)}]"
+    return f"struct_extract_at({source}, {inner.place + 1})"
 
 
 def _cast(source: str, stored: pa.DataType, wanted: DataType, kind: str) -> str:
@@ -208,6 +248,7 @@ def _is_alike(stored: StoredField, column: MappedColumn) -> bool:
     # An array has one element and a map one key, whatever their ids.
     return all(
         (not named or (ours.field_id, ours.name) == (theirs.field_id, theirs.name))
+        and (not named or ours.place is None)
         and _is_alike(ours, theirs)
         for ours, theirs in zip(stored.members, column.members, strict=True)
     )
