@@ -54,7 +54,8 @@ def stored_fields(
     Args:
         metadata: Its footer.
         names: Which columns its names stand for, if it has no ids.
-        by_names: Whether names count in any case.
+        by_names: Whether names count for files with ids, too. Then their case does not matter, as
+            Spark reads the files of a format without ids.
 
     Raises:
         CatalogError: The file has no ids, and nothing says which columns its names stand for.
@@ -68,7 +69,7 @@ def stored_fields(
                 "stand for; write the file with field ids, or set a name mapping "
                 "(schema.name-mapping.default of an Iceberg table)"
             )
-        return tuple(_mapped(field, names) for field in found)
+        return _mapped(found, names, any_case=by_names)
     return found
 
 
@@ -90,23 +91,45 @@ def _has_ids(field: StoredField) -> bool:
     return field.field_id is not None or any(map(_has_ids, field.members))
 
 
-def _mapped(field: StoredField, names: Sequence[MappedName]) -> StoredField:
-    found = next((mapped for mapped in names if field.name in mapped.names), None)
-    if found is None:
-        return StoredField(None, field.name, field.kind, field.members)
+def _mapped(
+    fields: Sequence[StoredField], names: Sequence[MappedName], *, any_case: bool
+) -> tuple[StoredField, ...]:
+    """Columns of a file, or members of one, with the ids that their names stand for."""
+    theirs = {field.name for field in fields}
+    found = []
+    for field in fields:
+        mapped = next((mapped for mapped in names if field.name in mapped.names), None)
+        if mapped is None and any_case:
+            lower = field.name.lower()
+            mapped = next(
+                (
+                    mapped
+                    for mapped in names
+                    if lower in map(str.lower, mapped.names) and theirs.isdisjoint(mapped.names)
+                ),
+                None,
+            )
+        if mapped is None:
+            found.append(replace(field, field_id=None))
+        else:
+            found.append(_mapped_field(field, mapped, any_case=any_case))
+    return tuple(found)
+
+
+def _mapped_field(field: StoredField, mapped: MappedName, *, any_case: bool) -> StoredField:
     inner = field.members
     if pa.types.is_map(field.kind):  # whose members go by these names, whatever the file's are
         inner = tuple(
-            StoredField(None, name, member.kind, member.members)
+            replace(member, field_id=None, name=name)
             for name, member in zip(("key", "value"), inner, strict=True)
         )
     elif not pa.types.is_struct(field.kind):
-        inner = tuple(StoredField(None, "element", m.kind, m.members) for m in inner)
-    members = tuple(_mapped(member, found.members) for member in inner)
+        inner = tuple(replace(member, field_id=None, name="element") for member in inner)
+    members = _mapped(inner, mapped.members, any_case=any_case)
     if not pa.types.is_struct(field.kind):
         originals = zip(members, field.members, strict=True)
-        members = tuple(StoredField(m.field_id, o.name, m.kind, m.members) for m, o in originals)
-    return StoredField(found.field_id, field.name, field.kind, members)
+        members = tuple(replace(member, name=original.name) for member, original in originals)
+    return replace(field, field_id=mapped.field_id, members=members)
 
 
 def placed(
