@@ -205,3 +205,9 @@ def test_members_of_one_name_are_refused_as_by_spark(tmp_path: Path, is_first: b
     catalog = write_files(tmp_path, *tables, columns="i: BIGINT")
     for rows in answers(catalog, "SELECT i FROM t", tmp_path / "spill").values():
         assert rows.column(0).to_pylist() == [1, 1]
+    # Where it is read, Spark raises.
+    catalog = write_files(tmp_path, *tables, columns="i: BIGINT\ns: 'STRUCT<a: BIGINT>'")
+    found = catalog.table("t")
+    assert found is not None and "column 's' is struct<a:bigint,A:bigint>" in str(
+        found.native_reason
+    )
