@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stagecoach.infra.reading.schema_merge import check_names
 from stagecoach.planner import types
 from stagecoach.planner.errors import CatalogError, UnsupportedSqlError
 from stagecoach.planner.types import DataType, Field
@@ -118,7 +119,9 @@ def stored_columns(metadata: pq.FileMetaData) -> tuple[StoredColumn, ...]:
                 native_reason=_column_reason(dtype, leaves),
             )
         )
-    _check_names([column.field.name for column in columns])
+    if not columns:
+        raise CatalogError("it has no columns; write it with at least one")
+    check_names([column.field for column in columns], with_members=False)
     declared = _declared_columns(metadata)
     for position, column in enumerate(columns):
         told = (declared or {}).get(column.field.name)
@@ -221,19 +224,6 @@ def _storage_text(leaf: Any) -> str:
     logical = logical_type(leaf)
     details = [str(logical[key]) for key in sorted(logical) if "converted_type" not in key]
     return f"{leaf.physical_type}({','.join(details)})"
-
-
-def _check_names(names: list[str]) -> None:
-    if not names:
-        raise CatalogError("it has no columns; write it with at least one")
-    seen: dict[str, str] = {}
-    for name in names:
-        if name.lower() in seen:
-            raise CatalogError(
-                f"columns {seen[name.lower()]!r} and {name!r} have the same name (case does not "
-                "matter); rename one"
-            )
-        seen[name.lower()] = name
 
 
 def _declared_columns(metadata: pq.FileMetaData) -> dict[str, DataType] | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stagecoach.planner import types
+from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.types import DataType, Field
 
 
@@ -30,6 +31,34 @@ class MergeError(Exception):
         self.path = path
         self.left = left
         self.right = right
+
+
+def check_names(
+    fields: Sequence[Field], path: tuple[str, ...] = (), *, with_members: bool = True
+) -> None:
+    """Look whether columns of a file have different names, whatever their case.
+
+    Args:
+        fields: The columns, or members of one.
+        path: Names of the column and of the members that lead to them.
+        with_members: Whether members of structs count, which matter to Spark only where it takes
+            a table's columns from files.
+
+    Raises:
+        CatalogError: Two have the same name.
+    """
+    seen: dict[str, str] = {}
+    for field in fields:
+        other = seen.get(field.name.lower())
+        if other is not None:
+            names = [".".join((*path, name)) for name in (other, field.name)]
+            raise CatalogError(
+                f"{'members' if path else 'columns'} {names[0]!r} and {names[1]!r} have the same "
+                "name (case does not matter); rename one"
+            )
+        seen[field.name.lower()] = field.name
+        if with_members:
+            check_names(field.dtype.fields, (*path, field.name))
 
 
 def merge_fields(

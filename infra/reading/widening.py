@@ -64,6 +64,8 @@ def readers(stored: DataType, wanted: DataType) -> Readers:
         pairs = zip(stored.fields, wanted.fields, strict=True)
         return _fewest([readers(ours.dtype, theirs.dtype) for ours, theirs in pairs])
     members = {field.name.lower(): field.dtype for field in stored.fields}
+    if len(members) < len(stored.fields):  # Spark raises where a query reads such a struct
+        return "spark"
     found = [
         readers(members[field.name.lower()], field.dtype)
         for field in wanted.fields

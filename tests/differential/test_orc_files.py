@@ -13,6 +13,7 @@ from pyarrow import orc
 
 from stagecoach.infra.catalog.catalog import FileCatalog, load_catalog
 from stagecoach.infra.config.settings import EngineSettings
+from stagecoach.infra.engines.spark.errors import SPARK_ERRORS
 from stagecoach.infra.storage.stores import open_store
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.options import PlannerOptions
@@ -201,3 +202,28 @@ def test_a_file_that_is_no_orc_is_named(tmp_path: Path) -> None:
     (tmp_path / "t" / "a.orc").write_bytes(b"id,name\n1,x\n")
     with pytest.raises(CatalogError, match=r"table 't': .*a\.orc: its ORC footer cannot be read"):
         catalog_of(tmp_path).state("t")
+
+
+@pytest.mark.parametrize("columns", ["", "a: BIGINT"])
+def test_columns_of_one_name_are_refused_as_by_spark(
+    columns: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "t").mkdir()
+    orc.write_table(pa.table({"a": [1]}), tmp_path / "t" / "a.orc")
+    twice = pa.table([pa.array([3]), pa.array([5])], names=["a", "A"])
+    orc.write_table(twice, tmp_path / "t" / "b.orc")
+    with pytest.raises(CatalogError, match=r"b\.orc: columns 'a' and 'A' have the same name"):
+        catalog_of(tmp_path, columns=columns).table("t")
+    with pytest.raises(SPARK_ERRORS):
+        oracle(spark, tmp_path, "SELECT a FROM t", columns.replace(":", ""))
+
+
+def test_members_of_one_name_are_refused_as_by_spark(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    table = pa.table({"s": pa.array([{"x": 1, "X": 2}]), "a": pa.array([1])})
+    orc.write_table(table, tmp_path / "t" / "a.orc")
+    with pytest.raises(CatalogError, match=r"members 's\.x' and 's\.X' have the same name"):
+        catalog_of(tmp_path).table("t")
+    with pytest.raises(SPARK_ERRORS):
+        oracle(spark, tmp_path, "SELECT a FROM t")
+    assert catalog_of(tmp_path, columns="a: BIGINT").table("t") is not None

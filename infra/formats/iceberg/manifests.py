@@ -122,7 +122,9 @@ def manifest_entries(manifest: ManifestFile, io: FileIO) -> list[ManifestEntry]:
 
 
 def _partition_of(file: DataFile) -> Partition:
-    return file.spec_id, tuple(file.partition[i] for i in range(len(file.partition)))
+    values = (file.partition[i] for i in range(len(file.partition)))
+    # A NaN equals no other, but is one partition.
+    return file.spec_id, tuple("NaN" if value != value else value for value in values)
 
 
 def _check_format(file: DataFile) -> None:

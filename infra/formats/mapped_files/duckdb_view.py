@@ -29,6 +29,7 @@ from stagecoach.infra.formats.mapped_files.inputs import MappedInput
 from stagecoach.infra.formats.mapped_files.stored_columns import (
     StoredField,
     column_sql,
+    placed,
     stored_fields,
 )
 from stagecoach.infra.integrity.errors import DamagedFileError
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _POSITION = "__position"
+_ROW_NUMBER = "file_row_number"
 _FILE = "__file"
 _EXPANSION = 4  # bytes in memory for each stored one
 
@@ -96,6 +98,7 @@ class _ReadFile:
         items: SQL of the columns to give.
         keys: SQL of the columns that equality deletes name.
         stored: The columns of the file that these read.
+        fields: All columns of the file.
         positions: Whether rows of it are deleted by position.
         by_keys: Files with equality deletes of its rows.
     """
@@ -104,15 +107,29 @@ class _ReadFile:
     items: tuple[str, ...]
     keys: tuple[str, ...]
     stored: tuple[StoredField, ...]
+    fields: tuple[StoredField, ...]
     positions: bool
     by_keys: tuple[DeleteFile, ...]
+
+    @property
+    def by_place(self) -> bool:
+        """Whether SQL names the columns of the file by their places."""
+        return any(field.place is not None for field in self.fields)
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether DuckDB cannot open the file: it is remote, or has a name that an option adds."""
+        if self.file.local_path is None:
+            return True
+        added = {_ROW_NUMBER, _FILE} if self.positions or not self.file.is_whole else set()
+        return not added.isdisjoint(field.name.lower() for field in self.fields)
 
     @property
     def likeness(self) -> tuple[object, ...]:
         """What files have in common that one SELECT reads."""
         kinds = tuple((field.name, str(field.kind)) for field in self.stored)
         alike = (self.items, self.keys, kinds, self.positions, self.by_keys)
-        whole = self.file.is_whole and self.file.local_path is not None
+        whole = self.file.is_whole and self.file.local_path is not None and not self.by_place
         return alike if whole else (*alike, self.file.uri, self.file.row_start)
 
 
@@ -160,6 +177,7 @@ class _Binder:
         metadata = footer_of(file, self._how)
         try:
             fields = stored_fields(metadata, self._leaf.names, by_names=self._leaf.by_names)
+            fields = placed(fields, (_ROW_NUMBER, _FILE))
         except CatalogError as error:
             raise CatalogError(f"{file.uri}: {error}") from error
         if has_legacy_times(metadata, (column.dtype for column in self._leaf.trees)):
@@ -183,6 +201,7 @@ class _Binder:
                 for (sql, _), column in zip(key_items, keys, strict=True)
             ),
             tuple(dict.fromkeys(stored)),
+            fields,
             _has_positions(file),
             by_keys,
         )
@@ -196,7 +215,7 @@ class _Binder:
         ]
         source, conditions = self._source(files)
         if first.positions:
-            items += ["file_row_number AS " + _POSITION, _FILE]
+            items += [f"{_ROW_NUMBER} AS {_POSITION}", _FILE]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         select = f"SELECT {', '.join(items) or 'TRUE AS no_column'} FROM {source}{where}"
         if not first.positions and not first.by_keys:
@@ -222,7 +241,9 @@ class _Binder:
     def _source(self, files: Sequence[_ReadFile]) -> tuple[str, list[str]]:
         """An item of FROM with the stored columns, and what its rows must pass."""
         first = files[0]
-        if first.file.local_path is None:
+        if first.is_streamed:
+            if first.file.local_path is not None:
+                check_file(first.file, self._options)
             return self._registered(first), []
         stored = [field.name for field in first.stored]
         for item in files:
@@ -234,11 +255,14 @@ class _Binder:
         if first.positions:
             options += [f"filename = '{_FILE}'"]
         if first.positions or not first.file.is_whole:
-            options += ["file_row_number = true"]
+            options += [f"{_ROW_NUMBER} = true"]
         if not first.file.is_whole:
             low, high = first.file.row_start, first.file.row_end
-            conditions = [f"file_row_number >= {low}", f"file_row_number < {high}"]
-        return f"read_parquet([{paths}], {', '.join(options)})", conditions
+            conditions = [f"{_ROW_NUMBER} >= {low}", f"{_ROW_NUMBER} < {high}"]
+        relation = f"read_parquet([{paths}], {', '.join(options)})"
+        if first.by_place:
+            relation += f" AS f({', '.join(field.sql_name for field in first.fields)})"
+        return relation, conditions
 
     def _registered(self, item: _ReadFile) -> str:
         """The name of a relation with the rows of a file that DuckDB cannot open."""
@@ -266,7 +290,7 @@ class _Binder:
         # Positions are counted, so no row group may be left out.
         wanted = None if item.positions else self._wanted_groups(item)
         batches = read_stored_columns(how, [field.name for field in item.stored], wanted)
-        schema = pa.schema([(field.name, field.kind) for field in item.stored])
+        schema = pa.schema([(field.sql_name, field.kind) for field in item.stored])
         plain = (
             pa.RecordBatch.from_arrays(
                 [column.cast(kind) for column, kind in zip(b.columns, schema.types, strict=True)],
@@ -278,13 +302,13 @@ class _Binder:
         )
         extra = [pa.field("no_stored_column", pa.bool_())] if not len(schema) else []
         if item.positions:
-            extra += [pa.field("file_row_number", pa.int64()), pa.field(_FILE, pa.string())]
+            extra += [pa.field(_ROW_NUMBER, pa.int64()), pa.field(_FILE, pa.string())]
         return pa.schema([*schema, *extra]), _extended(plain, item, pa.schema([*schema, *extra]))
 
     def _wanted_groups(self, item: _ReadFile) -> list[bool] | None:
         """Which row groups of a file may have a row that passes the filters of the scan."""
         test = self._leaf.test
-        if test is None:
+        if test is None or item.by_place:  # where names do not tell columns apart
             return None
         metadata = footer_of(item.file, self._how)
         known = {column.field.name: column for column in stored_columns(metadata)}
@@ -344,8 +368,10 @@ class _Binder:
         """A SELECT of the keys in a delete file, as the table's columns."""
         leaf = delete_leaf(file, self._how)
         (data,) = leaf.files
-        fields = stored_fields(
-            footer_of(data, self._how), self._leaf.names, by_names=self._leaf.by_names
+        fields = placed(
+            stored_fields(
+                footer_of(data, self._how), self._leaf.names, by_names=self._leaf.by_names
+            )
         )
         items = []
         stored: list[StoredField] = []
@@ -357,13 +383,13 @@ class _Binder:
                 )
             items.append(f"{sql} AS {_key_name(column.field_id)}")
             stored.append(field)
-        schema = pa.schema([(field.name, field.kind) for field in stored])
+        schema = pa.schema([(field.sql_name, field.kind) for field in stored])
         batches = [
             pa.RecordBatch.from_arrays(
                 [c.cast(kind) for c, kind in zip(batch.columns, schema.types, strict=True)],
                 schema=schema,
             )
-            for batch in read_stored_columns(leaf, schema.names)
+            for batch in read_stored_columns(leaf, [field.name for field in stored])
         ]
         name = f"{self._name}_deletes_{next(self._numbers)}"
         self._cursor.register(name, pa.Table.from_batches(batches, schema))
@@ -379,7 +405,7 @@ def _extended(
         rows = batch.num_rows
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         columns["no_stored_column"] = pa.nulls(rows, pa.bool_())
-        columns["file_row_number"] = pa.arange(start, start + rows)
+        columns[_ROW_NUMBER] = pa.arange(start, start + rows)
         columns[_FILE] = pa.repeat(pa.scalar(item.file.uri, pa.string()), rows)
         start += rows
         yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)

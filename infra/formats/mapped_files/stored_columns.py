@@ -5,8 +5,8 @@ Worker code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,12 +31,19 @@ class StoredField:
         name: Its name in the file.
         kind: Its type, as pyarrow reads it.
         members: Members of a struct, the element of a list, key and value of a map.
+        place: Its place, from 0 on, where SQL must not name it (`placed`).
     """
 
     field_id: int | None
     name: str
     kind: pa.DataType
     members: tuple[StoredField, ...] = ()
+    place: int | None = None
+
+    @property
+    def sql_name(self) -> str:
+        """What SQL calls the column."""
+        return self.name if self.place is None else f"c{self.place}"
 
 
 def stored_fields(
@@ -47,7 +54,8 @@ def stored_fields(
     Args:
         metadata: Its footer.
         names: Which columns its names stand for, if it has no ids.
-        by_names: Whether names count in any case.
+        by_names: Whether names count for files with ids, too. Then their case does not matter, as
+            Spark reads the files of a format without ids.
 
     Raises:
         CatalogError: The file has no ids, and nothing says which columns its names stand for.
@@ -61,7 +69,7 @@ def stored_fields(
                 "stand for; write the file with field ids, or set a name mapping "
                 "(schema.name-mapping.default of an Iceberg table)"
             )
-        return tuple(_mapped(field, names) for field in found)
+        return _mapped(found, names, any_case=by_names)
     return found
 
 
@@ -83,23 +91,71 @@ def _has_ids(field: StoredField) -> bool:
     return field.field_id is not None or any(map(_has_ids, field.members))
 
 
-def _mapped(field: StoredField, names: Sequence[MappedName]) -> StoredField:
-    found = next((mapped for mapped in names if field.name in mapped.names), None)
-    if found is None:
-        return StoredField(None, field.name, field.kind, field.members)
+def _mapped(
+    fields: Sequence[StoredField], names: Sequence[MappedName], *, any_case: bool
+) -> tuple[StoredField, ...]:
+    """Columns of a file, or members of one, with the ids that their names stand for."""
+    theirs = {field.name for field in fields}
+    found = []
+    for field in fields:
+        mapped = next((mapped for mapped in names if field.name in mapped.names), None)
+        if mapped is None and any_case:
+            lower = field.name.lower()
+            mapped = next(
+                (
+                    mapped
+                    for mapped in names
+                    if lower in map(str.lower, mapped.names) and theirs.isdisjoint(mapped.names)
+                ),
+                None,
+            )
+        if mapped is None:
+            found.append(replace(field, field_id=None))
+        else:
+            found.append(_mapped_field(field, mapped, any_case=any_case))
+    return tuple(found)
+
+
+def _mapped_field(field: StoredField, mapped: MappedName, *, any_case: bool) -> StoredField:
     inner = field.members
     if pa.types.is_map(field.kind):  # whose members go by these names, whatever the file's are
         inner = tuple(
-            StoredField(None, name, member.kind, member.members)
+            replace(member, field_id=None, name=name)
             for name, member in zip(("key", "value"), inner, strict=True)
         )
     elif not pa.types.is_struct(field.kind):
-        inner = tuple(StoredField(None, "element", m.kind, m.members) for m in inner)
-    members = tuple(_mapped(member, found.members) for member in inner)
+        inner = tuple(replace(member, field_id=None, name="element") for member in inner)
+    members = _mapped(inner, mapped.members, any_case=any_case)
     if not pa.types.is_struct(field.kind):
         originals = zip(members, field.members, strict=True)
-        members = tuple(StoredField(m.field_id, o.name, m.kind, m.members) for m, o in originals)
-    return StoredField(found.field_id, field.name, field.kind, members)
+        members = tuple(replace(member, name=original.name) for member, original in originals)
+    return replace(field, field_id=mapped.field_id, members=members)
+
+
+def placed(
+    fields: tuple[StoredField, ...], reserved: Collection[str] = ()
+) -> tuple[StoredField, ...]:
+    """Return the columns of a file with their places, if SQL cannot tell them by their names.
+
+    Formats with ids tell names apart by case, DuckDB does not: it has the first of them for all.
+
+    Args:
+        fields: The columns.
+        reserved: Names that columns of DuckDB's own have.
+    """
+    names = {field.name.lower() for field in fields}
+    if names.isdisjoint(reserved) and not _has_clash(fields):
+        return fields
+    return _placed(fields)
+
+
+def _has_clash(fields: Sequence[StoredField]) -> bool:
+    names = {field.name.lower() for field in fields}
+    return len(names) < len(fields) or any(_has_clash(field.members) for field in fields)
+
+
+def _placed(fields: Sequence[StoredField]) -> tuple[StoredField, ...]:
+    return tuple(replace(f, place=i, members=_placed(f.members)) for i, f in enumerate(fields))
 
 
 def column_sql(
@@ -115,7 +171,7 @@ def column_sql(
     found = next((field for field in stored if field.field_id == column.field_id), None)
     if found is None:
         return _missing(column, constants), None
-    source = duckdb_name(found.name)
+    source = duckdb_name(found.sql_name)
     if leaves_out_values(column.dtype):
         source = without_bounds(source)
     return _converted(source, found, column, constants, 0), found
@@ -160,7 +216,7 @@ def _converted(
             value = (
                 _missing(member, constants)
                 if inner is None
-                else _converted(f"{source}[{_text(inner.name)}]", inner, member, constants, depth)
+                else _converted(_member(source, inner), inner, member, constants, depth)
             )
             items.append(f"{duckdb_name(member.name)} := {value}")
         packed = f"struct_pack({', '.join(items)})"
@@ -183,6 +239,13 @@ def _converted(
         f"CASE WHEN {source} IS NULL THEN CAST(NULL AS {kind}) "
         f"ELSE CAST(map_from_entries({entries}) AS {kind}) END"
     )
+
+
+def _member(source: str, inner: StoredField) -> str:
+    """A member of a struct in a file."""
+    if inner.place is None:
+        return f"{source}[{_text(inner.name)}]"
+    return f"struct_extract_at({source}, {inner.place + 1})"
 
 
 def _cast(source: str, stored: pa.DataType, wanted: DataType, kind: str) -> str:
@@ -208,6 +271,7 @@ def _is_alike(stored: StoredField, column: MappedColumn) -> bool:
     # An array has one element and a map one key, whatever their ids.
     return all(
         (not named or (ours.field_id, ours.name) == (theirs.field_id, theirs.name))
+        and (not named or ours.place is None)
         and _is_alike(ours, theirs)
         for ours, theirs in zip(stored.members, column.members, strict=True)
     )

@@ -13,6 +13,7 @@ from stagecoach.infra.errors import InputLostError
 from stagecoach.infra.formats.orc.stored_columns import StoredColumn, stored_columns
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.input_files import opened_unchanged
+from stagecoach.infra.reading.schema_merge import check_names
 from stagecoach.infra.storage.object_store import StorageOptions
 from stagecoach.infra.storage.table_files import FileEntry
 from stagecoach.planner.errors import CatalogError
@@ -65,11 +66,10 @@ def _read(entry: FileEntry, options: StorageOptions) -> OrcFooter:
     try:
         with opened_unchanged(as_data_file(entry), options) as source:
             file = orc.ORCFile(source)
+            columns = stored_columns(file.schema, str(file.writer))
+            check_names([column.field for column in columns], with_members=False)
             return OrcFooter(
-                entry=entry,
-                num_rows=file.nrows,
-                num_stripes=file.nstripes,
-                columns=stored_columns(file.schema, str(file.writer)),
+                entry=entry, num_rows=file.nrows, num_stripes=file.nstripes, columns=columns
             )
     except (pa.ArrowException, InputLostError) as error:
         raise CatalogError(

@@ -29,7 +29,7 @@ from stagecoach.infra.formats.requests import ScanRequest
 from stagecoach.infra.formats.snapshot import TableSnapshot, TableState
 from stagecoach.infra.formats.units import ScanSlice
 from stagecoach.infra.reading.data_file import DataFile
-from stagecoach.infra.reading.schema_merge import MergeError, merge_fields
+from stagecoach.infra.reading.schema_merge import MergeError, check_names, merge_fields
 from stagecoach.infra.reading.spark_files import SparkFiles
 from stagecoach.infra.storage.table_files import FileEntry, NoFilesError, list_files
 from stagecoach.planner.catalog import ColumnNotes, TableInfo, TableStats
@@ -180,8 +180,12 @@ def _merged(footers: Sequence[OrcFooter]) -> tuple[Field, ...]:
     """The columns of a table with these files, as Spark merges them."""
     fields: tuple[Field, ...] = ()
     for footer in footers:
+        found = [column.field for column in footer.columns]
         try:
-            fields = merge_fields(fields, [column.field for column in footer.columns])
+            check_names(found)
+            fields = merge_fields(fields, found)
+        except CatalogError as error:
+            raise CatalogError(f"{footer.entry.uri}: {error}") from error
         except MergeError as error:
             raise CatalogError(
                 f"file {footer.entry.uri} differs from those before it: column "

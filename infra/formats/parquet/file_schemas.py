@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from stagecoach.infra.reading.column_summary import ColumnSummary
 from stagecoach.infra.reading.footers import FileFooter
-from stagecoach.infra.reading.schema_merge import MergeError, merge_fields
+from stagecoach.infra.reading.schema_merge import MergeError, check_names, merge_fields
 from stagecoach.infra.reading.widening import readers, widened_value
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.types import DataType, Field
@@ -31,19 +31,29 @@ def merged_columns(footers: Sequence[FileFooter]) -> tuple[Field, ...]:
         footers: Footers of all files, sorted by their paths.
 
     Raises:
-        CatalogError: A column has types that cannot be merged; the message names two files.
+        CatalogError: A column has types that cannot be merged; the message names two files. Or a
+            struct has two members of one name.
     """
     first = columns = footers[0].columns
+    _check_names(footers[0])
     seen: set[tuple[Field, ...]] = set()
     for footer in footers[1:]:
         if footer.columns == first or footer.columns in seen:
             continue
         seen.add(footer.columns)
+        _check_names(footer)
         try:
             columns = merge_fields(columns, footer.columns)
         except MergeError as error:
             raise CatalogError(_difference(footers, footer, error)) from error
     return columns
+
+
+def _check_names(footer: FileFooter) -> None:
+    try:
+        check_names(footer.columns)
+    except CatalogError as error:
+        raise CatalogError(f"{footer.entry.uri}: {error}") from error
 
 
 def _difference(footers: Sequence[FileFooter], other: FileFooter, error: MergeError) -> str:

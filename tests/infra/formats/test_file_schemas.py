@@ -191,3 +191,23 @@ def test_files_with_equal_columns_say_nothing_of_them(tmp_path: Path) -> None:
     table = take_snapshot(write_files(tmp_path, same, same), ["t"]).table("t")
     assert all(file.stored_types == () for file in table.files)
     assert b"stored_types" not in Snapshot({"t": table}).to_json()
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_members_of_one_name_are_refused_as_by_spark(tmp_path: Path, is_first: bool) -> None:
+    twice = pa.table({"s": pa.array([{"a": 1, "A": 2}]), "i": pa.array([1])})
+    once = pa.table({"i": pa.array([1])})
+    tables = (twice, once) if is_first else (once, twice)
+    expected = r"\.parquet: members 's.a' and 's.A' have the same name"
+    with pytest.raises(CatalogError, match=expected):
+        write_files(tmp_path, *tables).table("t")
+    # With declared columns, Spark does not look at what is not read.
+    catalog = write_files(tmp_path, *tables, columns="i: BIGINT")
+    for rows in answers(catalog, "SELECT i FROM t", tmp_path / "spill").values():
+        assert rows.column(0).to_pylist() == [1, 1]
+    # Where it is read, Spark raises.
+    catalog = write_files(tmp_path, *tables, columns="i: BIGINT\ns: 'STRUCT<a: BIGINT>'")
+    found = catalog.table("t")
+    assert found is not None and "column 's' is struct<a:bigint,A:bigint>" in str(
+        found.native_reason
+    )

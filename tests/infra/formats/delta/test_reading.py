@@ -181,6 +181,24 @@ def test_columns_that_are_added_are_null_in_older_files(tmp_path: Path) -> None:
     assert rows(catalog, "SELECT k FROM t WHERE new IS NULL ORDER BY k", tmp_path) == [{"k": 1}, {"k": 2}]  # fmt: skip
 
 
+def test_the_case_of_names_in_files_does_not_matter(tmp_path: Path) -> None:
+    # CONVERT TO DELTA takes files as they are; Spark reads columns by names in any case.
+    table = HandmadeTable(tmp_path / "t")
+    table.schema(field("Id", "long"), field("s", struct(field("Aa", "long"), field("b", "long"))))
+    table.commit(
+        table.data(pa.table({"Id": [1], "s": [{"Aa": 10, "b": 100}]})),
+        table.data(pa.table({"S": [{"B": 200, "aA": 20}], "ID": [2]})),
+        table.data(pa.table({"id": [0], "Id": [3], "s": [{"aa": 0, "Aa": 30}]})),
+    )
+    assert_rows(tmp_path, table, [
+        {"Id": 1, "s": {"Aa": 10, "b": 100}},
+        {"Id": 2, "s": {"Aa": 20, "b": 200}},
+        {"Id": 3, "s": {"Aa": 30, "b": None}},
+    ])  # fmt: skip
+    catalog = catalog_of(tmp_path, t=table.folder)
+    assert rows(catalog, "SELECT id FROM t WHERE id = 2 AND s.aa > 10", tmp_path) == [{"id": 2}]
+
+
 def test_types_that_were_widened(tmp_path: Path) -> None:
     table = HandmadeTable(tmp_path / "t", ["typeWidening", "timestampNtz"])
     kinds = {"a": ("integer", "long"), "b": ("float", "double"), "c": ("date", "timestamp_ntz"), "d": ("decimal(5,2)", "decimal(12,4)"), "e": ("byte", "double"), "f": ("short", "decimal(10,0)")}  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import random
 from decimal import Decimal
 from pathlib import Path
@@ -274,6 +275,35 @@ def test_odd_names_of_files_and_columns(tmp_path: Path) -> None:
     assert_rows(tmp_path, table, [{name: i + 10 for i, name in enumerate(names)}])
     table.commit(table.equality_deletes(pa.table({"it's": [11]})))
     assert_rows(tmp_path, table, [])
+
+
+@pytest.mark.parametrize("name", ["file_row_number", "__file", "FILE_ROW_NUMBER"])
+def test_columns_with_names_that_duckdb_adds(name: str, tmp_path: Path) -> None:
+    table = HandmadeTable(tmp_path / "t")
+    table.schema(column(1, "a", "long"), column(2, name, "long"))
+    one = table.data(pa.table({"a": [1, 2, 3], name: [5, 6, 7]}))
+    table.commit(one)
+    table.commit(table.position_deletes({one.path: [0]}))
+    assert_rows(tmp_path, table, [{"a": 2, name: 6}, {"a": 3, name: 7}])
+    catalog = catalog_of(tmp_path, t=table.save())
+    assert rows(catalog, f"SELECT {name} AS x, a FROM t WHERE a > 2", tmp_path) == [
+        {"x": 7, "a": 3}
+    ]
+    table.commit(table.equality_deletes(pa.table({name: [6]})))
+    assert_rows(tmp_path, table, [{"a": 3, name: 7}])
+
+
+def test_nan_is_one_partition(tmp_path: Path) -> None:
+    table = HandmadeTable(tmp_path / "t")
+    table.schema(column(1, "d", "double"), column(2, "k", "long"))
+    table.spec({"name": "d", "source-id": 1, "transform": "identity"})
+    one = table.data(pa.table({"d": [math.nan] * 3, "k": [1, 2, 3]}), (math.nan,))
+    table.commit(one)
+    table.commit(
+        table.position_deletes({one.path: [0]}, (math.nan,)),
+        table.equality_deletes(pa.table({"k": [2]}), (math.nan,)),
+    )
+    assert keys(tmp_path, table) == [3]
 
 
 def test_the_fingerprint_is_of_the_files_that_are_read(tmp_path: Path) -> None:

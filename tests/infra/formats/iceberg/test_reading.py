@@ -13,11 +13,14 @@ import pytest
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType
 
+from stagecoach.infra.catalog.catalog import FileCatalog
 from stagecoach.infra.formats.snapshot import Snapshot, take_snapshot
 from stagecoach.planner.errors import CatalogError
 from stagecoach.planner.planning import plan_query
 from tests.infra.formats.iceberg.answers import FORCED, as_set, catalog_of, files_read, rows, run
 from tests.infra.formats.iceberg.handmade import HandmadeTable
+from tests.s3_server import S3Server
+from tests.s3_server import s3_server as s3_server
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2, 3])
 
@@ -119,6 +122,51 @@ def test_members_go_by_their_ids(tmp_path: Path) -> None:
 def _saved(table: HandmadeTable, *entries: Any) -> str:
     table.commit(*entries)
     return table.save()
+
+
+def table_with_names_by_case(folder: Path, url: str = "") -> tuple[HandmadeTable, str]:
+    """A table whose columns once differed in case only, and the path of its file."""
+    table = HandmadeTable(folder, url=url)
+    inner = struct(column(4, "x", "long"), column(5, "X", "long"))
+    table.schema(column(1, "a", "long"), column(2, "A", "long"), column(3, "s", inner))
+    pair = pa.StructArray.from_arrays([pa.array([3, 4]), pa.array([30, 40])], names=["x", "X"])
+    written = pa.table([pa.array([1, 2]), pa.array([10, 20]), pair], names=["a", "A", "s"])
+    ids = {"a": 1, "A": 2, "s": 3, "s.x": 4, "s.X": 5}
+    one = table.data(written, ids=ids, metrics=False, group_rows=1)
+    table.commit(one)
+    # Spark reads the table since they were renamed.
+    inner = struct(column(4, "x", "long"), column(5, "y", "long"))
+    table.schema(column(1, "a", "long"), column(2, "b", "long"), column(3, "s", inner))
+    return table, one.path
+
+
+def check_names_by_case(catalog: FileCatalog, folder: Path, **settings: Any) -> None:
+    def answer(sql: str) -> list[dict[str, Any]]:
+        return rows(catalog, sql, folder, **settings)
+
+    assert answer("SELECT b, a, s FROM t ORDER BY a") == [
+        {"b": 10, "a": 1, "s": {"x": 3, "y": 30}},
+        {"b": 20, "a": 2, "s": {"x": 4, "y": 40}},
+    ]
+    assert answer("SELECT b FROM t WHERE b > 10") == [{"b": 20}]
+    assert answer("SELECT s.y AS y, a FROM t WHERE s.y > 30") == [{"y": 40, "a": 2}]
+
+
+def test_names_in_files_may_differ_in_case_only(tmp_path: Path) -> None:
+    table, path = table_with_names_by_case(tmp_path / "t")
+    check_names_by_case(catalog_of(tmp_path, t=table.save()), tmp_path)
+    table.commit(table.position_deletes({path: [0]}))
+    catalog = catalog_of(tmp_path, t=table.save())
+    assert rows(catalog, "SELECT b, a FROM t", tmp_path) == [{"b": 20, "a": 2}]
+
+
+@pytest.mark.s3
+def test_names_in_files_on_s3_may_differ_in_case_only(s3_server: S3Server, tmp_path: Path) -> None:
+    root = s3_server.new_root()
+    folder = s3_server.folder / root.removeprefix("s3://") / "t"
+    table, _ = table_with_names_by_case(folder, f"{root}/t")
+    catalog = catalog_of(tmp_path, s3_server.options, t=table.save())
+    check_names_by_case(catalog, tmp_path, storage_options=s3_server.options)
 
 
 def test_new_columns_have_their_initial_defaults(tmp_path: Path) -> None:
