@@ -6,7 +6,7 @@ A query that cannot be staged becomes one Spark stage, with the reason.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -41,7 +41,7 @@ from stagecoach.planner.render.limits import check_text
 from stagecoach.planner.staging.cut import SharedSource, cut_into_stages
 from stagecoach.planner.syntax.misspelled import at_misspelled_word
 from stagecoach.planner.syntax.parse import parse_query, position, read_query
-from stagecoach.planner.syntax.parsed_query import ParsedQuery
+from stagecoach.planner.syntax.parsed_query import CHANGING_WORDS, ParsedQuery
 from stagecoach.planner.syntax.places import located
 from stagecoach.planner.syntax.unparsed_query import UnparsedQuery
 from stagecoach.planner.tree import walk
@@ -380,7 +380,7 @@ def _whole_query(query: ParsedQuery | UnparsedQuery, request: _Request, reason: 
         sql=query.sql,
         sql_tables=tuple(t.name for t in tables),
         sql_functions=functions,
-        deterministic=query.is_deterministic and all(f.deterministic for f in functions),
+        deterministic=_is_deterministic(query, tables) and all(f.deterministic for f in functions),
     )
     return StageGraph(
         query=request.name,
@@ -394,6 +394,15 @@ def _whole_query(query: ParsedQuery | UnparsedQuery, request: _Request, reason: 
         fallback_reason=reason,
         functions=functions,
     )
+
+
+def _is_deterministic(query: ParsedQuery | UnparsedQuery, tables: Sequence[TableInfo]) -> bool:
+    """Whether the query's own text gives the same rows for the same data in every run."""
+    if isinstance(query, ParsedQuery):
+        columns = {column.name.lower() for table in tables for column in table.columns}
+        if query.may_call(CHANGING_WORDS - columns):
+            return False
+    return query.is_deterministic
 
 
 def _functions_of(

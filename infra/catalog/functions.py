@@ -117,6 +117,7 @@ class ProjectFunctions:
                 f"define '{declared.attribute}'"
             )
         stamps = {module.origin: module.stamp for module in found.modules if module.origin}
+        stamps |= found.folders
         return replace(declared, code=declared.code or SOURCE + found.digest), stamps
 
 

@@ -101,8 +101,9 @@ class _ProjectFinder(MetaPathFinder):
             sys.meta_path.insert(0, self)
         taken = {module.name: module for module in code.modules}
         if any(self._modules.get(name) != module for name, module in taken.items()):
-            for name in taken:
-                sys.modules.pop(name, None)
+            for module in code.modules:
+                if not module.is_ambiguous or _is_loaded(module):
+                    sys.modules.pop(module.name, None)
             # What has been loaded may import one of them only when it is called.
             _loaded.clear()
         self._modules.update(taken)
@@ -113,7 +114,7 @@ class _ProjectFinder(MetaPathFinder):
         """Return what makes the module, if it is one of a project."""
         del path, target
         found = self._modules.get(fullname)
-        if found is None:
+        if found is None or found.is_ambiguous:  # which of the two it is, Python's path decides
             return None
         if not found.origin:
             spec = ModuleSpec(fullname, None, is_package=True)
@@ -125,6 +126,11 @@ class _ProjectFinder(MetaPathFinder):
             loader=_SourceLoader(found),
             submodule_search_locations=list(found.folders) or None,
         )
+
+
+def _is_loaded(module: ModuleSource) -> bool:
+    """Whether the module that is loaded by the name comes from the file of this one."""
+    return getattr(sys.modules.get(module.name), "__file__", None) == module.origin
 
 
 class _SourceLoader(Loader):

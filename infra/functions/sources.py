@@ -12,8 +12,8 @@ import ast
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
@@ -43,6 +43,7 @@ class ModuleSource:
         source: Its text.
         folders: Where its submodules are; empty unless it is a package.
         stamp: The file as it was before it was read.
+        is_ambiguous: Whether Python may know another module by this name: one of its own.
     """
 
     name: str
@@ -50,6 +51,7 @@ class ModuleSource:
     source: bytes = field(repr=False)
     folders: tuple[str, ...] = ()
     stamp: Stamp | None = field(default=None, compare=False)
+    is_ambiguous: bool = False
 
     def imported_names(self) -> Iterator[str]:
         """Names that may be modules and that the module imports, anywhere in its text.
@@ -102,10 +104,13 @@ class ModuleCode:
     Args:
         root: The folder from which it is imported.
         modules: The modules, by name.
+        folders: The folders that were looked into, as they were before: another file in one of them
+            may be a module that was not there.
     """
 
     root: str
     modules: tuple[ModuleSource, ...]
+    folders: Mapping[str, Stamp | None] = field(default_factory=dict, compare=False, repr=False)
 
     def defines(self, module: str, name: str) -> bool:
         """Whether one of the modules may have a global of that name."""
@@ -147,7 +152,8 @@ def find_code(module: str, path: Sequence[str] = ()) -> ModuleCode:
             wanted += source.imported_names()
     if not found[module].origin:
         raise SourceError(f"module '{module}' is a folder without __init__.py")
-    return ModuleCode(search.root, tuple(found[name] for name in sorted(found)))
+    modules = tuple(found[name] for name in sorted(found))
+    return ModuleCode(search.root, modules, search.folders)
 
 
 def root_of(module: str, path: Sequence[str] = ()) -> str:
@@ -177,6 +183,7 @@ class _Search:
         self._top = module.partition(".")[0]
         self._path = list(path)
         self._known: dict[str, ModuleSource | None] = {}
+        self.folders: dict[str, Stamp | None] = {}
         spec = PathFinder.find_spec(self._top, self._path) or _anywhere(self._top)
         self._spec = spec
         self.root = "" if spec is None else _root(spec)
@@ -206,16 +213,26 @@ class _Search:
             if above is None or not above.folders:
                 return None
             try:
-                spec = PathFinder.find_spec(name, list(above.folders))
+                spec = self._look(name, above.folders)
             except KeyError:  # a package without `__init__.py` asks its parent, which is not loaded
                 places = (Path(folder, name.rpartition(".")[2]) for folder in above.folders)
                 folders = tuple(str(place) for place in places if place.is_dir())
                 return ModuleSource(name, "", b"", folders)
-        elif not name or name in sys.stdlib_module_names or name in _NOT_OF_PROJECTS:
+        elif not name or name in _NOT_OF_PROJECTS:
             return None
         else:
-            spec = PathFinder.find_spec(name, self._folders)
-        return None if spec is None else _read(name, spec)
+            # A file of the project that has the name of a module of Python's own may hide that.
+            spec = self._look(name, self._folders)
+        found = None if spec is None else _read(name, spec)
+        top = name.partition(".")[0]
+        is_ambiguous = top in sys.stdlib_module_names and top != self._top
+        return replace(found, is_ambiguous=True) if found is not None and is_ambiguous else found
+
+    def _look(self, name: str, folders: Sequence[str]) -> ModuleSpec | None:
+        for folder in folders:
+            if folder not in self.folders:
+                self.folders[folder] = file_stamp(folder)
+        return PathFinder.find_spec(name, list(folders))
 
 
 def is_installed(root: str) -> bool:

@@ -39,6 +39,7 @@ from stagecoach.infra.publishing.jobs import PublishJobs, fits_driver
 from stagecoach.infra.publishing.merging import Merge
 from stagecoach.infra.publishing.tasks import StageOutput
 from stagecoach.infra.publishing.write_task import WriteTask
+from stagecoach.infra.runtime.stages.todays_times import identity_of_rows
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.spark.jobs import ProgressListener
 from stagecoach.infra.storage.forwarding import marked
@@ -353,7 +354,7 @@ def _writer(
     run_id: str,
 ) -> ResultWriter:
     """The commit of a result."""
-    found, fingerprint = result_format(target.format), manifest.fingerprint
+    found, fingerprint = result_format(target.format), identity_of_rows(manifest)
     if target.mode == "merge":
         if not found.takes_merges:
             raise PublishError(

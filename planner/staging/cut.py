@@ -17,7 +17,7 @@ from stagecoach.planner.engines.protocol import Conditions
 from stagecoach.planner.engines.registry import SPARK
 from stagecoach.planner.errors import InternalPlanError
 from stagecoach.planner.options import PlannerOptions
-from stagecoach.planner.plan.expressions import Column, ColumnRef, Expression, Lambda
+from stagecoach.planner.plan.expressions import Call, Column, ColumnRef, Expression, Lambda
 from stagecoach.planner.plan.physical import (
     BloomProbeExec,
     ExchangeExec,
@@ -119,6 +119,7 @@ class _Cutter:
             schema=tuple(Field(c.name, c.dtype) for c in canonical.columns),
             engine=engine,
             engine_reason=reason,
+            deterministic=not _tells_the_user(canonical),
             estimated_rows=_whole(rows),
             estimated_bytes=_whole(num_bytes),
             operator_rows=tuple(_whole(count) for count, _ in sizes),
@@ -213,6 +214,12 @@ def _is_read_again(exchange: ExchangeExec, read: set[ExchangeExec]) -> bool:
     is_again = exchange in read and exchange.kind != "broadcast"
     read.add(exchange)
     return is_again
+
+
+def _tells_the_user(fragment: PhysicalPlan) -> bool:
+    """Whether a fragment tells who runs it: another user must not be given its output."""
+    parts = (part for node in walk(fragment) for expr in node.expressions for part in walk(expr))
+    return any(isinstance(part, Call) and part.function == "current_user" for part in parts)
 
 
 def _whole(number: float) -> int:

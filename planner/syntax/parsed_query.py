@@ -7,6 +7,7 @@ start from the same tree. `syntax.parse.parse_query` makes this value once; the 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -33,6 +34,7 @@ CHANGING = frozenset(
         "input_file_block_length",
         "input_file_block_start",
         "input_file_name",
+        "localtime",
         "localtimestamp",
         "monotonically_increasing_id",
         "now",
@@ -51,6 +53,9 @@ CHANGING = frozenset(
     )
 )
 """Functions whose values differ between runs over the same data."""
+
+CHANGING_WORDS = frozenset(("localtime", "user"))
+"""Those of them that Spark calls without brackets, and that the parser takes for columns."""
 
 TODAY = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 """Beginnings of texts that Spark reads as a moment of the run in `DATE'today'` and the like."""
@@ -108,6 +113,11 @@ class ParsedQuery:
             or self.tree.find(exp.TableSample)
             or any(_is_of_the_run(cast) for cast in self.tree.find_all(exp.Cast))
         )
+
+    def may_call(self, names: Collection[str]) -> bool:
+        """Whether one of these names stands alone, as a column or a function without brackets."""
+        alone = (c for c in self.tree.find_all(exp.Column) if not c.table)
+        return any(column.name.lower() in names for column in alone)
 
     @property
     def is_ordered(self) -> bool:

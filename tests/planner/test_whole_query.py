@@ -22,6 +22,10 @@ from tests.planner.catalogs import SALES
         ("SELECT collate(id, 'UNICODE') FROM orders WHERE day < date 'Yesterday '", False),
         ("SELECT TIMESTAMP'now' AS n FROM orders", False),
         ('SELECT timestamp_ntz" NOW UTC" AS n FROM orders', False),
+        ("SELECT localtime() AS n FROM orders", False),
+        ("SELECT collate(id, 'UNICODE'), localtime FROM orders", False),
+        ("SELECT collate(id, 'UNICODE'), USER FROM orders", False),
+        ("SELECT collate(id, 'UNICODE'), o.user FROM orders o", True),
     ],
 )
 def test_only_what_gives_the_same_in_every_run_is_deterministic(
@@ -40,3 +44,10 @@ def test_a_cte_may_hide_the_table_that_it_reads() -> None:
 def test_a_table_that_is_in_no_catalog_is_named() -> None:
     with pytest.raises(AnalysisError, match="'nothing' is not in the catalog"):
         plan_query("SELECT collate(id, 'UNICODE') FROM nothing", SALES)
+
+
+def test_who_runs_a_query_is_asked_anew_in_every_run() -> None:
+    for name in ("current_user()", "user()", "session_user"):
+        graph = plan_query(f"SELECT id, {name} AS who FROM orders", SALES)
+        assert not graph.fallback_reason
+        assert not graph.stages[0].deterministic

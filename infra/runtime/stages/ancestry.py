@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from stagecoach.infra.runtime.records.pointers import StagePointer, read_pointer
 from stagecoach.infra.runtime.stages.run import Run
+from stagecoach.infra.runtime.stages.todays_times import TODAY, earlier_day
 from stagecoach.infra.shuffle.commit import mark_lost
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
 from stagecoach.infra.storage import layout
@@ -25,15 +26,21 @@ def merged_ancestry(inputs: Mapping[int, StagePointer]) -> dict[str, str]:
     """The contents that an output of these inputs comes from, by fingerprint; unknown ones not."""
     merged: dict[str, str] = {}
     for pointer in inputs.values():
-        merged.update(pointer.ancestry)
+        merged.update(earlier_day(pointer.ancestry, merged.get(TODAY, "")))
         if pointer.content:
             merged[pointer.fingerprint] = pointer.content
     return merged
 
 
-def comes_from(manifest: Manifest, inputs: Mapping[int, StagePointer]) -> bool:
-    """Whether an output of a stage is of these inputs, as far as their contents are known."""
-    now = merged_ancestry(inputs)
+def comes_from(manifest: Manifest, inputs: Mapping[int, StagePointer], day: str) -> bool:
+    """Whether an output of a stage is of these inputs, as far as their contents are known.
+
+    Args:
+        manifest: The output.
+        inputs: How the stages ended that it is to come from.
+        day: The day on which it must have been made if it holds for one day only.
+    """
+    now = {**merged_ancestry(inputs), TODAY: day}
     return all(now.get(key, content) == content for key, content in manifest.ancestry.items())
 
 

@@ -46,6 +46,7 @@ from stagecoach.infra.runtime.stages.dispatch import check_inputs, run_sql, run_
 from stagecoach.infra.runtime.stages.fetched_files import within_reach
 from stagecoach.infra.runtime.stages.run import Run
 from stagecoach.infra.runtime.stages.taken_over import TakenOver, take_over
+from stagecoach.infra.runtime.stages.todays_times import may_read_today, today
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.shuffle.map_file import MapFile, OutputPartitioning
 from stagecoach.infra.shuffle.reader import verify_files
@@ -129,6 +130,7 @@ class Output:
         seconds: From the start of the attempt until all tasks were done.
         choices: What was chosen for it; see `stagecoach.infra.runtime.planning.choices`.
         taken_over: What an incremental stage has from an earlier commit; None for any other stage.
+        day: The only day on which it holds; empty if it always does.
     """
 
     engine: str
@@ -139,6 +141,7 @@ class Output:
     seconds: float = 0.0
     choices: Mapping[str, Any] = field(default_factory=dict)
     taken_over: TakenOver | None = None
+    day: str = ""
 
     @property
     def files(self) -> tuple[MapFile, ...]:
@@ -308,6 +311,9 @@ def _run_sql(
     functions: FunctionSet,
 ) -> Output:
     step = bloom_step(attempt.stage)
+    run = attempt.run
+    is_of_a_day = may_read_today(attempt.stage, run.graph, run.snapshot)
+    day = today(run.graph.time_zone) if is_of_a_day else ""
     spec = TaskSpec(
         query=attempt.run.graph.query,
         stage_id=attempt.stage.stage_id,
@@ -354,6 +360,7 @@ def _run_sql(
         schema=output_schema(types),
         partitioning=spec.output,
         reports=tuple(_renumbered(reports)),
+        day=day,
         seconds=time.perf_counter() - attempt.started,
         choices={
             "inputs": input_choices(

@@ -16,6 +16,7 @@ from stagecoach.infra.runtime.stages.ancestry import check_ancestry, comes_from
 from stagecoach.infra.runtime.stages.commits import pinned_manifest, pointer_to, usable_manifest
 from stagecoach.infra.runtime.stages.run import Run, StageResult
 from stagecoach.infra.runtime.stages.schema_check import SchemaCheck, stored_check
+from stagecoach.infra.runtime.stages.todays_times import TODAY, today
 from stagecoach.infra.shuffle.commit import mark_lost
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.storage import layout
@@ -68,14 +69,20 @@ def reusable(
         ManifestError: It was not, and an input is not any more what the run has pinned.
     """
     found = usable_manifest(run, stage, fingerprint)
-    if found is None or comes_from(found, inputs):
+    if found is None or comes_from(found, inputs, today(run.graph.time_zone)):
         return found
     for i, pointer in inputs.items():  # it may be this run that is out of date
         pinned_manifest(run, i, pointer)
     name = run.stage_name(stage.stage_id)
-    log.warning("%s runs again: an upstream stage was recomputed with a different result", name)
+    log.warning("%s runs again: %s", name, _outdated(found, today(run.graph.time_zone)))
     mark_lost(run.store, fingerprint, found.manifest_hash)
     return None
+
+
+def _outdated(manifest: Manifest, day: str) -> str:
+    if manifest.ancestry.get(TODAY, day) != day:
+        return f"it has times of {manifest.ancestry[TODAY]}, which are times of today in Spark"
+    return "an upstream stage was recomputed with a different result"
 
 
 def pinned_result(

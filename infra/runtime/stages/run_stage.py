@@ -54,6 +54,7 @@ from stagecoach.infra.runtime.stages.run import Run as Run
 from stagecoach.infra.runtime.stages.run import StageResult as StageResult
 from stagecoach.infra.runtime.stages.schema_check import SchemaCheck, start_schema_check
 from stagecoach.infra.runtime.stages.taken_over import note_commit
+from stagecoach.infra.runtime.stages.todays_times import earlier_day
 from stagecoach.infra.shuffle.commit import commit_manifest
 from stagecoach.infra.shuffle.manifest import Manifest, ManifestError
 from stagecoach.infra.shuffle.reader import read_table
@@ -314,7 +315,7 @@ def _commit(
         codec=run.settings.codec,
         created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         metrics=output.metrics(),
-        ancestry=merged_ancestry(inputs or {}),
+        ancestry=earlier_day(merged_ancestry(inputs or {}), output.day),
         meanwhile=pin_ours,
     )
     if output.taken_over is not None:

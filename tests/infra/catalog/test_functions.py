@@ -56,6 +56,19 @@ def test_a_change_of_the_code_is_noticed_at_once(tmp_path: Path) -> None:
     assert catalog.function("g") == before
 
 
+def test_a_module_that_was_not_there_before_is_noticed_at_once(tmp_path: Path) -> None:
+    (tmp_path / "udf_cat.py").write_text(
+        "try:\n    from udf_cat_extra import x\nexcept ImportError:\n    x = 1\ndef f(): ...\n"
+    )
+    catalog = load(tmp_path, f"{{total_of: {{{GOOD}}}}}")
+    before = catalog.function("total_of")
+    (tmp_path / "udf_cat_extra.py").write_text("x = 2\n")
+    after = catalog.function("total_of")
+    assert before is not None
+    assert after is not None
+    assert before.code != after.code
+
+
 def test_a_declared_version_stands_for_the_code(tmp_path: Path) -> None:
     catalog = load(tmp_path, f"{{g: {{{GOOD}, version: 3}}}}")
     found = catalog.function("g")  # workers may have a module that is not here

@@ -57,6 +57,7 @@ def test_the_code_is_the_module_and_what_it_imports_of_the_project(tmp_path: Pat
     loaded = set(sys.modules)
     found = find_code("udf_pkg.functions", path)
     assert [module.name for module in found.modules] == [
+        "json",  # Python's own is imported, unless its path has the project first
         "udf_lazy",
         "udf_pkg",
         "udf_pkg.deep",
@@ -67,6 +68,21 @@ def test_the_code_is_the_module_and_what_it_imports_of_the_project(tmp_path: Pat
     ]
     assert found.root == str(tmp_path)
     assert set(sys.modules) == loaded
+
+
+def test_a_module_that_hides_one_of_python_is_code_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, udf_hides="import this\ndef f(k): return k + this.X\n", this="X = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "this", raising=False)
+    first = function("udf_hides:f", path)
+    assert load_function(first, path)(1) == 2
+    write(tmp_path, this="X = 200\n")
+    second = function("udf_hides:f", path)
+    assert second.code != first.code
+    assert load_function(second, path)(1) == 201
+    monkeypatch.delitem(sys.modules, "this")
 
 
 def test_any_change_of_the_code_changes_its_digest(tmp_path: Path) -> None:
