@@ -248,7 +248,12 @@ class SparkSyntax(SparkOperators):
         group = super()._parse_group(skip_group_by_token)
         if group is not None and not any(group.args.values()):
             self.raise_error("Expecting an expression")
+        self._refuse_empty_rows(group.expressions if group is not None else [])
         return group
+
+    def _refuse_empty_rows(self, keys: list[exp.Expr]) -> None:
+        if any(isinstance(key, exp.Tuple) and not key.expressions for key in keys):
+            self.raise_error("Expecting an expression in ()")
 
     def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
         found = super()._parse_in(this, alias)
@@ -263,6 +268,7 @@ class SparkSyntax(SparkOperators):
             return super()._parse_cube_or_rollup(with_prefix)
         self._advance()
         keys = self._parse_wrapped_csv(self._parse_disjunction)
+        self._refuse_empty_rows(keys or [exp.Tuple()])
         kind = exp.Cube if word == TokenType.CUBE else exp.Rollup
         return self.expression(kind(expressions=keys))
 
