@@ -15,7 +15,8 @@ from stagecoach.planner.analysis.function_names import double_name, function_nam
 from stagecoach.planner.plan.coercion import date_text
 from stagecoach.planner.syntax.constant_ranges import SUFFIXES, is_suffixed
 from stagecoach.planner.syntax.parse import StagecoachSpark
-from stagecoach.planner.syntax.spark_syntax import UnaryPlus, UnsignedRightShift
+from stagecoach.planner.syntax.precedence import UnsignedRightShift
+from stagecoach.planner.syntax.spark_syntax import UnaryPlus
 from stagecoach.planner.text.moments import wall_clock
 from stagecoach.planner.types import parse_type
 

@@ -29,12 +29,11 @@ from stagecoach.planner.syntax.outside import (
     refuse_outside_tokens,
 )
 from stagecoach.planner.syntax.parsed_query import ParsedQuery, Place, number_ctes
+from stagecoach.planner.syntax.precedence import UNSIGNED_SHIFT, UnsignedRightShift
 from stagecoach.planner.syntax.spark_syntax import (
-    UNSIGNED_SHIFT,
     PipeQuery,
     SparkSyntax,
     UnaryPlus,
-    UnsignedRightShift,
     VariantPath,
     pipe_text,
     place_tokens,

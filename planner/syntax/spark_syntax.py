@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from stagecoach.planner.limits.deadline import check_deadline
 from stagecoach.planner.syntax.constant_ranges import with_ranges_checked
 from stagecoach.planner.syntax.constant_tokens import TEXTS, TYPES, with_joined_constants
+from stagecoach.planner.syntax.precedence import SparkOperators
 from stagecoach.planner.syntax.result_clauses import refuse_second_clause
 from stagecoach.planner.syntax.window_names import with_window_names
 from stagecoach.planner.syntax.word_names import with_word_names
@@ -29,10 +30,6 @@ _SET_OPERATIONS = {
 }
 
 
-class UnsignedRightShift(exp.Expression, exp.Binary):
-    """`a >>> b`: bits moved to the right, zeros from the left."""
-
-
 class UnaryPlus(exp.Unary):
     """`+ a`, which sqlglot's own parser drops."""
 
@@ -41,10 +38,6 @@ class VariantPath(exp.Expression):
     """`value:path`, a part of a VARIANT; `path` is the text behind the colon."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "path": True}
-
-
-# sqlglot has no token for `>>>`; this one means nothing else in Spark.
-UNSIGNED_SHIFT = TokenType.HASH_DASH
 
 
 class PipeStep(exp.Expression):
@@ -101,7 +94,7 @@ def _parse_plus(parser: Any) -> exp.Expr | None:
     return UnaryPlus(this=operand) if operand is not None else None
 
 
-class SparkSyntax(SparkParser):
+class SparkSyntax(SparkOperators):
     """sqlglot's parser of Spark with what it lacks."""
 
     UNARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
@@ -122,14 +115,11 @@ class SparkSyntax(SparkParser):
         TokenType.COLON: lambda self: self.parse_named_marker(),
     }
 
-    BITWISE: ClassVar[dict[TokenType, Any]] = {
-        **SparkParser.BITWISE,
-        UNSIGNED_SHIFT: UnsignedRightShift,
-    }
-
     # `x FOR …` stands in PIVOT only; sqlglot would read a list comprehension.
     RANGE_PARSERS: ClassVar[dict[TokenType, Any]] = {
-        token: parse for token, parse in SparkParser.RANGE_PARSERS.items() if token != TokenType.FOR
+        token: parse
+        for token, parse in SparkOperators.RANGE_PARSERS.items()
+        if token != TokenType.FOR
     }
 
     COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
@@ -258,7 +248,12 @@ class SparkSyntax(SparkParser):
         group = super()._parse_group(skip_group_by_token)
         if group is not None and not any(group.args.values()):
             self.raise_error("Expecting an expression")
+        self._refuse_empty_rows(group.expressions if group is not None else [])
         return group
+
+    def _refuse_empty_rows(self, keys: list[exp.Expr]) -> None:
+        if any(isinstance(key, exp.Tuple) and not key.expressions for key in keys):
+            self.raise_error("Expecting an expression in ()")
 
     def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
         found = super()._parse_in(this, alias)
@@ -273,6 +268,7 @@ class SparkSyntax(SparkParser):
             return super()._parse_cube_or_rollup(with_prefix)
         self._advance()
         keys = self._parse_wrapped_csv(self._parse_disjunction)
+        self._refuse_empty_rows(keys or [exp.Tuple()])
         kind = exp.Cube if word == TokenType.CUBE else exp.Rollup
         return self.expression(kind(expressions=keys))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from stagecoach.planner.aggregates import make_aggregate
 from stagecoach.planner.analysis.queries.canonical import SameExpressions
 from stagecoach.planner.analysis.queries.context import BuildContext
 from stagecoach.planner.analysis.queries.generators import generated_columns
@@ -65,6 +66,9 @@ def plan_aggregate(
         if keys.session is not None and keys.session.id in call.column_ids:
             raise UnsupportedSqlError("an aggregate of the session that it groups by")
     aggregates = (*((c, e) for e, c in calls.items()), *keys.aggregates)
+    if not keys.groups and not aggregates:  # one row, though nothing is read of it
+        count = make_aggregate("count", ())
+        aggregates = ((context.column(count.function, count.dtype), count),)
     aggregate = Aggregate(keys.plan, keys.groups, aggregates)
     same = SameExpressions(replaced)
     rewritten = [_replace(e, same, replaced) for e in expressions]

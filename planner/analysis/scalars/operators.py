@@ -23,7 +23,7 @@ from stagecoach.planner.plan.expressions import (
     Expression,
     Literal,
 )
-from stagecoach.planner.syntax.spark_syntax import UnsignedRightShift
+from stagecoach.planner.syntax.precedence import UnsignedRightShift
 from stagecoach.planner.types import (
     BOOLEAN,
     NULL,
@@ -60,49 +60,16 @@ def _product(node: exp.Mul | exp.Div, names: Names) -> Expression:
     return scaled if scaled is not None else make_call(name, left, right)
 
 
-# How tightly Spark binds the bit operators and `||`, which sqlglot binds all alike.
-_BIT_OPERATORS: dict[type[exp.Expr], tuple[int, str]] = {
-    exp.BitwiseOr: (0, "bit_or"),
-    exp.BitwiseXor: (1, "bit_xor"),
-    exp.BitwiseAnd: (2, "bit_and"),
-    exp.BitwiseLeftShift: (3, "shiftleft"),
-    exp.BitwiseRightShift: (3, "shiftright"),
-    UnsignedRightShift: (3, "shiftrightunsigned"),
-    exp.DPipe: (4, "concat"),
-}
-
-
-@handles(*_BIT_OPERATORS)
-def _bits(node: exp.Binary, names: Names) -> Expression:
-    """A chain of `a | b & c || d`, bound as Spark binds it."""
+@handles(exp.DPipe)
+def _concat(node: exp.DPipe, names: Names) -> Expression:
+    """A chain of `a || b || c`, which is one call."""
     operands: list[exp.Expr] = []
-    operators: list[tuple[int, str]] = []
     chain: exp.Expr = node
-    while type(chain) in _BIT_OPERATORS:
+    while isinstance(chain, exp.DPipe):
         operands.append(chain.expression)
-        operators.append(_BIT_OPERATORS[type(chain)])
         chain = chain.this
-    operands = [chain, *reversed(operands)]
-    operators.reverse()
-    for position, (_, name) in enumerate(operators):
-        # Spark reads `a || b + c` from the left; sqlglot has bound the sum already.
-        if name == "concat" and isinstance(operands[position + 1], exp.Add | exp.Sub):
-            raise UnsupportedSqlError("a sum right of || needs parentheses")
-    values = [build_scalar(operand, names) for operand in operands]
-    for level in range(4, -1, -1):
-        position = 0
-        while position < len(operators):
-            if operators[position][0] != level:
-                position += 1
-                continue
-            last = position + 1
-            if level == 4:
-                while last < len(operators) and operators[last][0] == level:
-                    last += 1
-            name = operators[position][1]
-            values[position : last + 1] = [_named_call(name, *values[position : last + 1])]
-            del operators[position:last]
-    return values[0]
+    values = [build_scalar(operand, names) for operand in (chain, *reversed(operands))]
+    return _named_call("concat", *values)
 
 
 @handles(exp.BitwiseNot)
@@ -212,8 +179,6 @@ def _in(node: exp.In, names: Names) -> Expression:
 
 @handles(exp.Between)
 def _between(node: exp.Between, names: Names) -> Expression:
-    if node.args.get("symmetric"):
-        raise UnsupportedSqlError("BETWEEN SYMMETRIC")
     value = build_scalar(node.this, names)
     low, high = (build_scalar(node.args[key], names) for key in ("low", "high"))
     return make_call("and", compared("ge", value, low), compared("le", value, high))
@@ -280,5 +245,11 @@ HANDLERS.update(
         exp.Like: _like,
         exp.ILike: _like,
         exp.RegexpLike: _binary("rlike"),
+        exp.BitwiseOr: _binary("bit_or", _named_call),
+        exp.BitwiseXor: _binary("bit_xor", _named_call),
+        exp.BitwiseAnd: _binary("bit_and", _named_call),
+        exp.BitwiseLeftShift: _binary("shiftleft", _named_call),
+        exp.BitwiseRightShift: _binary("shiftright", _named_call),
+        UnsignedRightShift: _binary("shiftrightunsigned", _named_call),
     }
 )
