@@ -17,14 +17,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stagecoach.planner.text.time_zones import SHORT_NAMES
+
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt])(?:i?b)?", re.IGNORECASE)
 _SIZE_UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
 _OFFSET = re.compile(r"Z|(UTC|GMT|UT)?[+-]\d{1,2}(:?\d{2}(:?\d{2})?)?")
-_SHORT_ZONE = re.compile(
-    "ACT|AET|AGT|ART|AST|BET|BST|CAT|CNT|CST|CTT|EAT|ECT|EST|HST|IET|IST|JST|MIT|MST|NET|NST|PLT|"
-    "PNT|PRT|PST|SST|VST"
-)
-"""`java.time.ZoneId.SHORT_IDS`, which Spark takes, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +176,7 @@ def in_source(source: str) -> str:
 @functools.lru_cache(maxsize=256)
 def is_time_zone(name: str) -> bool:
     """Whether Spark has such a time zone: a region, an offset, or one of Java's short names."""
-    return bool(_OFFSET.fullmatch(name) or _SHORT_ZONE.fullmatch(name)) or is_region(name)
+    return bool(_OFFSET.fullmatch(name)) or name in SHORT_NAMES or is_region(name)
 
 
 def is_region(name: str) -> bool:

@@ -4,7 +4,6 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -26,6 +25,7 @@ from stagecoach.planner.plan.physical import ScanExec
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.syntax.cte_units import unit_text, with_clause
 from stagecoach.planner.syntax.parse import parameter_places
+from stagecoach.planner.text.time_zones import zone_info
 from stagecoach.planner.types import Field, parse_type
 from stagecoach.planner.versioned_names import split_name
 
@@ -312,5 +312,5 @@ class UnitPlanner:
         if case.now is None:
             message = "the query reads the clock; say what it shows: 'now: 2024-01-31 12:00:00'"
             raise case.refuse((), message)
-        local = case.now.replace(tzinfo=ZoneInfo(self.time_zone))
+        local = case.now.replace(tzinfo=zone_info(self.time_zone))
         return local.astimezone(datetime.UTC)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping, Sequence
-from zoneinfo import ZoneInfo
 
 from stagecoach.infra.errors import StorageError
 from stagecoach.infra.reading.column_summary import ColumnSummary
 from stagecoach.infra.storage.table_files import FileEntry
 from stagecoach.planner.errors import CatalogError
+from stagecoach.planner.text.time_zones import zone_info
 from stagecoach.planner.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, DataType, Field
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -144,7 +144,7 @@ def canonical_value(text: str | None, dtype: DataType, time_zone: str) -> str | 
     if dtype == DOUBLE:
         return repr(float(text))
     if dtype == TIMESTAMP:
-        local = datetime.datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(time_zone))
+        local = datetime.datetime.fromisoformat(text).replace(tzinfo=zone_info(time_zone))
         return local.astimezone(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S.%f+00:00")
     return str(int(text))
 

@@ -12,7 +12,6 @@ import datetime
 import math
 import re
 from collections.abc import Mapping
-from zoneinfo import ZoneInfo
 
 from stagecoach.infra.reading.row_bounds import (
     ALWAYS,
@@ -33,7 +32,7 @@ from stagecoach.planner.optimizer.convert_outer_joins import null_rejected
 from stagecoach.planner.optimizer.proofs import is_total
 from stagecoach.planner.plan.comparisons import constant_last
 from stagecoach.planner.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
-from stagecoach.planner.text.time_zones import UTC_NAMES
+from stagecoach.planner.text.time_zones import UTC_NAMES, zone_info
 
 _FIRST_YEAR = 1971  # of time zones whose rules all engines have alike
 _PLAIN_TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?")
@@ -55,7 +54,7 @@ def timed(expr: Expression, time_zone: str) -> Expression:
     if moment is None:
         return expr
     if expr.dtype.kind == "timestamp" and time_zone not in UTC_NAMES:
-        zone = ZoneInfo(time_zone)
+        zone = zone_info(time_zone)
         both = {moment.replace(tzinfo=zone, fold=n).astimezone(datetime.UTC) for n in (0, 1)}
         if len(both) > 1 or moment.year < _FIRST_YEAR:  # where clocks change, or none were kept
             return expr

@@ -10,7 +10,6 @@ Timestamps are wall-clock times of the session's zone; a date is its midnight.
 from __future__ import annotations
 
 import datetime
-import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -28,6 +27,7 @@ from stagecoach.planner.plan.physical import PhysicalPlan, ScanExec
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.pruning.scan_filters import conjuncts_above
 from stagecoach.planner.text.moments import plus_months, session_moment, wall_clock
+from stagecoach.planner.text.time_zones import zone_info
 from stagecoach.planner.types import DataType
 
 _DAY = datetime.timedelta(days=1)
@@ -83,7 +83,7 @@ def time_range(
         The range around all scans of the table; without bounds where one of them reads the whole
         table, or where Spark runs the text of the query.
     """
-    zone = zoneinfo.ZoneInfo(graph.time_zone)
+    zone = zone_info(graph.time_zone)
     found: TimeRange | None = None
     for fragment, scan in _scans(graph, table):
         left = TimeRange()

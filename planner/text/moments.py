@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import calendar
 import datetime
-import zoneinfo
 from typing import TypeVar
+
+from stagecoach.planner.text.time_zones import zone_info
 
 Day = TypeVar("Day", bound=datetime.date)
 
@@ -59,7 +60,7 @@ def moment_text(moment: datetime.datetime, time_zone: str) -> str:
         OverflowError: In UTC it is outside of the years 1 to 9999.
     """
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=zoneinfo.ZoneInfo(time_zone))
+        moment = moment.replace(tzinfo=zone_info(time_zone))
     return wall_clock_text(moment.astimezone(datetime.UTC))
 
 

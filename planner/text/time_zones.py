@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import re
+import zoneinfo
 
 UTC_NAMES = frozenset(("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z"))
 """Zones in which no clock is ever changed, so that a day always has 24 hours."""
@@ -62,3 +64,54 @@ def duckdb_zone(zone: str) -> str | None:
         return None
     # Names of this kind count the other way round: POSIX says how far UTC is ahead.
     return f"Etc/GMT{'-' if sign == '+' else '+'}{int(hours)}" if int(hours) else "UTC"
+
+
+SHORT_NAMES = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "ART": "Africa/Cairo",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "AST": "America/Anchorage",
+    "CST": "America/Chicago",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+    "EST": "-05:00",
+    "MST": "-07:00",
+    "HST": "-10:00",
+}
+"""`java.time.ZoneId.SHORT_IDS`, some of which the tz database has with another meaning."""
+
+
+def zone_info(zone: str) -> datetime.tzinfo:
+    """Python's form of a session's time zone.
+
+    Args:
+        zone: A region, an offset such as `+02:00`, or one of Java's short names.
+
+    Raises:
+        zoneinfo.ZoneInfoNotFoundError: There is no such region.
+    """
+    zone = SHORT_NAMES.get(zone, zone)
+    offset = _OFFSET.fullmatch(zone)
+    if offset is None:
+        return zoneinfo.ZoneInfo("UTC" if zone in ("Z", "UT") else zone)
+    sign, hours, minutes, seconds = offset.groups(default="00")
+    ahead = datetime.timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds))
+    return datetime.timezone(ahead if sign == "+" else -ahead)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import click
+
+from stagecoach.planner.text.time_zones import zone_info
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -216,7 +217,7 @@ def _with_result(
     from stagecoach.assets.query_tests.record import RecordError, recorded_text
     from stagecoach.assets.query_tests.unit import TestCase
 
-    zone = ZoneInfo(runner.planner.time_zone)
+    zone = zone_info(runner.planner.time_zone)
     now = datetime.datetime.now(zone).replace(tzinfo=None, microsecond=0)
 
     def case_of(text: str) -> TestCase:

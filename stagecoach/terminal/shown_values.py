@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
+from stagecoach.planner.text.time_zones import zone_info
 from stagecoach.terminal.value_texts import Entries, moment_text
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -119,7 +119,7 @@ def _moment(
 
 
 def _in_zone(moment: datetime.datetime, zone: str | None) -> datetime.datetime:
-    return moment.replace(tzinfo=None) if zone is None else moment.astimezone(ZoneInfo(zone))
+    return moment.replace(tzinfo=None) if zone is None else moment.astimezone(zone_info(zone))
 
 
 def _has_map(dtype: pa.DataType) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from stagecoach.planner import plan_query
-from stagecoach.planner.text.time_zones import zone_reason
+from stagecoach.planner.text.time_zones import SHORT_NAMES, zone_info, zone_reason
 from tests.differential.cases_times import MOMENTS
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
@@ -41,6 +42,36 @@ def test_moments_are_equal_in_zones(oracle: SparkSession, tmp_path: Path, zone: 
     for start in range(0, len(cases), BATCH):
         wrong += proof.compare([c for c in cases[start : start + BATCH] if c.is_native])
     assert not wrong, report(wrong)
+
+
+OFFSETS = (
+    "Z",
+    "UT",
+    "+02:00",
+    "-2:30",
+    "+05:45",
+    "UTC+1",
+    "GMT-03:30",
+    "UT+11",
+    "+18:00",
+    "+010203",
+)
+REGIONS = ("UTC", "GMT", "Europe/Berlin", "America/St_Johns", "Asia/Kolkata", "EST5EDT")
+
+
+def test_python_has_the_zones_of_spark(oracle: SparkSession) -> None:
+    """Partitions of files, times of today and what is printed are in them."""
+    wrong = []
+    for zone in (*SHORT_NAMES, *OFFSETS, *REGIONS):
+        for month in (1, 7):
+            moment = datetime.datetime(2024, month, 1, 12, tzinfo=datetime.UTC)
+            sql = (
+                f"SELECT from_utc_timestamp(TIMESTAMP_NTZ'{moment:%Y-%m-%d %H:%M}', '{zone}') AS t"
+            )
+            text = oracle.sql(f"SELECT CAST(t AS STRING) AS t FROM ({sql})").collect()[0].t
+            local = f"{moment.astimezone(zone_info(zone)):%Y-%m-%d %H:%M:%S}"
+            wrong += [] if text == local else [(zone, month, text, local)]
+    assert not wrong
 
 
 @pytest.mark.parametrize("function", ["to_date", "try_to_date"])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 import google_crc32c
 
@@ -20,6 +19,7 @@ from stagecoach.planner.plan.expressions import Literal
 from stagecoach.planner.plan.given_parameters import RUN_BOUND_PREFIX, check_given
 from stagecoach.planner.plan.literal_text import parse_literal
 from stagecoach.planner.plan.stages import ParameterSpec, StageGraph
+from stagecoach.planner.text.time_zones import zone_info
 
 _CLOCK_FORMAT = "%Y-%m-%d %H:%M:%S.%f"
 
@@ -85,9 +85,9 @@ def clock_value(spec: ParameterSpec, now: datetime, time_zone: str) -> Literal:
         case "timestamp":
             return Literal(spec.dtype, now.strftime(_CLOCK_FORMAT))
         case "timestamp_ntz":
-            return Literal(spec.dtype, now.astimezone(ZoneInfo(time_zone)).strftime(_CLOCK_FORMAT))
+            return Literal(spec.dtype, now.astimezone(zone_info(time_zone)).strftime(_CLOCK_FORMAT))
         case "date":
-            return Literal(spec.dtype, now.astimezone(ZoneInfo(time_zone)).strftime("%Y-%m-%d"))
+            return Literal(spec.dtype, now.astimezone(zone_info(time_zone)).strftime("%Y-%m-%d"))
     raise ParameterError(f"the run binds no parameter '{spec.name}' of type {spec.dtype}")
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping
-from zoneinfo import ZoneInfo
 
 from stagecoach.infra.formats.snapshot import Snapshot
 from stagecoach.infra.runtime.planning.fingerprint import digest
@@ -19,6 +18,7 @@ from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.planner.plan.expressions import Call, Cast, Expression
 from stagecoach.planner.plan.physical import PhysicalPlan, ScanExec
 from stagecoach.planner.plan.stages import Stage, StageGraph
+from stagecoach.planner.text.time_zones import zone_info
 from stagecoach.planner.tree import walk
 from stagecoach.planner.types import DataType
 
@@ -37,7 +37,7 @@ _WORDS = re.compile(
 
 def today(time_zone: str) -> str:
     """Return the date in a time zone, ISO 8601."""
-    return datetime.datetime.now(ZoneInfo(time_zone)).date().isoformat()
+    return datetime.datetime.now(zone_info(time_zone)).date().isoformat()
 
 
 def may_read_today(stage: Stage, graph: StageGraph, snapshot: Snapshot) -> bool:
