@@ -17,11 +17,40 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stagecoach.planner.text.time_zones import SHORT_NAMES
-
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt])(?:i?b)?", re.IGNORECASE)
 _SIZE_UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
 _OFFSET = re.compile(r"Z|(UTC|GMT|UT)?[+-]\d{1,2}(:?\d{2}(:?\d{2})?)?")
+SHORT_ZONES = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "ART": "Africa/Cairo",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "AST": "America/Anchorage",
+    "CST": "America/Chicago",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+    "EST": "-05:00",
+    "MST": "-07:00",
+    "HST": "-10:00",
+}
+"""`java.time.ZoneId.SHORT_IDS`, some of which the tz database has with another meaning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +205,7 @@ def in_source(source: str) -> str:
 @functools.lru_cache(maxsize=256)
 def is_time_zone(name: str) -> bool:
     """Whether Spark has such a time zone: a region, an offset, or one of Java's short names."""
-    return bool(_OFFSET.fullmatch(name)) or name in SHORT_NAMES or is_region(name)
+    return bool(_OFFSET.fullmatch(name)) or name in SHORT_ZONES or is_region(name)
 
 
 def is_region(name: str) -> bool:

@@ -6,6 +6,8 @@ import datetime
 import re
 import zoneinfo
 
+from stagecoach.planner.option_values import SHORT_ZONES
+
 UTC_NAMES = frozenset(("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z"))
 """Zones in which no clock is ever changed, so that a day always has 24 hours."""
 
@@ -66,39 +68,6 @@ def duckdb_zone(zone: str) -> str | None:
     return f"Etc/GMT{'-' if sign == '+' else '+'}{int(hours)}" if int(hours) else "UTC"
 
 
-SHORT_NAMES = {
-    "ACT": "Australia/Darwin",
-    "AET": "Australia/Sydney",
-    "ART": "Africa/Cairo",
-    "AGT": "America/Argentina/Buenos_Aires",
-    "AST": "America/Anchorage",
-    "CST": "America/Chicago",
-    "BET": "America/Sao_Paulo",
-    "BST": "Asia/Dhaka",
-    "CAT": "Africa/Harare",
-    "CNT": "America/St_Johns",
-    "CTT": "Asia/Shanghai",
-    "EAT": "Africa/Addis_Ababa",
-    "ECT": "Europe/Paris",
-    "IET": "America/Indiana/Indianapolis",
-    "IST": "Asia/Kolkata",
-    "JST": "Asia/Tokyo",
-    "MIT": "Pacific/Apia",
-    "NET": "Asia/Yerevan",
-    "NST": "Pacific/Auckland",
-    "PLT": "Asia/Karachi",
-    "PNT": "America/Phoenix",
-    "PRT": "America/Puerto_Rico",
-    "PST": "America/Los_Angeles",
-    "SST": "Pacific/Guadalcanal",
-    "VST": "Asia/Ho_Chi_Minh",
-    "EST": "-05:00",
-    "MST": "-07:00",
-    "HST": "-10:00",
-}
-"""`java.time.ZoneId.SHORT_IDS`, some of which the tz database has with another meaning."""
-
-
 def zone_info(zone: str) -> datetime.tzinfo:
     """Python's form of a session's time zone.
 
@@ -108,7 +77,7 @@ def zone_info(zone: str) -> datetime.tzinfo:
     Raises:
         zoneinfo.ZoneInfoNotFoundError: There is no such region.
     """
-    zone = SHORT_NAMES.get(zone, zone)
+    zone = SHORT_ZONES.get(zone, zone)
     offset = _OFFSET.fullmatch(zone)
     if offset is None:
         return zoneinfo.ZoneInfo("UTC" if zone in ("Z", "UT") else zone)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stagecoach.planner import plan_query
-from stagecoach.planner.text.time_zones import SHORT_NAMES, zone_info, zone_reason
+from stagecoach.planner.option_values import SHORT_ZONES
+from stagecoach.planner.text.time_zones import zone_info, zone_reason
 from tests.differential.cases_times import MOMENTS
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner
@@ -62,7 +63,7 @@ REGIONS = ("UTC", "GMT", "Europe/Berlin", "America/St_Johns", "Asia/Kolkata", "E
 def test_python_has_the_zones_of_spark(oracle: SparkSession) -> None:
     """Partitions of files, times of today and what is printed are in them."""
     wrong = []
-    for zone in (*SHORT_NAMES, *OFFSETS, *REGIONS):
+    for zone in (*SHORT_ZONES, *OFFSETS, *REGIONS):
         for month in (1, 7):
             moment = datetime.datetime(2024, month, 1, 12, tzinfo=datetime.UTC)
             sql = (
