@@ -19,7 +19,9 @@ from typing import Any
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt])(?:i?b)?", re.IGNORECASE)
 _SIZE_UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
-_OFFSET = re.compile(r"Z|(UTC|GMT|UT)?[+-]\d{1,2}(:?\d{2}(:?\d{2})?)?")
+OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
+"""An offset as a time zone, such as `+02:00`: its sign, hours, minutes and seconds."""
+
 SHORT_ZONES = {
     "ACT": "Australia/Darwin",
     "AET": "Australia/Sydney",
@@ -50,7 +52,7 @@ SHORT_ZONES = {
     "MST": "-07:00",
     "HST": "-10:00",
 }
-"""`java.time.ZoneId.SHORT_IDS`, some of which the tz database has with another meaning."""
+"""`java.time.ZoneId.SHORT_IDS`. Some of these names mean another zone in the tz database."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +207,8 @@ def in_source(source: str) -> str:
 @functools.lru_cache(maxsize=256)
 def is_time_zone(name: str) -> bool:
     """Whether Spark has such a time zone: a region, an offset, or one of Java's short names."""
-    return bool(_OFFSET.fullmatch(name)) or name in SHORT_ZONES or is_region(name)
+    is_offset = name == "Z" or OFFSET.fullmatch(name) is not None
+    return is_offset or name in SHORT_ZONES or is_region(name)
 
 
 def is_region(name: str) -> bool:

@@ -8,4 +8,4 @@ ORDERLESS = frozenset(
 """Those of which this is true whatever their arguments are."""
 
 SUMS = frozenset(("sum", "try_sum", "avg", "try_avg"))
-"""Those of which it is true for decimals and whole numbers: sums of floats are rounded."""
+"""Aggregates for which it holds only over decimals and whole numbers: float sums are rounded."""

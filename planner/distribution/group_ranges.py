@@ -4,9 +4,9 @@
     After:   the same for k < a, then for a <= k < b, and so on
     Never:   where the row groups of the table hold all sorts of keys, or groups are few.
 
-The hash table of many groups does not fit into the caches of a core, and each row is then a miss.
-That of a range does. What a range reads are the row groups with its keys, by their statistics, so
-all ranges together read each row group once, but for those at their ends.
+A hash table of many groups does not fit into the CPU caches, so most rows cause a cache miss. The
+table of one range fits. Each range reads only the row groups that may contain its keys, so all
+ranges together read each row group once, except for those in which one range ends.
 
 The ends come from statistics, and are right whatever they are: each row is in one range.
 """
@@ -32,7 +32,7 @@ from stagecoach.planner.types import DataType
 
 _KINDS = ("smallint", "int", "bigint")
 _GROUPS = 1_000_000
-"""Groups of a range, of which a core has a few megabytes."""
+"""Groups per range: about this many were fastest for TPC-H q18 (docs/measurements.md)."""
 _LEAST_RANGES = 4
 _MOST_RANGES = 64
 _MOST_READ_AGAIN = 0.25

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import re
 import zoneinfo
 
-from stagecoach.planner.option_values import SHORT_ZONES
+from stagecoach.planner.option_values import OFFSET, SHORT_ZONES
 
 UTC_NAMES = frozenset(("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z"))
 """Zones in which no clock is ever changed, so that a day always has 24 hours."""
@@ -50,14 +49,11 @@ def zone_reason(zone: str) -> str | None:
     return None
 
 
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
-
-
 def duckdb_zone(zone: str) -> str | None:
     """The name that DuckDB knows a zone by; None for an offset that it does not know."""
     if zone in ("Z", "UT"):
         return "UTC"
-    offset = _OFFSET.fullmatch(zone)
+    offset = OFFSET.fullmatch(zone)
     if offset is None:
         return zone
     sign, hours, minutes, seconds = offset.groups(default="00")
@@ -75,10 +71,10 @@ def zone_info(zone: str) -> datetime.tzinfo:
         zone: A region, an offset such as `+02:00`, or one of Java's short names.
 
     Raises:
-        zoneinfo.ZoneInfoNotFoundError: There is no such region.
+        zoneinfo.ZoneInfoNotFoundError: The name is not a known time zone.
     """
     zone = SHORT_ZONES.get(zone, zone)
-    offset = _OFFSET.fullmatch(zone)
+    offset = OFFSET.fullmatch(zone)
     if offset is None:
         return zoneinfo.ZoneInfo("UTC" if zone in ("Z", "UT") else zone)
     sign, hours, minutes, seconds = offset.groups(default="00")

@@ -69,12 +69,13 @@ def reusable(
         ManifestError: It was not, and an input is not any more what the run has pinned.
     """
     found = usable_manifest(run, stage, fingerprint)
-    if found is None or comes_from(found, inputs, today(run.graph.time_zone)):
+    day = today(run.graph.time_zone)
+    if found is None or comes_from(found, inputs, day):
         return found
     for i, pointer in inputs.items():  # it may be this run that is out of date
         pinned_manifest(run, i, pointer)
     name = run.stage_name(stage.stage_id)
-    log.warning("%s runs again: %s", name, _outdated(found, today(run.graph.time_zone)))
+    log.warning("%s runs again: %s", name, _outdated(found, day))
     mark_lost(run.store, fingerprint, found.manifest_hash)
     return None
 

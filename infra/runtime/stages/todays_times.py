@@ -1,9 +1,9 @@
 """Outputs that hold only for the day on which they were made.
 
 Spark reads a text such as `12:30` as a time of the day on which it runs. DuckDB never does so: it
-leaves such a text to Spark. So what Spark has made of a fragment that reads times from text counts
-on that day alone. The day stands in the commit as if it were a stage upstream (`ancestry`), and so
-also in all that is computed from it.
+leaves such a text to Spark. So if Spark has run a fragment that reads times from text, its output
+is valid only on that day. The commit records the day in its `ancestry`, next to the contents of the
+stages upstream, so everything that is computed from the output is tied to the same day.
 """
 
 from __future__ import annotations
