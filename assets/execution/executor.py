@@ -197,7 +197,9 @@ class _StepThreads:
     def __init__(self, job_context: PlanExecutionContext, active: ActiveExecution) -> None:
         self._job_context = job_context
         self._active = active
-        self._messages: queue.SimpleQueue[_Message] = queue.SimpleQueue()
+        # No SimpleQueue: a signal that is handled for longer than is left of its timeout makes its
+        # `get` wait without end, and the run never learns that it was interrupted.
+        self._messages: queue.Queue[_Message] = queue.Queue()
         self._history: dict[str, tuple[StepExecutionContext, list[DagsterEvent]]] = {}
         self._to_retry: set[str] = set()
         """Steps that are to run again, and whose threads have not ended yet."""

@@ -53,7 +53,7 @@ class DriverProcess:
                 start_new_session=True,
                 text=True,
             )
-        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._events: queue.Queue[Event | None] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         self.next_event(_READY_SECONDS)
 

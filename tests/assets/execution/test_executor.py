@@ -10,6 +10,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._utils import interrupts
 
 from stagecoach.assets.execution import executor as executors
 from stagecoach.assets.execution.cancellation import cancel_registry
@@ -17,6 +18,7 @@ from stagecoach.assets.execution.executor import (
     ThreadExecutor,
     execute_in_process,
     stagecoach_threads,
+    was_interrupted,
 )
 from tests.waiting import wait_for
 
@@ -264,6 +266,35 @@ def test_an_interrupt_reaches_the_jobs_of_the_run(
     assert sorted(set(cancelled)) == ["left", "right"]
     assert statuses(result) == {"left": "failure", "right": "failure"}
     assert not cancel_registry.is_cancelled(result.run_id)
+
+
+class SlowFlag(dict[str, bool]):
+    """Dagster's note of a signal, on a machine that is slow to handle it."""
+
+    def __setitem__(self, key: str, value: bool) -> None:
+        super().__setitem__(key, value)
+        time.sleep(2 * executors.POLL_SECONDS)
+
+
+def test_an_interrupt_is_noticed_when_its_handler_outlasts_the_wait_for_events(
+    timeline: Timeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`SimpleQueue.get` of Python 3.11 waits without end where a signal outlasts its timeout."""
+    monkeypatch.setattr(interrupts, "_received_interrupt", SlowFlag(received=False))
+    was_cancelled: list[bool] = []
+
+    def spark_job(context: dg.AssetExecutionContext) -> None:
+        stop = threading.Event()
+        with cancel_registry.on_cancel(context.run.run_id, stop.set):
+            time.sleep(2.5 * executors.POLL_SECONDS)  # the executor waits for events by now
+            interrupt_this_process()
+            was_cancelled.append(stop.wait(20))
+        raise dg.Failure("the job was cancelled", allow_retries=False)
+
+    job = make_job(timeline, {"one": []}, {"one": spark_job})
+    result = execute_in_process(job, instance=instance, run_config=QUIET)
+    assert was_interrupted(result)
+    assert was_cancelled == [True]
 
 
 def test_a_step_that_ignores_the_interrupt_does_not_hold_the_run(timeline: Timeline) -> None:
