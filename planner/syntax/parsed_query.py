@@ -18,6 +18,7 @@ from stagecoach.planner.versioned_names import TableVersion, plain_name, version
 
 Place = tuple[int | None, int | None]
 _NUMBER = "cte"
+_CONDITIONS = frozenset(("having", "limit", "offset", "order", "qualify", "where"))
 
 CHANGING = frozenset(
     (
@@ -98,6 +99,17 @@ class ParsedQuery:
         return found
 
     @cached_property
+    def shaping_parameters(self) -> frozenset[str]:
+        """Parameters whose values may change the names or types of columns.
+
+        Spark writes them into names (`(id + 5)`), makes columns of those of PIVOT, and takes types
+        from those that a function wants constant (`round`, `from_json`). In conditions, ORDER BY
+        and LIMIT of a query they do neither.
+        """
+        markers = self.tree.find_all(exp.Placeholder)
+        return frozenset(marker.name for marker in markers if not _is_in_condition(marker))
+
+    @cached_property
     def function_names(self) -> tuple[str, ...]:
         """Names of the functions that are called, each once, in lower case."""
         calls = self.tree.find_all(exp.Anonymous)
@@ -129,6 +141,17 @@ class ParsedQuery:
         named = (n for n in self.tree.find_all(exp.Table) if full_name(n).lower() == table.lower())
         places = [place for place in map(position, named) if place[0] is not None]
         return min(places, key=lambda p: (p[0], p[1] or 1), default=None)
+
+
+def _is_in_condition(node: exp.Expr) -> bool:
+    """Whether the node belongs to a part of a query that gives no columns."""
+    while (parent := node.parent) is not None:
+        if isinstance(parent, exp.Query) and node.arg_key in _CONDITIONS:
+            return True
+        if isinstance(parent, exp.Join) and node.arg_key == "on":
+            return True
+        node = parent
+    return False
 
 
 def number_ctes(tree: exp.Expr) -> None:

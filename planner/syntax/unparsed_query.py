@@ -64,6 +64,11 @@ class UnparsedQuery:
                 found.setdefault(self._text(name), self._place(token))
         return found
 
+    @property
+    def shaping_parameters(self) -> frozenset[str]:
+        """Parameters whose values may change the names or types of columns: all of them."""
+        return frozenset(self.parameters)
+
     @cached_property
     def function_names(self) -> tuple[str, ...]:
         """What can be the name of a function, each once, in lower case; it may be anything else."""

@@ -449,6 +449,43 @@ def test_parameters_are_bound_in_every_engine(numbers: Numbers) -> None:
         assert_same(ran.table, Answer(expected, None, (0,)))
 
 
+# The columns' names or types follow from the value.
+SHAPED: dict[str, tuple[str, Literal, Literal]] = {
+    "name": ("SELECT id + :n FROM t", Literal(value=1, dtype=INT), Literal(value=2, dtype=INT)),
+    "inner name": (
+        "SELECT * FROM (SELECT id % :n, count(*) AS c FROM t GROUP BY 1)",
+        Literal(value=2, dtype=INT),
+        Literal(value=3, dtype=INT),
+    ),
+    "filtered name": (
+        "SELECT count(*) FILTER (WHERE id > :n) FROM t",
+        Literal(value=1, dtype=INT),
+        Literal(value=2, dtype=INT),
+    ),
+    "type": (
+        "SELECT round(price, :n) AS p FROM t",
+        Literal(value=0, dtype=INT),
+        Literal(value=1, dtype=INT),
+    ),
+    "type of JSON": (
+        "SELECT from_json('{\"a\": 1}', :n) AS j FROM t",
+        Literal(value="a INT", dtype=STRING),
+        Literal(value="a BIGINT, b STRING", dtype=STRING),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SHAPED.values(), ids=SHAPED)
+def test_columns_are_those_of_the_values_of_each_run(
+    case: tuple[str, Literal, Literal], numbers: Numbers
+) -> None:
+    sql, *values = case
+    for value in values:
+        expected = numbers.oracle.sql(sql, args={"n": value.value}).toArrow()
+        ran = numbers.runner.run(sql, DEFAULT, parameters={"n": value})
+        assert_same(ran.table, Answer(expected, None, ()))
+
+
 # ---------------------------------------------------------------- through the command line
 
 

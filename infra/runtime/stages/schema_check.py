@@ -1,7 +1,8 @@
 """Asks Spark for a query's result schema and compares it with the plan's.
 
-Once for each plan: the answer is kept under `analysis/`. Names always are Spark's; a type that
-differs means that the plan is wrong, so the query is handed to Spark as it stands, loudly.
+Once for each plan, and for each value of a parameter that names or types may follow from; the
+answer is kept under `analysis/`. Names always are Spark's. A type that differs means that the plan
+is wrong for these values, so the query is handed to Spark as it stands, loudly.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from stagecoach.infra.storage import checked_json, layout
 from stagecoach.infra.storage.object_store import ObjectMissingError
 from stagecoach.infra.storage.rereads import reread
 from stagecoach.planner.plan.stages import StageGraph
-from stagecoach.planner.syntax.parse import spark_text
+from stagecoach.planner.syntax.parse import read_query, spark_text
 from stagecoach.planner.types import Field, arrow_schema, parse_result_type
 
 log = logging.getLogger(__name__)
@@ -68,8 +69,7 @@ def check_schema(run: Run) -> SchemaCheck:
     """Compare the plan's result with Spark's own analysis over empty tables.
 
     Args:
-        run: The run. Of its parameters the types matter, not the values; its store keeps the
-            answer, and its session is asked if none is there yet.
+        run: The run. Its store keeps the answer, and its session is asked if none is there yet.
 
     Raises:
         QueryFailedError: Spark refuses the query.
@@ -136,6 +136,14 @@ def _normal(kind: str) -> str:
     return "string" if kind.startswith(("char(", "varchar(")) else kind
 
 
+def _shaping_values(run: Run) -> dict[str, str]:
+    """Values of the parameters that columns may follow from, as Python writes them."""
+    if not run.values:
+        return {}
+    shaping = read_query(run.graph.sql).shaping_parameters
+    return {name: repr(v.value) for name, v in sorted(run.values.items()) if name in shaping}
+
+
 def _key(run: Run) -> str:
     graph = run.graph
     conf = row_conf(run.settings.spark_conf)
@@ -146,6 +154,7 @@ def _key(run: Run) -> str:
             "sql": graph.sql,
             "tables": [[n, [[f.name, str(f.dtype)] for f in fs]] for n, fs in graph.tables],
             "parameters": {name: str(v.dtype) for name, v in sorted(run.values.items())},
+            **({"values": values} if (values := _shaping_values(run)) else {}),
             "spark": package_version("pyspark"),
             **({"functions": [f.to_dict() for f in graph.functions]} if graph.functions else {}),
             **({"spark_conf": conf} if conf else {}),
