@@ -44,6 +44,7 @@ PROOFS = {
     "Outer joins on functions of your own.": "tests/differential/test_project_functions.py::test_duckdb_joins_outer_rows_by_a_function_of_both_sides",
     "Files with different columns.": "tests/differential/test_widening.py::test_files_are_merged_as_by_spark",
     "Decimals as whole numbers.": "tests/infra/formats/test_declared_columns.py::test_a_decimal_is_not_read_as_its_digits",
+    "Negative zeros in Parquet files.": "tests/differential/test_differences.py::test_spark_leaves_out_negative_zeros_of_a_parquet_dictionary",
     "Guarded calls.": "tests/differential/test_project_functions.py::test_duckdb_guards_a_call_by_case_where_spark_calls_it_for_all_rows",
     "Arguments.": "tests/differential/test_project_functions.py::test_arguments_are_cast_where_plain_spark_passes_what_there_is",
     "Wall clocks.": "tests/differential/test_project_functions.py::test_a_scalar_function_sees_the_clock_of_the_session_not_of_the_machine",

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from stagecoach.infra.catalog.catalog import load_catalog
+from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.engines.spark.arbiter import SparkArbiter
 from stagecoach.infra.errors import QueryError
 from stagecoach.planner.errors import ForbiddenSqlError
@@ -15,9 +21,9 @@ from stagecoach.planner.planning import plan_query
 from tests.differential.edge_tables import EdgeTables
 from tests.differential.inprocess import InProcessRunner, close, collect
 from tests.differential.query_check import SHUFFLED, SINGLE
+from tests.infra.spark_runs import run
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -161,3 +167,20 @@ def test_sines_run_on_spark_unless_they_need_not_be_exact(tables: EdgeTables, na
         for exact in (True, False)
     }
     assert engines == {True: "spark", False: "duckdb"}
+
+
+def test_spark_leaves_out_negative_zeros_of_a_parquet_dictionary(
+    oracle: SparkSession, spark_settings: EngineSettings, tmp_path: Path
+) -> None:
+    """parquet-mr looks for 0.0 in the dictionary with `Double.equals`, by which -0.0 is another."""
+    file = tmp_path / "zeros.parquet"
+    pq.write_table(pa.table({"f": pa.array([-0.0] * 5, pa.float64())}), file)
+    (tmp_path / "catalog.yaml").write_text(f"tables:\n  zeros:\n    location: {file}\n")
+    catalog = load_catalog(tmp_path / "catalog.yaml")
+    settings = dataclasses.replace(spark_settings, storage_root=str(tmp_path / "store"))
+    oracle.read.parquet(str(file)).createOrReplaceTempView("zeros")
+    for condition in ("f = 0", "f >= 0D", "f IN (0D, 1D)"):
+        sql = f"SELECT count(*) AS n FROM zeros WHERE {condition}"
+        assert collect(oracle.sql(sql)).to_pydict() == {"c0": [0]}
+        rows, _ = run(plan_query(sql, catalog, PlannerOptions()), catalog, settings, oracle)
+        assert rows == ['{"n": 5}']
