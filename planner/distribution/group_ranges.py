@@ -4,9 +4,9 @@
     After:   the same for k < a, then for a <= k < b, and so on
     Never:   where the row groups of the table hold all sorts of keys, or groups are few.
 
-A hash table of many groups does not fit into the CPU caches, so most rows cause a cache miss. The
-table of one range fits. Each range reads only the row groups that may contain its keys, so all
-ranges together read each row group once, except for those in which one range ends.
+A hash table with millions of groups is larger than the CPU caches, so most rows wait for main
+memory. The table of one range fits. Each range reads only the row groups that may contain its keys,
+so all ranges together read each row group once, except for those in which one range ends.
 
 The ends come from statistics, and are right whatever they are: each row is in one range.
 """

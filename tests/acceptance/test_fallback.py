@@ -18,7 +18,7 @@ from stagecoach.infra.engines.spark.errors import SPARK_ERRORS
 from stagecoach.infra.errors import QueryFailedError
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.expressions import Literal
-from stagecoach.planner.types import DATE, INT, STRING, parse_type
+from stagecoach.planner.types import DATE, INT, STRING, DataType, parse_type
 from tests.acceptance.comparison import Answer, Oracle, assert_same, spark_answer, to_arrow
 from tests.acceptance.processes import FORCED as FORCED_TEXT
 from tests.acceptance.processes import planner_arguments, run_command
@@ -449,40 +449,27 @@ def test_parameters_are_bound_in_every_engine(numbers: Numbers) -> None:
         assert_same(ran.table, Answer(expected, None, (0,)))
 
 
-# The columns' names or types follow from the value.
-SHAPED: dict[str, tuple[str, Literal, Literal]] = {
-    "name": ("SELECT id + :n FROM t", Literal(value=1, dtype=INT), Literal(value=2, dtype=INT)),
-    "inner name": (
-        "SELECT * FROM (SELECT id % :n, count(*) AS c FROM t GROUP BY 1)",
-        Literal(value=2, dtype=INT),
-        Literal(value=3, dtype=INT),
-    ),
-    "filtered name": (
-        "SELECT count(*) FILTER (WHERE id > :n) FROM t",
-        Literal(value=1, dtype=INT),
-        Literal(value=2, dtype=INT),
-    ),
-    "type": (
-        "SELECT round(price, :n) AS p FROM t",
-        Literal(value=0, dtype=INT),
-        Literal(value=1, dtype=INT),
-    ),
+# The columns' names or types follow from the value: a query, its parameter's type, two values.
+SHAPED: dict[str, tuple[str, DataType, tuple[int | str, int | str]]] = {
+    "name": ("SELECT id + :n FROM t", INT, (1, 2)),
+    "inner name": ("SELECT * FROM (SELECT id % :n, count(*) AS c FROM t GROUP BY 1)", INT, (2, 3)),
+    "filtered name": ("SELECT count(*) FILTER (WHERE id > :n) FROM t", INT, (1, 2)),
+    "type": ("SELECT round(price, :n) AS p FROM t", INT, (0, 1)),
     "type of JSON": (
         "SELECT from_json('{\"a\": 1}', :n) AS j FROM t",
-        Literal(value="a INT", dtype=STRING),
-        Literal(value="a BIGINT, b STRING", dtype=STRING),
+        STRING,
+        ("a INT", "a BIGINT, b STRING"),
     ),
 }
 
 
-@pytest.mark.parametrize("case", SHAPED.values(), ids=SHAPED)
+@pytest.mark.parametrize(("sql", "dtype", "values"), SHAPED.values(), ids=SHAPED)
 def test_columns_are_those_of_the_values_of_each_run(
-    case: tuple[str, Literal, Literal], numbers: Numbers
+    sql: str, dtype: DataType, values: tuple[int | str, int | str], numbers: Numbers
 ) -> None:
-    sql, *values = case
     for value in values:
-        expected = numbers.oracle.sql(sql, args={"n": value.value}).toArrow()
-        ran = numbers.runner.run(sql, DEFAULT, parameters={"n": value})
+        expected = numbers.oracle.sql(sql, args={"n": value}).toArrow()
+        ran = numbers.runner.run(sql, DEFAULT, parameters={"n": Literal(value=value, dtype=dtype)})
         assert_same(ran.table, Answer(expected, None, ()))
 
 

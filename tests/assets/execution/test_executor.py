@@ -286,7 +286,8 @@ def test_an_interrupt_is_noticed_when_its_handler_outlasts_the_wait_for_events(
     def spark_job(context: dg.AssetExecutionContext) -> None:
         stop = threading.Event()
         with cancel_registry.on_cancel(context.run.run_id, stop.set):
-            time.sleep(2.5 * executors.POLL_SECONDS)  # the executor waits for events by now
+            # The executor must be waiting for events: a signal at another time was never lost.
+            time.sleep(2.5 * executors.POLL_SECONDS)
             interrupt_this_process()
             was_cancelled.append(stop.wait(20))
         raise dg.Failure("the job was cancelled", allow_retries=False)
