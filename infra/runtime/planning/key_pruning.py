@@ -13,18 +13,14 @@ from dataclasses import dataclass, field, replace
 from stagecoach.infra.formats.partitions import partition_summary
 from stagecoach.infra.formats.snapshot import Snapshot, TableSnapshot
 from stagecoach.infra.formats.units import ScanUnit, join_neighbours
-from stagecoach.infra.pruning.key_sets import (
-    KeyDomain,
-    KeySet,
-    key_domain,
-)
+from stagecoach.infra.pruning.key_sets import KeyDomain, key_domain
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.file_bounds import StoredBounds
 from stagecoach.infra.runtime.adaptive.decision import Decision
 from stagecoach.infra.runtime.adaptive.estimator import InputSizes
+from stagecoach.infra.runtime.planning.build_keys import BuildKeys
 from stagecoach.infra.runtime.planning.row_group_bounds import MOST_FOOTERS, bounds_of_groups
 from stagecoach.infra.shuffle.manifest import Manifest
-from stagecoach.infra.shuffle.reader import read_table
 from stagecoach.infra.storage.object_store import ObjectStore, StorageOptions
 from stagecoach.planner.plan.physical import ScanExec, StageInputExec
 from stagecoach.planner.plan.stages import Stage
@@ -54,7 +50,7 @@ class _ScanFilter:
     place: int | None
     partition: int
     stage_id: int
-    keys: KeySet
+    keys: BuildKeys
 
     def may_meet(self, table: TableSnapshot, file: DataFile) -> bool:
         """Whether a row of the file may have one of the keys."""
@@ -84,7 +80,7 @@ class KeyPruner:
     manifests: Mapping[int, Manifest]
     store: ObjectStore
     row_groups: bool = True
-    _keys: dict[tuple[int, int, KeyDomain, bool], KeySet] = field(default_factory=dict)
+    _keys: dict[tuple[int, int, KeyDomain, bool], BuildKeys] = field(default_factory=dict)
 
     def prune(self, sizes: InputSizes) -> tuple[InputSizes, list[Decision]]:
         """The sizes of what must be read, and what was decided.
@@ -128,7 +124,7 @@ class KeyPruner:
             # Dates and times of the old calendar are other ones in the footer.
             if place < stored and table.native_reason is not None:
                 continue
-            keys = self._read_keys(wanted, column.dtype, scan_bytes)
+            keys = self._build_keys(wanted, column.dtype, scan_bytes)
             if keys is not None:
                 number = place if place < stored else None
                 source = self._input(wanted).stage_id
@@ -141,7 +137,7 @@ class KeyPruner:
             raise TypeError(f"a {type(leaf).__name__} is not a stage input")
         return leaf
 
-    def _read_keys(self, wanted: KeyFilter, dtype: DataType, scan_bytes: int) -> KeySet | None:
+    def _build_keys(self, wanted: KeyFilter, dtype: DataType, scan_bytes: int) -> BuildKeys | None:
         """The keys of an input; None where they would not tell, or cost more than they save."""
         leaf = self._input(wanted)
         manifest = self.manifests[leaf.stage_id]
@@ -151,8 +147,7 @@ class KeyPruner:
         name = leaf.stage_id, wanted.key, domain, wanted.null_safe
         if name not in self._keys:
             column = manifest.schema.names[wanted.key]
-            values = read_table(self.store, manifest, columns=[column]).column(0)
-            self._keys[name] = KeySet.of(values, domain, null_safe=wanted.null_safe)
+            self._keys[name] = BuildKeys(self.store, manifest, column, domain, wanted.null_safe)
         return self._keys[name]
 
     def _pruned(
@@ -165,11 +160,13 @@ class KeyPruner:
         files = len(left)
         if self.row_groups:
             left = self._without_groups(table, left, filters)
+        used = [f for f in filters if f.keys.were_sorted]
+        first = used[0].keys.keys if used else None
         pruned = _Pruned(
             table=table.table,
-            columns=tuple(dict.fromkeys(f.name for f in filters)),
-            sources=tuple(dict.fromkeys(f.stage_id for f in filters)),
-            num_keys=len(filters[0].keys.values) + filters[0].keys.has_null,
+            columns=tuple(dict.fromkeys(f.name for f in used)),
+            sources=tuple(dict.fromkeys(f.stage_id for f in used)),
+            num_keys=0 if first is None else len(first.values) + first.has_null,
             files=(len({source.uri for source in left}), len(sources)),
             row_groups=(sum(len(source.pieces) for source in left), groups if files else 0),
             num_bytes=(sum(s.num_bytes for s in left), sum(s.num_bytes for s in sources)),
@@ -207,7 +204,7 @@ def most_key_bytes(scan_bytes: int) -> int:
 def _runs(
     source: ScanUnit,
     bounds: Sequence[Sequence[StoredBounds]] | None,
-    keys: Sequence[KeySet],
+    keys: Sequence[BuildKeys],
 ) -> list[ScanUnit]:
     """Neighbouring row groups of a file that may have one of the keys of each list."""
     if bounds is None:
@@ -227,8 +224,8 @@ class _Pruned:
 
     Args:
         table: Its table.
-        columns: The keys' columns.
-        sources: Numbers of the stages that have the keys.
+        columns: Columns of the keys that not all of it meets.
+        sources: Numbers of the stages that have these keys.
         num_keys: How many different keys these have, of the first.
         files: Files that are read and files that there are.
         row_groups: Likewise, of the files that are read.

@@ -16,7 +16,7 @@ import pytest
 from stagecoach.infra.catalog.catalog import load_catalog
 from stagecoach.infra.formats.snapshot import take_snapshot
 from stagecoach.infra.pruning.key_sets import KeySet, key_domain
-from stagecoach.infra.runtime.planning import key_pruning
+from stagecoach.infra.runtime.planning import build_keys, key_pruning
 from stagecoach.infra.runtime.planning.row_group_bounds import bounds_of_groups
 from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.storage.object_store import StorageOptions
@@ -176,7 +176,9 @@ def fact_reads(manifests: list[Manifest]) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.parametrize("sample_rows", [build_keys.SAMPLE_ROWS, 1])
 def test_only_what_may_have_a_key_is_read(
+    sample_rows: int,
     tables: Path,
     spark_settings: EngineSettings,
     spark: SparkSession,
@@ -184,6 +186,7 @@ def test_only_what_may_have_a_key_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(key_pruning, "_GROUPS_BYTES", 0)
+    monkeypatch.setattr(build_keys, "SAMPLE_ROWS", sample_rows)
     run_tasks_here(monkeypatch)
     catalog = load_catalog(tables / "catalog.yaml")
     settings = dataclasses.replace(spark_settings, storage_root=str(tmp_path), min_task_bytes=0)
