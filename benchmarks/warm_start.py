@@ -39,7 +39,10 @@ def main(repeat: int, scale_factor: float, name: str, json_path: Path | None) ->
     generate(tables, scale_factor)
     query = ROOT / "pipelines" / "queries" / f"{name}.sql"
     runs: dict[str, list[Taken]] = {}
-    with tempfile.TemporaryDirectory(prefix="stagecoach-start-") as place:
+    # Python workers of the Spark that ends may still be writing bytecode.
+    with tempfile.TemporaryDirectory(
+        prefix="stagecoach-start-", ignore_cleanup_errors=True
+    ) as place:
         folder = Path(place)
         write_catalog(folder / "catalog.yaml", tables)
         variables = environment(ROOT, folder, warm="always")

@@ -170,7 +170,9 @@ def _task_line(manifest: Manifest) -> str:
     if count == 1 and _input_bytes(manifest) < metrics["min_task_bytes"]:
         why = f"less than `min_task_bytes` ({metrics['min_task_bytes']:,})"
         return f"**tasks** 1 for {read}, {why}"
-    aim = f"{metrics['slots']} slots, at most {metrics['target_task_bytes']:,} bytes a task"
+    aim = f"{metrics['slots']} slots"
+    if not any(decision["kind"] == "rounds" for decision in metrics.get("adaptive", ())):
+        aim += f", at most {metrics['target_task_bytes']:,} bytes a task"
     return f"**tasks** {count} for {read}: {aim}"
 
 

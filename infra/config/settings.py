@@ -45,7 +45,7 @@ LogFormat = Literal["text", "json"]
 Credentials = Literal["executor", "forward"]
 WarmUsers = Literal["commands", "always", "never"]
 AdaptiveKind = Literal[
-    "coalesce", "skew", "broadcast", "prune", "passing", "empty", "ranges", "complete"
+    "coalesce", "skew", "broadcast", "prune", "passing", "empty", "ranges", "complete", "rounds"
 ]
 """What a stage decides when it starts; `stagecoach.infra.runtime.adaptive` says how."""
 
@@ -140,6 +140,8 @@ class EngineSettings:
             filter above the aggregate refuses.
         adaptive_ranges: Whether a large sorted result is merged by several tasks, each a range of
             the first sort key.
+        adaptive_rounds: Whether a scan of which each task joins large inputs has fewer tasks than
+            its size asks for.
         skew_factor: How many times larger than the median of the others a partition must be to
             count as skewed.
         skew_bytes: Stored bytes that a skewed partition has at least.
@@ -194,6 +196,7 @@ class EngineSettings:
     adaptive_empty: bool = True
     adaptive_ranges: bool = True
     adaptive_complete: bool = True
+    adaptive_rounds: bool = True
     skew_factor: float = 4.0
     skew_bytes: int = 16 * _MB
     late_broadcast_bytes: int = 16 * _MB

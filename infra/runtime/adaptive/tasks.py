@@ -26,6 +26,7 @@ from stagecoach.infra.runtime.adaptive.estimator import (
 )
 from stagecoach.infra.runtime.adaptive.ranges import Blocks, divide_merge
 from stagecoach.infra.runtime.adaptive.requested import asks_for_tasks
+from stagecoach.infra.runtime.adaptive.rounds import worth_task_bytes
 from stagecoach.infra.runtime.adaptive.skew import (
     HotPartition,
     SkewRule,
@@ -85,11 +86,21 @@ def divide_stage(
         rule = SkewRule(settings.skew_factor, settings.skew_bytes)
         alone = SkewRule(0, 2 * settings.target_task_bytes)
         hot = _hot_partitions(stage, sizes, rule, alone, splittable, file_bytes)
+    task_bytes = settings.target_task_bytes
+    if settings.decides("rounds") and not in_groups and not asks_for_tasks(stage):
+        task_bytes, fewer = worth_task_bytes(
+            stage,
+            sizes,
+            parallelism=parallelism,
+            target=task_bytes,
+            minimum=settings.min_task_bytes,
+        )
+        decisions += [] if fewer is None else [fewer]
     tasks = assign_tasks(
         stage,
         sizes,
         parallelism=parallelism,
-        target_task_bytes=settings.target_task_bytes,
+        target_task_bytes=task_bytes,
         min_task_bytes=settings.min_task_bytes,
         hot=hot,
         coalesce=settings.decides("coalesce"),

@@ -55,6 +55,11 @@ SCENARIOS: dict[AdaptiveKind, Scenario] = {
     ),
     "complete": Scenario("SELECT k, sum(v) AS s FROM parts GROUP BY k HAVING sum(v) > 2900"),
     "ranges": Scenario("SELECT k, v FROM hot ORDER BY v"),
+    "rounds": Scenario(
+        "SELECT f.v FROM parts f JOIN facts q ON f.k = q.k",
+        {"target_task_bytes": 1000},
+        {"broadcast_bytes": 64 * MB},
+    ),
 }
 
 
