@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from stagecoach.infra.pruning.key_sets import KeyDomain, KeySet
@@ -73,8 +72,11 @@ class BuildKeys:
 
     @cached_property
     def _sample(self) -> KeySet:
-        step = -(-len(self._values) // SAMPLE_ROWS)
-        return self._set_of(self._values.take(pa.array(np.arange(0, len(self._values), step))))
+        values = self._values
+        step = -(-len(values) // SAMPLE_ROWS)
+        # Chunk by chunk: texts of all chunks together may be too many for one array.
+        chunks = [chunk[::step] for chunk in values.chunks]
+        return self._set_of(pa.chunked_array(chunks, values.type))
 
     @cached_property
     def _first(self) -> KeySet:
