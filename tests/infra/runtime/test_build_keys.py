@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stagecoach.infra.errors import ShuffleReadError
@@ -43,6 +43,7 @@ def build_side(store: ObjectStore, files: list[list[int | None]]) -> Manifest:
 keys = st.one_of(st.none(), st.integers(-20, 20))
 
 
+@settings(max_examples=60, deadline=None)
 @given(
     files=st.lists(st.lists(keys, max_size=8), min_size=1, max_size=3),
     ranges=st.lists(
