@@ -97,7 +97,7 @@ def _wrong_of_graph(
 @pytest.mark.parametrize("subject", subjects())
 def test_corpus_equals_spark(oracle: SparkSession, tables: EdgeTables, subject: str) -> None:
     runner, wrong = FailingOver(tables, oracle), []
-    for query in share(queries(subject), 3):
+    for query in share(queries(subject), 5):
         expected = ask_spark(oracle, query.sql)
         for name, found in wrong_of(query, tables, runner, expected).items():
             wrong += [f"{query.name} [{name}]: {line}\n    {query.sql}" for line in found]

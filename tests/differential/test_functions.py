@@ -354,7 +354,7 @@ def report(wrong: list[str]) -> str:
 
 @pytest.mark.slow
 def test_native_cases_run_on_duckdb_and_equal_spark(proof: Proof) -> None:
-    wrong, cases = check(proof, share([e for group in NATIVE.values() for e in group], 2))
+    wrong, cases = check(proof, share([e for group in NATIVE.values() for e in group], 4))
     wrong += [f"{c.expr}: is not native: {c.refusal}" for c in cases if not c.is_native]
     assert not wrong, report(wrong)
 

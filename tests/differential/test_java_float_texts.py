@@ -1,4 +1,4 @@
-"""Doubles and floats as strings, and doubles as decimals, equal Spark's on 200,000 numbers of each."""
+"""Doubles and floats as strings, and doubles as decimals, equal Spark's on many numbers of each."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from stagecoach.planner.functions.casts import cast_template
 from stagecoach.planner.text.type_names import duckdb_type
 from stagecoach.planner.types import DOUBLE, DataType, parse_type, to_arrow
 from tests.differential.inprocess import collect
+from tests.share import EVERYTHING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-COUNT = 200_000
+COUNT = 200_000 if EVERYTHING else 50_000
 FLOAT = parse_type("float")
 Numbers = npt.NDArray[np.float64]
 

@@ -45,7 +45,7 @@ def proofs(tables: EdgeTables, oracle: SparkSession) -> dict[str, Proof]:
 def test_native_cases_run_on_duckdb_and_equal_spark(proofs: dict[str, Proof], table: str) -> None:
     expressions = [e for group in TABLES[table].NATIVE.values() for e in group]
     expressions += cases_collections.OTHERS if table == "n" else []
-    wrong, cases = check(proofs[table], share(expressions, 2))
+    wrong, cases = check(proofs[table], share(expressions, 3))
     wrong += [f"{c.expr}: is not native: {c.refusal}" for c in cases if not c.is_native]
     assert not wrong, report(wrong)
 

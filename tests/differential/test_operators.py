@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 def test_queries_equal_spark(
     oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner, family: str
 ) -> None:
-    expected = ask_spark_all(oracle, share(FAMILIES[family], 2))
+    expected = ask_spark_all(oracle, share(FAMILIES[family], 3))
     wrong = all_differences(expected, tables, runner, ALL_OPTIONS)
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
 

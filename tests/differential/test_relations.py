@@ -52,7 +52,7 @@ def runner(oracle: SparkSession, relations: EdgeTables) -> InProcessRunner:
 def test_relational_forms_equal_spark(
     oracle: SparkSession, relations: EdgeTables, runner: InProcessRunner, family: str
 ) -> None:
-    answers = ask_spark_all(oracle, share(FAMILIES[family], 2))
+    answers = ask_spark_all(oracle, share(FAMILIES[family], 3))
     refused = [f"{sql}: {answer.error}" for sql, answer in answers.items() if answer.rows is None]
     assert not refused, "Spark refuses them"
     wrong = all_differences(answers, relations, runner, OPTIONS)

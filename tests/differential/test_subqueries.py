@@ -34,7 +34,7 @@ def test_there_are_many_queries() -> None:
 def test_subqueries_equal_spark(
     oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner, family: str
 ) -> None:
-    expected = ask_spark_all(oracle, share(FAMILIES[family], 2))
+    expected = ask_spark_all(oracle, share(FAMILIES[family], 3))
     wrong = all_differences(expected, tables, runner, OPTIONS)
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
 

@@ -71,7 +71,7 @@ def check(oracle: SparkSession, tables: EdgeTables, runner: InProcessRunner) -> 
 
 @pytest.mark.parametrize("family", list(CALLS))
 def test_calls_equal_spark(check: _Check, family: str) -> None:
-    calls = share(CALLS[family], 2)
+    calls = share(CALLS[family], 3)
     batches = [calls[at : at + _BATCH] for at in range(0, len(calls), _BATCH)]
     wrong = [line for batch in batches for line in check.calls(batch)]
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
@@ -94,7 +94,7 @@ def test_what_is_not_proven_runs_on_spark(check: _Check, tables: EdgeTables) -> 
 @pytest.mark.parametrize("part", range(4))
 def test_queries_equal_spark(oracle: SparkSession, check: _Check, part: int) -> None:
     wrong = []
-    for name, sql in share(list(QUERIES.items())[part::4], 2):
+    for name, sql in share(list(QUERIES.items())[part::4], 3):
         expected = ask_spark(oracle, sql)
         assert expected.rows is not None, f"{name}: {expected.error}"
         wrong += [f"{name}: {line}" for line in check.query(sql, expected, (*_SINGLE, *_TASKS))]
