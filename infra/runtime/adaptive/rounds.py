@@ -14,16 +14,13 @@ from stagecoach.infra.runtime.adaptive.estimator import InputSizes, num_tasks
 from stagecoach.planner.plan.stages import Stage
 
 REPEATED_TIMES = 10
-"""A byte of a shuffle file that is read and hashed takes as long as so many of scanned files.
-
-With TPC-H at scale factor 10, 4 to 9 ns and 0.75 ns.
-"""
+"""Reading and hashing a byte of a shuffle file takes as long as scanning this many of a table."""
 
 MIN_OWN = 20
-"""A task does at least so many times as much of its own as it repeats."""
+"""A task scans for at least this many times as long as it repeats the work of other tasks."""
 
 MOST_TARGETS = 4
-"""A task is at most so many times as large as settings say."""
+"""A task reads at most this many times `target_task_bytes`."""
 
 
 def worth_task_bytes(

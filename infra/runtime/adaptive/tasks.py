@@ -80,14 +80,15 @@ def divide_stage(
     splittable: frozenset[int] = frozenset()
     if settings.decides("empty"):
         sizes, decisions = without_useless(stage, sizes)
-    if not asks_for_tasks(stage):  # else their number is not ours to choose
+    is_ours = not asks_for_tasks(stage)  # else the number of tasks is not ours to choose
+    if is_ours:
         splittable = splittable_leaves(stage, is_head=is_head)
     if settings.decides("skew"):
         rule = SkewRule(settings.skew_factor, settings.skew_bytes)
         alone = SkewRule(0, 2 * settings.target_task_bytes)
         hot = _hot_partitions(stage, sizes, rule, alone, splittable, file_bytes)
     task_bytes = settings.target_task_bytes
-    if settings.decides("rounds") and not in_groups and not asks_for_tasks(stage):
+    if settings.decides("rounds") and is_ours and not in_groups:
         task_bytes, fewer = worth_task_bytes(
             stage,
             sizes,

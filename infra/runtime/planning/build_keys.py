@@ -43,7 +43,11 @@ class BuildKeys:
     null_safe: bool
 
     def may_meet(self, bounds: StoredBounds, num_rows: int) -> bool:
-        """Whether one of the keys may stand in a column; see `KeySet.may_meet`.
+        """Return whether a row within some bounds may have one of the keys.
+
+        Args:
+            bounds: What is known of the column in a file or row group.
+            num_rows: Rows of that file or row group.
 
         Raises:
             ShuffleReadError: Keys are lost.

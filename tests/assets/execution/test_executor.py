@@ -281,13 +281,22 @@ def test_an_interrupt_is_noticed_when_its_handler_outlasts_the_wait_for_events(
 ) -> None:
     """`SimpleQueue.get` of Python 3.11 waits without end where a signal outlasts its timeout."""
     monkeypatch.setattr(interrupts, "_received_interrupt", SlowFlag(received=False))
+    waits = threading.Event()
+    take_events = executors._StepThreads.take_events
+
+    def noted(steps: executors._StepThreads, seconds: float) -> Iterator[dg.DagsterEvent]:
+        waits.set()
+        return take_events(steps, seconds)
+
+    monkeypatch.setattr(executors._StepThreads, "take_events", noted)
     was_cancelled: list[bool] = []
 
     def spark_job(context: dg.AssetExecutionContext) -> None:
         stop = threading.Event()
         with cancel_registry.on_cancel(context.run.run_id, stop.set):
-            # The executor must be waiting for events: a signal at another time was never lost.
-            time.sleep(2.5 * executors.POLL_SECONDS)
+            # Only a signal that came while the executor waited for events was lost.
+            waits.clear()
+            assert waits.wait(20)
             interrupt_this_process()
             was_cancelled.append(stop.wait(20))
         raise dg.Failure("the job was cancelled", allow_retries=False)

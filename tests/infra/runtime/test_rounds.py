@@ -7,29 +7,15 @@ import pytest
 from stagecoach.infra.formats.units import ScanUnit
 from stagecoach.infra.runtime.adaptive.estimator import InputSizes
 from stagecoach.infra.runtime.adaptive.rounds import MOST_TARGETS, worth_task_bytes
-from stagecoach.planner.plan.expressions import Column
-from stagecoach.planner.plan.physical import ScanExec, StageInputExec, UnionExec
-from stagecoach.planner.plan.stages import Branch, Stage, StageOutput
-from stagecoach.planner.types import BIGINT, Field
+from stagecoach.planner.plan.stages import Branch, Stage
+from tests.infra.runtime.test_estimator import MB, make_stage, scan, shuffle
 
-MB = 1 << 20
-COLUMN = Column(0, "k", BIGINT)
 TARGET = 1024 * MB
 
 
 def a_stage(branches: tuple[Branch, ...]) -> Stage:
     """A large input and one that every task reads."""
-    leaves = (ScanExec("t", (COLUMN,), ("k",)), StageInputExec(0, "broadcast", (COLUMN,)))
-    return Stage(
-        stage_id=1,
-        title="test",
-        fragment=UnionExec(leaves, (COLUMN,)),
-        branches=branches,
-        output=StageOutput("gather"),
-        schema=(Field("k", BIGINT),),
-        engine="duckdb",
-        engine_reason="",
-    )
+    return make_stage([scan(), shuffle()], branches)
 
 
 SCAN = a_stage((Branch("splits", (0,)),))
