@@ -11,21 +11,21 @@ from stagecoach.planner.tree import walk
 
 
 def conjuncts_above(fragment: PhysicalPlan, scan: ScanExec) -> tuple[Expression, ...]:
-    """What the one reader of the scan asks of its rows; nothing where it has several readers.
+    """What all readers of the scan ask of its rows.
+
+    Equal parts of a fragment are one part that several operators read. A filter counts up to the
+    first part that different operators read.
 
     Args:
         fragment: A stage's fragment.
-        scan: The very node of the fragment.
+        scan: A node of the fragment.
     """
-    readers = [node for node in walk(fragment) if any(c is scan for c in node.children)]
-    if len(readers) != 1:
-        return ()
-    for node in walk(fragment):
-        below: PhysicalPlan = node
-        found: list[Expression] = []
-        while isinstance(below, FilterExec):
-            found.extend(conjuncts(below.predicate))
-            below = below.child
-        if below is scan and found:
-            return tuple(found)
-    return ()
+    operators = set(walk(fragment))
+    found: tuple[Expression, ...] = ()
+    below: PhysicalPlan = scan
+    while True:
+        readers = [node for node in operators if below in node.children]
+        if len(readers) != 1 or not isinstance(readers[0], FilterExec):
+            return found
+        found = (*conjuncts(readers[0].predicate), *found)
+        below = readers[0]

@@ -29,14 +29,20 @@ def test_filters_right_above_the_scan_count_from_the_outermost() -> None:
     assert conjuncts_above(SCAN, SCAN) == ()
 
 
-def test_a_scan_is_meant_as_a_node_and_not_as_a_value() -> None:
-    other = replace(SCAN)
-    fragment = union(FilterExec(SCAN, above(1)), FilterExec(other, above(2)))
-    assert conjuncts_above(fragment, SCAN) == (above(1),)
-    assert conjuncts_above(fragment, other) == (above(2),)
+def test_equal_scans_are_one_that_all_their_readers_need() -> None:
+    """A fragment names both by one input, so the filter of one must not rule out rows for both."""
+    fragment = union(FilterExec(SCAN, above(1)), FilterExec(replace(SCAN), above(2)))
+    assert conjuncts_above(fragment, SCAN) == ()
 
 
 def test_of_several_readers_none_speaks_for_all() -> None:
     assert conjuncts_above(union(FilterExec(SCAN, above(1)), SCAN), SCAN) == ()
-    below = FilterExec(SCAN, above(1))
-    assert conjuncts_above(union(FilterExec(below, above(2)), below), SCAN) == ()
+
+
+def test_a_filter_that_is_computed_once_speaks_for_all_its_readers() -> None:
+    shared = FilterExec(SCAN, above(1))
+    assert conjuncts_above(union(shared, shared), SCAN) == (above(1),)
+    assert conjuncts_above(union(FilterExec(shared, above(2)), shared), SCAN) == (above(1),)
+    assert conjuncts_above(union(shared, FilterExec(replace(shared), above(2))), SCAN) == (
+        above(1),
+    )
