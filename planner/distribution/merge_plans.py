@@ -91,15 +91,16 @@ def with_merged(
         old: note_size(_restored(merged.plan, old.columns, names), old)
         for old, names in ((first, merged.first), (second, merged.second))
     }
-    return _replaced(plan, replacements, note_size)
+    return replaced(plan, replacements, note_size)
 
 
-def _replaced(
+def replaced(
     plan: PhysicalPlan, replacements: Mapping[PhysicalPlan, PhysicalPlan], note_size: NoteSize
 ) -> PhysicalPlan:
+    """The plan with some of its parts replaced by parts of the same columns."""
     if plan in replacements:
         return replacements[plan]
-    children = tuple(_replaced(child, replacements, note_size) for child in plan.children)
+    children = tuple(replaced(child, replacements, note_size) for child in plan.children)
     new = plan.with_children(children)
     return plan if new is plan else note_size(new, plan)
 

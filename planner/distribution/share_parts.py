@@ -11,7 +11,13 @@ import itertools
 from collections.abc import Callable
 
 from stagecoach.planner.distribution.merge_plans import NoteSize, merge, with_merged
-from stagecoach.planner.plan.physical import AggregateExec, HashJoinExec, PhysicalPlan, ScanExec
+from stagecoach.planner.plan.physical import (
+    AggregateExec,
+    FilterExec,
+    HashJoinExec,
+    PhysicalPlan,
+    ScanExec,
+)
 from stagecoach.planner.tree import walk
 
 MAX_PAIRS = 64
@@ -21,7 +27,7 @@ MAX_PAIRS = 64
 def share_parts(
     plan: PhysicalPlan, is_worth: Callable[[PhysicalPlan], bool], note_size: NoteSize
 ) -> PhysicalPlan:
-    """The plan with aggregates and joins of the same rows merged, the largest first.
+    """The plan with aggregates, joins and filters of the same rows merged, the largest first.
 
     Before:  [Aggregate(a) <- Scan(t: k, a)], [Aggregate(b) <- Scan(t: k, b)]
     After:   [Aggregate(a, b) <- Scan(t: k, a, b)] twice, below projections
@@ -43,11 +49,15 @@ def share_parts(
     return plan
 
 
-def alike(plan: PhysicalPlan, is_worth: Callable[[PhysicalPlan], bool]) -> list[list[PhysicalPlan]]:
+def alike(
+    plan: PhysicalPlan,
+    is_worth: Callable[[PhysicalPlan], bool],
+    classes: tuple[type[PhysicalPlan], ...] = (AggregateExec, HashJoinExec),
+) -> list[list[PhysicalPlan]]:
     """Different parts of a plan that may compute the same rows, outer ones first."""
     found: dict[tuple[str, ...], dict[PhysicalPlan, None]] = {}
     for node in dict.fromkeys(walk(plan)):
-        if isinstance(node, AggregateExec | HashJoinExec) and is_worth(node):
+        if isinstance(node, classes) and is_worth(node):
             tables = sorted(n.table for n in walk(node) if isinstance(n, ScanExec))
             found.setdefault((type(node).__name__, *tables), {})[node] = None
     return [list(nodes) for nodes in found.values() if len(nodes) > 1]
@@ -56,5 +66,5 @@ def alike(plan: PhysicalPlan, is_worth: Callable[[PhysicalPlan], bool]) -> list[
 def _pairs(
     plan: PhysicalPlan, is_worth: Callable[[PhysicalPlan], bool]
 ) -> itertools.chain[tuple[PhysicalPlan, PhysicalPlan]]:
-    groups = alike(plan, is_worth)
+    groups = alike(plan, is_worth, (AggregateExec, HashJoinExec, FilterExec))
     return itertools.chain.from_iterable(itertools.combinations(nodes, 2) for nodes in groups)

@@ -19,7 +19,9 @@ from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.distribution.group_ranges import aggregate_by_ranges
 from stagecoach.planner.distribution.merge_plans import same_rows
 from stagecoach.planner.distribution.reduce_builds import reduce_builds
+from stagecoach.planner.distribution.share_filters import split_filters
 from stagecoach.planner.distribution.share_parts import alike, share_parts
+from stagecoach.planner.distribution.share_semi_joins import share_semi_joins
 from stagecoach.planner.distribution.work import Sizer, state_bytes, work_seconds
 from stagecoach.planner.engines.protocol import Conditions
 from stagecoach.planner.engines.registry import AUTO, SPARK, planner_engine, task_engines
@@ -59,6 +61,7 @@ _REPEATED_SECONDS = 0.25  # of work: more than what two stages cost
 _SHARED_SECONDS = 0.01  # of work that is saved: with less, a task computes a part twice
 _REMOTE_TIMES = 2  # as long as computing alone is reading from an object store and computing
 _KEPT_BYTE = 1e-9  # seconds for writing a byte of a part into memory and reading it again
+_MAX_SHARE = 0.2  # of a table that a filter may leave, for its rows to be kept
 _MOST_COPIES = 4  # of the work of a plan, before its parts are shared
 _OPERATORS = (
     *(ScanExec, FilterExec, ProjectionExec, HashJoinExec, AggregateExec, SortExec, UnionExec),
@@ -118,6 +121,8 @@ class WideTasks:
             return None
         if not _only_leave_out(operators):  # else the engine may build the left sides
             plan = reduce_builds(plan, self._sizes, self._context)
+        plan = share_semi_joins(plan, self._is_worth_sharing, self._sizes)
+        plan = split_filters(plan, self._is_worth_sharing, self._sizes)
         shared = share_parts(plan, self._is_worth_sharing, self._sizes.note_size)
         shared = aggregate_by_ranges(shared, self._sizes, self._context)
         needed = list(walk(shared))
@@ -143,7 +148,10 @@ class WideTasks:
 
     def _is_worth_sharing(self, part: PhysicalPlan) -> bool:
         """Whether a task gains by keeping the rows of a part that it needs twice."""
-        kept = self._sizes.size(part)[1] * _KEPT_BYTE
+        rows, num_bytes = self._sizes.size(part)
+        if isinstance(part, FilterExec) and rows > _MAX_SHARE * self._sizes.size(part.child)[0]:
+            return False  # an engine reads fewer rows of a scan by what it is joined with
+        kept = num_bytes * _KEPT_BYTE
         return self._work(walk(part)) - kept >= _SHARED_SECONDS
 
     def suits(self, operator: PhysicalPlan) -> bool:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 
-from stagecoach.planner.plan.physical import AggregateExec, HashJoinExec, PhysicalPlan
+from stagecoach.planner.plan.physical import (
+    AggregateExec,
+    FilterExec,
+    HashJoinExec,
+    PhysicalPlan,
+)
 from stagecoach.planner.tree import walk
 
 
 def repeated_parts(fragment: PhysicalPlan) -> frozenset[PhysicalPlan]:
-    """Return the subplans with an aggregate or a join that a fragment uses more than once.
+    """Return the subplans with an aggregate, a join or a filter that a fragment has in two places.
 
     A subplan inside a repeated one is left out, unless it is also used elsewhere.
     """
@@ -24,5 +29,5 @@ def repeated_parts(fragment: PhysicalPlan) -> frozenset[PhysicalPlan]:
 
 
 def _computes(node: PhysicalPlan) -> bool:
-    """Whether there is more to a part than reading rows and choosing among them."""
-    return any(isinstance(part, AggregateExec | HashJoinExec) for part in walk(node))
+    """Whether there is more to a part than reading rows."""
+    return any(isinstance(part, AggregateExec | HashJoinExec | FilterExec) for part in walk(node))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
 
 from stagecoach.planner.catalog import MappingCatalog
+from stagecoach.planner.distribution import reduce_builds
 from stagecoach.planner.errors import SqlError
-from stagecoach.planner.plan.physical import AggregateExec
+from stagecoach.planner.plan.physical import AggregateExec, HashJoinExec, PhysicalPlan
 from stagecoach.planner.plan.repeated import repeated_parts
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.planning import plan_query
@@ -69,6 +71,51 @@ def test_reduced_build_sides_equal_spark(
         ]
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
     assert reduced >= 6
+
+
+OUTER = "SELECT a.id, a.{key}, c.h FROM g a JOIN {other} c ON a.{key} = c.{key} WHERE c.id % 3 = 0"
+CORRELATED = (
+    OUTER + " AND a.id > (SELECT min(u.id) FROM g u WHERE u.{key} = c.{key})",
+    OUTER + " AND a.id = (SELECT max(u.id) FROM g u WHERE u.{key} = c.{key}) AND a.i > 0",
+    OUTER + " AND a.d52 >= (SELECT min(u.d52) FROM g u WHERE u.{key} = a.{key} AND u.id <> 4)",
+    OUTER + " AND a.id > (SELECT count(u.d384) FROM g u WHERE u.{key} = c.{key} AND u.h = c.h)",
+    OUTER.replace("c.id % 3 = 0", "c.id < 0")
+    + " AND a.id > (SELECT min(u.id) FROM g u WHERE u.{key} = c.{key})",
+    "SELECT c.id, sum(a.d52) FROM g a JOIN {other} c ON a.{key} = c.{key} AND a.h = c.h WHERE "
+    "c.id < 9 AND a.d52 <> (SELECT avg(u.d52) FROM g u WHERE u.{key} = c.{key} AND u.h = c.h) "
+    "GROUP BY c.id",
+)
+
+
+OTHERS = ("g", "(SELECT * FROM g UNION ALL SELECT * FROM g WHERE id < 5)")
+
+
+@pytest.mark.parametrize("key", ["i", "s", "gd", "d384", "ts"])
+def test_rows_shared_with_a_subquery_equal_spark(
+    key: str,
+    oracle: SparkSession,
+    tables: EdgeTables,
+    catalog: MappingCatalog,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A build side that is reduced is not the same in the subquery and in the outer query.
+    monkeypatch.setattr(reduce_builds, "_SAVED_SECONDS", float("inf"))
+    runner, wrong, shared = FailingOver(tables, oracle), [], 0
+    for text, other in itertools.product(CORRELATED, OTHERS):
+        sql = text.format(key=key, other=other)
+        graph = plan_query(sql, catalog, WIDE)
+        shared += any(_has_shared_semi_join(stage.fragment) for stage in graph.stages)
+        wrong += [
+            f"{line}\n    {sql}"
+            for line in graph_differences(graph, runner, ask_spark(oracle, sql), native=False)
+        ]
+    assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
+    assert shared >= 4
+
+
+def _has_shared_semi_join(fragment: PhysicalPlan) -> bool:
+    parts = repeated_parts(fragment)
+    return any(isinstance(part, HashJoinExec) and part.kind == "semi" for part in parts)
 
 
 def test_wide_tasks_equal_spark(

@@ -8,7 +8,13 @@ from dataclasses import replace
 from unittest import mock
 
 from stagecoach.planner.catalog import MappingCatalog, TableInfo
-from stagecoach.planner.distribution import group_ranges, reduce_builds, wide_tasks
+from stagecoach.planner.distribution import (
+    group_ranges,
+    reduce_builds,
+    share_semi_joins,
+    wide_tasks,
+)
+from stagecoach.planner.optimizer import reduce_aggregates
 from stagecoach.planner.options import PlannerOptions
 
 CORES = 4
@@ -22,6 +28,10 @@ WIDE = PlannerOptions(
 _ALWAYS = (
     (wide_tasks, "MIN_SECONDS", 0.0),
     (wide_tasks, "_SHARED_SECONDS", float("-inf")),
+    (wide_tasks, "_MAX_SHARE", float("inf")),
+    (reduce_aggregates, "MAX_SHARE", float("inf")),
+    (reduce_aggregates, "_MAX_COST", float("inf")),
+    (share_semi_joins, "_MAX_SHARE", float("inf")),
     (reduce_builds, "_MAX_SHARE", float("inf")),
     (reduce_builds, "_SAVED_SECONDS", float("-inf")),
     (group_ranges, "_GROUPS", 0.01),
@@ -33,7 +43,7 @@ _ALWAYS = (
 
 @contextmanager
 def all_worth_it() -> Iterator[None]:
-    """Plan within it as if each part were worth keeping and each build side worth reducing."""
+    """Plan within it as if each part were worth keeping and each input worth reducing."""
     with ExitStack() as stack:
         for module, name, value in _ALWAYS:
             stack.enter_context(mock.patch.object(module, name, value))
