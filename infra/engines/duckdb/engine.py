@@ -14,6 +14,7 @@ import functools
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -86,14 +87,16 @@ class DuckDbEngine:
             cursor = database.cursor(sql, resources.functions)
         try:
             with _translate_errors(input_errors):
-                relations = fragment.relations
+                words = Counter(re.findall(r"\w+", sql))
+                # Of equal leaves the SQL names one.
+                relations = {n: leaf for n, leaf in fragment.relations.items() if n in words}
                 probe = next((name for name, one in relations.items() if not _is_empty(one)), None)
                 names = _remote_names(database, relations, input_errors, ended)
                 for name, relation in relations.items():
                     # A reader can be read once, so only where the SQL names it once. And DuckDB
                     # knows nothing of its size, so it must be the side that is streamed: the first
                     # leaf, or the first of the union's branch that this task is of.
-                    once = name == probe and len(re.findall(rf"\b{name}\b", sql)) == 1
+                    once = name == probe and words[name] == 1
                     found = names.get(name, {})
                     _bind(cursor, name, relation, resources, input_errors, found, streamed=once)
                 for name, value in fragment.variables.items():

@@ -237,6 +237,20 @@ def test_the_first_leaf_may_be_named_twice(settings: Resources) -> None:
     assert run(sql, [left], schema_of(BIGINT), settings)["c0"].to_pylist() == [2, 3]
 
 
+def test_an_input_that_the_sql_does_not_name_is_not_read(settings: Resources) -> None:
+    """Equal leaves of a fragment are one relation."""
+
+    def unexpected() -> Iterator[pa.RecordBatch]:
+        raise AssertionError("read")
+
+    unnamed = ArrowInput((LeafColumn("c0", "", BIGINT),), unexpected, 8)
+    named = arrow_input(pa.table({"c0": [1, 2]}))
+    for inputs in ([unnamed, named], [named, unnamed]):
+        name = f"in_{inputs.index(named)}"
+        found = run(f"SELECT sum(c0) AS c0 FROM {name}", inputs, schema_of(BIGINT), settings)
+        assert found.to_pydict() == {"c0": [3]}
+
+
 def test_large_input_streams_and_a_sort_spills(tmp_path: Path) -> None:
     settings = Resources(time_zone="UTC", memory_bytes=64 << 20, spill_dir=str(tmp_path / "spill"))
     block = pa.record_batch({"c0": np.random.default_rng(1).integers(0, 1 << 40, 100_000)})
