@@ -230,10 +230,10 @@ def task_slots(settings: EngineSettings) -> int:
     """Tasks that run at once: what the settings say, else what Spark says."""
     if settings.parallelism:
         return settings.parallelism
-    session = get_session(settings)
     address = _address(settings)
     slots = _slots.get(address)
-    if slots is None:
+    if slots is None:  # else who starts a job finds out whether Spark is still there
+        session = get_session(settings)
         connected = is_connect(session)
         slots = _connect_slots(session) if connected else session.sparkContext.defaultParallelism
         _slots[address] = slots
@@ -242,12 +242,10 @@ def task_slots(settings: EngineSettings) -> int:
 
 def task_threads(settings: EngineSettings) -> int:
     """Cores that one task may use: all, where Spark is on one machine, else `spark.task.cpus`."""
+    if not settings.remote and (settings.master.startswith("local[") or settings.master == "local"):
+        return task_slots(settings)
     session = get_session(settings)
-    if settings.remote:
-        on_one_machine = (session.conf.get(SLOTS_CONF, "") or "").isdigit()  # a server of ours
-    else:
-        on_one_machine = settings.master.startswith("local[") or settings.master == "local"
-    if on_one_machine:
+    if settings.remote and (session.conf.get(SLOTS_CONF, "") or "").isdigit():  # a server of ours
         return task_slots(settings)
     return int(session.conf.get("spark.task.cpus", "1") or 1)
 
