@@ -8,13 +8,20 @@ from stagecoach.planner.plan.physical import (
     AggregateExec,
     FilterExec,
     HashJoinExec,
+    LimitExec,
     PhysicalPlan,
+    SortExec,
 )
 from stagecoach.planner.tree import walk
 
+_COMPUTING = (
+    *(AggregateExec, HashJoinExec, FilterExec),
+    *(SortExec, LimitExec),  # of equal rows, an engine may choose others each time
+)
+
 
 def repeated_parts(fragment: PhysicalPlan) -> frozenset[PhysicalPlan]:
-    """Return the subplans with an aggregate, a join or a filter that a fragment has in two places.
+    """Return the subplans that a fragment has in several places and that do more than read rows.
 
     A subplan inside a repeated one is left out, unless it is also used elsewhere.
     """
@@ -30,4 +37,4 @@ def repeated_parts(fragment: PhysicalPlan) -> frozenset[PhysicalPlan]:
 
 def _computes(node: PhysicalPlan) -> bool:
     """Whether there is more to a part than reading rows."""
-    return any(isinstance(part, AggregateExec | HashJoinExec | FilterExec) for part in walk(node))
+    return any(isinstance(part, _COMPUTING) for part in walk(node))

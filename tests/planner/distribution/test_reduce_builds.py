@@ -88,6 +88,24 @@ def test_the_small_side_is_computed_once() -> None:
     assert text.count("part_0") == 3
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT t.id, o.k FROM {top} LEFT JOIN large o ON o.k = t.k",
+        "SELECT t.id FROM {top} JOIN small o ON o.id = t.id "
+        "WHERE NOT EXISTS (SELECT 1 FROM large u WHERE u.k = t.k)",
+    ],
+)
+def test_the_first_of_equal_rows_are_chosen_once(sql: str) -> None:
+    """An engine may choose others each time, which would then lack their partners."""
+    top = "(SELECT s.id, s.k FROM large s ORDER BY s.note LIMIT 1000) t"
+    graph = plan_query(sql.format(top=top), CATALOG, PlannerOptions())
+    assert [stage.cores for stage in graph.stages] == [2]
+    text = render_fragment(graph.head, "duckdb", {})
+    assert text.count("SEMI JOIN") == 1
+    assert text.count("LIMIT 1000") == 1
+
+
 def test_joins_in_a_row_share_the_keys_of_the_first_left_sides() -> None:
     """Else each of them would double the plan."""
     counts = []
