@@ -273,7 +273,7 @@ class _Tracer:
 
     def __post_init__(self) -> None:
         leaves = self.stage.leaves
-        self._positions = {leaf: position for position, leaf in enumerate(leaves)}
+        self._positions = self.stage.leaf_positions
         counted = Counter(leaves)
         self._repeated = {leaf for leaf, number in counted.items() if number > 1}
 

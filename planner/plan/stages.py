@@ -121,6 +121,11 @@ class Stage:
         return tuple(found)
 
     @cached_property
+    def leaf_positions(self) -> Mapping[ScanExec | StageInputExec, int]:
+        """The position by which the SQL reads a leaf: one for all places of a leaf."""
+        return {leaf: position for position, leaf in enumerate(self.leaves)}
+
+    @cached_property
     def inputs(self) -> tuple[int, ...]:
         """Numbers of the stages that this one reads, each once, ascending."""
         ids = {leaf.stage_id for leaf in self.leaves if isinstance(leaf, StageInputExec)}

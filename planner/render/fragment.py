@@ -60,7 +60,7 @@ from stagecoach.planner.types import Field
 MAX_TEXT = 16 << 20
 """Characters of an expression's SQL."""
 _LONG = 1024  # characters of an argument that is not written twice
-Leaves = Mapping[PhysicalPlan, int]
+Leaves = Mapping[ScanExec | StageInputExec, int]
 """The position of each leaf of a stage."""
 
 
@@ -79,7 +79,7 @@ def render_fragment(stage: Stage, engine: str, parameters: Mapping[str, Literal]
         UnsupportedSqlError: The text would be too long, or the engine cannot hold a value in it.
     """
     renderer = _Renderer(engine, parameters)
-    leaves: Leaves = {leaf: position for position, leaf in enumerate(stage.leaves)}
+    leaves = stage.leaf_positions
     fragment = engine_fragment(stage)
     block = renderer.whole(fragment, leaves)
     # What a task does to the rows afterwards gives other columns, but for a probe.
@@ -105,7 +105,7 @@ def _afterwards(stage: Stage, leaves: Leaves) -> str:
     root = stage.fragment
     if isinstance(root, BloomProbeExec):
         keys = _positions(root.left, root.keys)
-        source = leaves[root.right]
+        source = next(place for leaf, place in leaves.items() if leaf == root.right)
         return f"\n/* then the rows whose ({keys}) may be in the Bloom filter in_{source} */"
     if isinstance(root, BloomBuildExec):
         what = f"a Bloom filter of ({_positions(root.child, root.keys)})"

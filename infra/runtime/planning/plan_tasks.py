@@ -71,14 +71,20 @@ class StageReads:
         Raises:
             CatalogError: A table is no longer what the plan was made for.
         """
+        planned: dict[ScanExec, ScanPlan] = {}
         found: dict[int, ScanPlan] = {}
         for position, leaf in enumerate(self.stage.leaves):
             if isinstance(leaf, ScanExec):
-                table = self.snapshot.table(leaf.table)
-                fragment, time_zone = self.stage.fragment, self.graph.time_zone
-                request = scan_request(fragment, leaf, table.format, self.parameters, time_zone)
-                found[position] = table_format(table.format).plan_scan(request, table)
+                if leaf not in planned:
+                    planned[leaf] = self._planned(leaf)
+                found[position] = planned[leaf]
         return found
+
+    def _planned(self, leaf: ScanExec) -> ScanPlan:
+        table = self.snapshot.table(leaf.table)
+        fragment, time_zone = self.stage.fragment, self.graph.time_zone
+        request = scan_request(fragment, leaf, table.format, self.parameters, time_zone)
+        return table_format(table.format).plan_scan(request, table)
 
     def sizes(self) -> InputSizes:
         """Sizes of everything that the stage's own filters do not rule out."""

@@ -233,7 +233,7 @@ def run_in_tasks(attempt: Attempt) -> Output:
                 attempt.run.snapshot,
                 (
                     (_table_of(leaf), [spec.inputs[position] for spec in specs])
-                    for position, leaf in enumerate(stage.leaves)
+                    for leaf, position in stage.leaf_positions.items()
                 ),
             ),
             **task_choices(settings, slots),
@@ -275,7 +275,7 @@ def run_spark(attempt: Attempt) -> Output:
     _log_decisions(attempt, decisions)
     views = {f"in_{position}": leaf for position, leaf in enumerate(leaves)}
     types = tuple(f.dtype for f in stage.schema)
-    tables = {f"in_{position}": _table_of(leaf) for position, leaf in enumerate(stage.leaves)}
+    tables = {f"in_{position}": _table_of(leaf) for leaf, position in stage.leaf_positions.items()}
     values = marker_values(attempt.run.values)
     functions = run.code_of(stage.functions)
     output = _run_sql(attempt, SparkText(sql), views, types, values, tables, functions)
@@ -365,7 +365,7 @@ def _run_sql(
         choices={
             "inputs": input_choices(
                 attempt.run.snapshot,
-                ((tables.get(name, ""), [view]) for name, view in views.items()),
+                ((table, [views[name]]) for name, table in tables.items()),
             )
         },
     )
