@@ -99,6 +99,7 @@ class _Cutter:
         self._options = options
         self._size = size
         self._numbers = itertools.count(-1, -1)  # of columns that the plan does not have
+        self._read_whole: dict[SharedScanExec, PhysicalPlan] = {}
 
     def add(self, fragment: PhysicalPlan, output: StageOutput, measured: PhysicalPlan) -> int:
         """Append the stage of a fragment, after the stages that it reads; its number."""
@@ -184,7 +185,12 @@ class _Cutter:
     def _cut(self, border: ExchangeExec | SharedScanExec, read: set[ExchangeExec]) -> PhysicalPlan:
         """The input in place of a border; `read` are the exchanges that the fragment has so far."""
         if isinstance(border, SharedScanExec):
-            return self._read_shared(border)
+            if border.read != "all":
+                return self._read_shared(border)
+            # Equal parts of a fragment must stay equal, or they are computed twice.
+            if border not in self._read_whole:
+                self._read_whole[border] = self._read_shared(border)
+            return self._read_whole[border]
         source = self._cut_exchange(border)
         if not _is_read_again(border, read):
             return source

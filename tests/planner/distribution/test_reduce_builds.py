@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from stagecoach.planner.analysis.queries import shared_ctes
 from stagecoach.planner.catalog import MappingCatalog
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.physical import AggregateExec, HashJoinExec, PhysicalPlan
@@ -104,6 +105,23 @@ def test_the_first_of_equal_rows_are_chosen_once(sql: str) -> None:
     text = render_fragment(graph.head, "duckdb", {})
     assert text.count("SEMI JOIN") == 1
     assert text.count("LIMIT 1000") == 1
+
+
+def test_the_first_rows_of_a_shared_subplan_are_chosen_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shared_ctes, "MAX_RELATIONS", 0)
+    monkeypatch.setattr(shared_ctes, "MAX_COPY", 0)
+    graph = plan_query(
+        "WITH c AS (SELECT k, note, id, count(*) AS n FROM large WHERE note LIKE '%x%' GROUP BY ALL) "
+        "SELECT t.id, o.k FROM (SELECT s.id, s.k FROM c s ORDER BY s.note LIMIT 1000) t "
+        "LEFT JOIN large o ON o.k = t.k LEFT JOIN c ON c.n = t.k + 1",
+        CATALOG,
+        PlannerOptions(),
+    )
+    texts = [render_fragment(stage, "duckdb", {}) for stage in graph.stages]
+    assert sum("SEMI JOIN" in text for text in texts) == 1
+    assert sum(text.count("LIMIT 1000") for text in texts) == 1
 
 
 def test_joins_in_a_row_share_the_keys_of_the_first_left_sides() -> None:
