@@ -1,7 +1,8 @@
-"""Find where a runtime filter can take its keys from.
+"""Find the part of a plan that all values of some of its columns come from.
 
-A source is an exchange below one side of a partitioned join whose rows hold every key of that side.
-It may hold more keys, but never fewer: a list of them must not drop a row that has a partner.
+A runtime filter takes its keys there: from an exchange below one side of a partitioned join whose
+rows hold every key of that side. It may hold more keys, but never fewer: a list of them must not
+drop a row that has a partner.
 """
 
 from __future__ import annotations

@@ -36,12 +36,14 @@ def split_filters(
     filters = [node for node in dict.fromkeys(walk(plan)) if isinstance(node, FilterExec)]
     split: dict[PhysicalPlan, PhysicalPlan] = {}
     for wide, narrow in itertools.islice(itertools.permutations(filters, 2), _MOST_PAIRS):
-        if narrow not in split and (new := _split(wide, narrow, sizes)) and is_worth(wide):
+        new = None if narrow in split else _split(wide, narrow, sizes)
+        if new is not None and is_worth(new.child):
+            sizes.note_size(wide, new.child)
             split[narrow] = new
     return replaced(plan, split, sizes.note_size) if split else plan
 
 
-def _split(wide: FilterExec, narrow: FilterExec, sizes: PlanSizes) -> PhysicalPlan | None:
+def _split(wide: FilterExec, narrow: FilterExec, sizes: PlanSizes) -> FilterExec | None:
     """The narrow filter over one with the conditions of the wide one; None if it lacks some."""
     scan, other = narrow.child, wide.child
     if not isinstance(scan, ScanExec) or not isinstance(other, ScanExec):
@@ -57,5 +59,11 @@ def _split(wide: FilterExec, narrow: FilterExec, sizes: PlanSizes) -> PhysicalPl
     if not rest or not common.issubset(conditions):
         return None
     kept = tuple(condition for condition in conditions if condition in common)
-    below = sizes.note_size(FilterExec(scan, conjoin(kept)), wide)
-    return sizes.note_size(replace(narrow, child=below, predicate=conjoin(rest)), narrow)
+    below = FilterExec(scan, conjoin(kept))
+    # What is kept has the columns of both places.
+    rows, num_bytes = sizes.size(wide)
+    all_rows, all_bytes = sizes.size(scan)
+    sizes.set_size(below, rows, max(num_bytes, all_bytes * rows / max(all_rows, 1.0)))
+    new = replace(narrow, child=below, predicate=conjoin(rest))
+    sizes.note_size(new, narrow)
+    return new

@@ -18,12 +18,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from stagecoach.planner.distribution.key_sources import column_source
 from stagecoach.planner.distribution.merge_plans import merge
 from stagecoach.planner.lowering.sizes import PlanSizes
 from stagecoach.planner.optimizer.proofs import is_total
-from stagecoach.planner.plan.expressions import TRUE, ColumnRef
+from stagecoach.planner.plan.expressions import TRUE, ColumnRef, Expression
 from stagecoach.planner.plan.physical import (
     FilterExec,
     HashJoinExec,
@@ -37,6 +38,15 @@ _MOST_SEMI_JOINS = 8
 _MOST_PAIRINGS = 16  # of the keys of a semi join with those of a join
 
 Numbers = tuple[int, ...]
+"""Of columns."""
+
+
+class _KeyPair(NamedTuple):
+    """An equality of a join: the column of the side that is looked at, and the other side's."""
+
+    mine: int
+    theirs: int
+    null_safe: bool
 
 
 def share_semi_joins(
@@ -49,52 +59,62 @@ def share_semi_joins(
         is_worth: Whether computing a part once saves more than keeping its rows costs.
         sizes: Knows the sizes of operators, and remembers those of new ones.
     """
-    nodes = dict.fromkeys(walk(plan))
-    semis = [n for n in nodes if isinstance(n, HashJoinExec) and _leaves_few(n, sizes)]
-    for semi in filter(is_worth, semis[:_MOST_SEMI_JOINS]):
-        plan = _Sharing(semi, sizes).visit(plan)
+    semis = [node for node in _semi_joins(plan) if _leaves_few(node, sizes) and is_worth(node)]
+    for semi in semis[:_MOST_SEMI_JOINS]:
+        if semi in _semi_joins(plan):  # else it has changed itself
+            plan = _Sharing(semi, is_worth, sizes).visit(plan)
     return plan
 
 
-def _leaves_few(join: HashJoinExec, sizes: PlanSizes) -> bool:
-    return (
-        join.kind == "semi"
-        and join.residual == TRUE
-        and bool(join.left_keys)
-        and _numbers(join.left_keys) is not None
-        and _numbers(join.right_keys) is not None
-        and sizes.size(join)[0] <= _MAX_SHARE * sizes.size(join.left)[0]
-    )
+def _semi_joins(plan: PhysicalPlan) -> dict[HashJoinExec, None]:
+    nodes = dict.fromkeys(walk(plan))
+    return {n: None for n in nodes if isinstance(n, HashJoinExec) and n.kind == "semi"}
 
 
-def _numbers(keys: tuple[object, ...]) -> Numbers | None:
-    """The numbers of keys that are columns; None if one is not."""
-    found = tuple(key.id for key in keys if isinstance(key, ColumnRef))
-    return found if len(found) == len(keys) else None
+def _leaves_few(semi: HashJoinExec, sizes: PlanSizes) -> bool:
+    keys = (*semi.left_keys, *semi.right_keys)
+    if semi.residual != TRUE or not keys or len(_numbers(keys)) < len(keys):
+        return False
+    return sizes.size(semi)[0] <= _MAX_SHARE * sizes.size(semi.left)[0]
+
+
+def _numbers(keys: tuple[Expression, ...]) -> Numbers:
+    """The numbers of the keys that are columns."""
+    return tuple(key.id for key in keys if isinstance(key, ColumnRef))
 
 
 class _Sharing:
-    def __init__(self, semi: HashJoinExec, sizes: PlanSizes) -> None:
+    """Puts one semi join below the joins of a plan that it does not take a row from."""
+
+    def __init__(
+        self, semi: HashJoinExec, is_worth: Callable[[PhysicalPlan], bool], sizes: PlanSizes
+    ) -> None:
         self._semi = semi
+        self._is_worth = is_worth
         self._sizes = sizes
-        self._left_keys = _numbers(semi.left_keys) or ()
-        self._right_keys = _numbers(semi.right_keys) or ()
+        self._left_keys = _numbers(semi.left_keys)
+        self._right_keys = _numbers(semi.right_keys)
 
     def visit(self, plan: PhysicalPlan) -> PhysicalPlan:
         if plan == self._semi:
             return plan
-        found = self._with_children(plan, tuple(map(self.visit, plan.children)))
-        if not isinstance(found, HashJoinExec) or found.kind != "inner":
-            return found
-        for side, other in ((0, 1), (1, 0)):
-            for mine, theirs in self._pairings(found, side):
-                if not self._has_keys(found.children[other], theirs):
-                    continue
-                new = self._reduced(found.children[side], mine)
-                if new is not None:
-                    left, right = (new, found.right) if side == 0 else (found.left, new)
-                    return self._with_children(found, (left, right))
-        return found
+        join = self._with_children(plan, tuple(map(self.visit, plan.children)))
+        if not isinstance(join, HashJoinExec) or join.kind != "inner":
+            return join
+        # Keys are computed for rows without a partner, too.
+        if not all(map(is_total, (*join.left_keys, *join.right_keys))):
+            return join
+        pairs = [
+            _KeyPair(left.id, right.id, null_safe)
+            for left, right, null_safe in join.key_pairs
+            if isinstance(left, ColumnRef) and isinstance(right, ColumnRef)
+        ]
+        if (left_side := self._reduced_side(join.left, join.right, pairs)) is not None:
+            return self._with_children(join, (left_side, join.right))
+        pairs = [_KeyPair(pair.theirs, pair.mine, pair.null_safe) for pair in pairs]
+        if (right_side := self._reduced_side(join.right, join.left, pairs)) is not None:
+            return self._with_children(join, (join.left, right_side))
+        return join
 
     def _with_children(
         self, plan: PhysicalPlan, children: tuple[PhysicalPlan, ...]
@@ -102,41 +122,38 @@ class _Sharing:
         new = plan.with_children(children)
         return plan if new is plan else self._sizes.note_size(new, plan)
 
-    def _pairings(self, join: HashJoinExec, side: int) -> list[tuple[Numbers, Numbers]]:
-        """Columns of a side that may be the keys of the semi join, and their partners."""
+    def _reduced_side(
+        self, side: PhysicalPlan, other: PhysicalPlan, pairs: list[_KeyPair]
+    ) -> PhysicalPlan | None:
+        """A side of a join below the semi join; None if that might leave out a row that counts."""
         wanted = [null_safe for _, _, null_safe in self._semi.key_pairs]
-        pairs = [
-            ((left.id, right.id)[:: 1 if side == 0 else -1], null_safe)
-            for left, right, null_safe in join.key_pairs
-            if isinstance(left, ColumnRef) and isinstance(right, ColumnRef)
-        ]
-        chosen = itertools.islice(itertools.permutations(pairs, len(wanted)), _MOST_PAIRINGS)
-        return [
-            (tuple(mine for (mine, _), _ in pairing), tuple(theirs for (_, theirs), _ in pairing))
-            for pairing in chosen
+        pairings = itertools.permutations(pairs, len(wanted))
+        for pairing in itertools.islice(pairings, _MOST_PAIRINGS):
             # NULL would find a partner that the semi join has left out.
-            if all(here <= there for (_, here), there in zip(pairing, wanted, strict=True))
-        ]
+            if any(pair.null_safe > kept for pair, kept in zip(pairing, wanted, strict=True)):
+                continue
+            if self._has_keys(other, tuple(pair.theirs for pair in pairing)):
+                new = self._reduced(side, tuple(pair.mine for pair in pairing))
+                if new is not None:
+                    return new
+        return None
 
     def _has_keys(self, plan: PhysicalPlan, columns: Numbers) -> bool:
         """Whether all values of the columns are keys that the semi join finds a partner for."""
         below: tuple[PhysicalPlan, Numbers] | None = (plan, columns)
         while below is not None:
             node, columns = below
-            if self._is(self._semi, self._left_keys, node, columns):
+            if _has_rows_of(self._semi, self._left_keys, node, columns):
                 return True
-            if self._is(self._semi.right, self._right_keys, node, columns):
+            if _has_rows_of(self._semi.right, self._right_keys, node, columns):
                 return True
             below = _source(node, columns)
         return False
 
     def _reduced(self, plan: PhysicalPlan, columns: Numbers) -> PhysicalPlan | None:
         """A side of a join with the semi join at the input that its keys come from."""
-        if self._is(self._semi.left, self._left_keys, plan, columns):
-            refs = {column.id: column.ref for column in plan.columns}
-            keys = tuple(refs[number] for number in columns)
-            new = replace(self._semi, left=plan, left_keys=keys)
-            return self._sizes.note_size(new, self._semi)
+        if _has_rows_of(self._semi.left, self._left_keys, plan, columns):
+            return self._over(plan, columns)
         if not _is_inner(plan) or not all(map(is_total, plan.expressions)):
             return None
         below = _source(plan, columns)
@@ -146,14 +163,26 @@ class _Sharing:
         children = tuple(child if old is below[0] else old for old in plan.children)
         return self._with_children(plan, children)
 
-    @staticmethod
-    def _is(part: PhysicalPlan, keys: Numbers, plan: PhysicalPlan, columns: Numbers) -> bool:
-        """Whether a plan has the rows of a part, and in the columns those of its keys."""
-        found = merge(part, plan, lambda new, _: new)
-        return found is not None and all(
-            found.first[key] == found.second[column]
-            for key, column in zip(keys, columns, strict=True)
-        )
+    def _over(self, plan: PhysicalPlan, columns: Numbers) -> PhysicalPlan | None:
+        """The semi join over a plan of the same rows; None if keeping them does not pay."""
+        refs = {column.id: column.ref for column in plan.columns}
+        new = replace(self._semi, left=plan, left_keys=tuple(refs[number] for number in columns))
+        # What is kept has the columns of both places.
+        rows, num_bytes = self._sizes.size(self._semi)
+        all_rows, all_bytes = self._sizes.size(plan)
+        kept = max(num_bytes, all_bytes * rows / max(all_rows, 1.0))
+        if not self._is_worth(self._sizes.set_size(new, rows, kept)):
+            return None
+        self._sizes.set_size(self._semi, rows, kept)
+        return new
+
+
+def _has_rows_of(part: PhysicalPlan, keys: Numbers, plan: PhysicalPlan, columns: Numbers) -> bool:
+    """Whether a plan has the rows of a part, and in the columns those of its keys."""
+    found = merge(part, plan, lambda new, _: new)
+    return found is not None and all(
+        found.first[key] == found.second[column] for key, column in zip(keys, columns, strict=True)
+    )
 
 
 def _is_inner(plan: PhysicalPlan) -> bool:

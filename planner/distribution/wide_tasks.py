@@ -61,7 +61,7 @@ _REPEATED_SECONDS = 0.25  # of work: more than what two stages cost
 _SHARED_SECONDS = 0.01  # of work that is saved: with less, a task computes a part twice
 _REMOTE_TIMES = 2  # as long as computing alone is reading from an object store and computing
 _KEPT_BYTE = 1e-9  # seconds for writing a byte of a part into memory and reading it again
-_MAX_SHARE = 0.2  # of a table that a filter may leave, for its rows to be kept
+_MAX_FILTER_SHARE = 0.2  # of a table that a filter may leave, for its rows to be kept
 _MOST_COPIES = 4  # of the work of a plan, before its parts are shared
 _OPERATORS = (
     *(ScanExec, FilterExec, ProjectionExec, HashJoinExec, AggregateExec, SortExec, UnionExec),
@@ -149,10 +149,13 @@ class WideTasks:
     def _is_worth_sharing(self, part: PhysicalPlan) -> bool:
         """Whether a task gains by keeping the rows of a part that it needs twice."""
         rows, num_bytes = self._sizes.size(part)
-        if isinstance(part, FilterExec) and rows > _MAX_SHARE * self._sizes.size(part.child)[0]:
+        if (
+            isinstance(part, FilterExec)
+            and rows > _MAX_FILTER_SHARE * self._sizes.size(part.child)[0]
+        ):
             return False  # an engine reads fewer rows of a scan by what it is joined with
-        kept = num_bytes * _KEPT_BYTE
-        return self._work(walk(part)) - kept >= _SHARED_SECONDS
+        saved = self._work(walk(part)) - num_bytes * _KEPT_BYTE
+        return saved >= _SHARED_SECONDS and num_bytes <= MOST_STATE_BYTES / 2
 
     def suits(self, operator: PhysicalPlan) -> bool:
         """Whether the stage of such a task may have an operator above what the task was made for.

@@ -28,7 +28,7 @@ WIDE = PlannerOptions(
 _ALWAYS = (
     (wide_tasks, "MIN_SECONDS", 0.0),
     (wide_tasks, "_SHARED_SECONDS", float("-inf")),
-    (wide_tasks, "_MAX_SHARE", float("inf")),
+    (wide_tasks, "_MAX_FILTER_SHARE", float("inf")),
     (reduce_aggregates, "MAX_SHARE", float("inf")),
     (reduce_aggregates, "_MAX_COST", float("inf")),
     (share_semi_joins, "_MAX_SHARE", float("inf")),

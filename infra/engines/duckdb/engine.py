@@ -90,12 +90,13 @@ class DuckDbEngine:
                 words = Counter(re.findall(r"\w+", sql))
                 # Of equal leaves the SQL names one.
                 relations = {n: leaf for n, leaf in fragment.relations.items() if n in words}
-                probe = next((name for name, one in relations.items() if not _is_empty(one)), None)
+                named = (name for name in words if name in relations)
+                probe = next((name for name in named if not _is_empty(relations[name])), None)
                 names = _remote_names(database, relations, input_errors, ended)
                 for name, relation in relations.items():
                     # A reader can be read once, so only where the SQL names it once. And DuckDB
                     # knows nothing of its size, so it must be the side that is streamed: the first
-                    # leaf, or the first of the union's branch that this task is of.
+                    # leaf of the text, or the first of the union's branch that this task is of.
                     once = name == probe and words[name] == 1
                     found = names.get(name, {})
                     _bind(cursor, name, relation, resources, input_errors, found, streamed=once)

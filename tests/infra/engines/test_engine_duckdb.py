@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -249,6 +250,22 @@ def test_an_input_that_the_sql_does_not_name_is_not_read(settings: Resources) ->
         name = f"in_{inputs.index(named)}"
         found = run(f"SELECT sum(c0) AS c0 FROM {name}", inputs, schema_of(BIGINT), settings)
         assert found.to_pydict() == {"c0": [3]}
+
+
+def test_the_input_that_the_sql_names_first_is_streamed(
+    settings: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bind, streamed = engine._bind, []
+
+    def bind_and_note(cursor: Any, name: str, *rest: Any, **options: Any) -> None:
+        streamed.extend([name] if options["streamed"] else [])
+        bind(cursor, name, *rest, **options)
+
+    monkeypatch.setattr(engine, "_bind", bind_and_note)
+    inputs: list[PlainInput] = [arrow_input(pa.table({"c0": [1, 2]})) for _ in range(3)]
+    sql = "SELECT b.c0 FROM in_2 AS a JOIN in_1 AS b ON a.c0 = b.c0"
+    assert run(sql, inputs, schema_of(BIGINT), settings).num_rows == 2
+    assert streamed == ["in_2"]
 
 
 def test_large_input_streams_and_a_sort_spills(tmp_path: Path) -> None:

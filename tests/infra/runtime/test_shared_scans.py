@@ -22,7 +22,7 @@ DAYS = 10
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRuns:
     """A table with one file for each day, planned as if each part were worth keeping."""
     monkeypatch.setattr(wide_tasks, "_SHARED_SECONDS", float("-inf"))
-    monkeypatch.setattr(wide_tasks, "_MAX_SHARE", float("inf"))
+    monkeypatch.setattr(wide_tasks, "_MAX_FILTER_SHARE", float("inf"))
     (tmp_path / "sales").mkdir()
     for day in range(DAYS):
         rows = {"day": [day] * 20, "price": list(range(20)), "shop": [i % 3 for i in range(20)]}

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from stagecoach.planner.catalog import MappingCatalog
+from stagecoach.planner.catalog import ColumnStats, MappingCatalog
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.physical import HashJoinExec, PhysicalPlan, ScanExec
 from stagecoach.planner.planning import plan_query
 from stagecoach.planner.render.fragment import render_fragment
 from stagecoach.planner.tree import walk
+from stagecoach.planner.types import STRING, Field
 from tests.planner.catalogs import table
 
 CATALOG = MappingCatalog(
@@ -80,6 +81,8 @@ def test_the_outer_query_reads_the_rows_of_the_subquery(sql: str) -> None:
         ABOVE.replace("JOIN items i ON s.item = i.id", "LEFT JOIN items i ON s.item = i.id"),
         # NULL has a partner in the outer query only.
         ABOVE.replace("s.item = i.id", "s.item <=> i.id"),
+        # A row without a partner might raise an error.
+        ABOVE.replace("= i.id\n", "= i.id AND 10 / s.shop = i.shop\n"),
         # The outer query joins by another column.
         ABOVE.replace("s.item = i.id", "s.shop = i.id"),
     ],
@@ -98,3 +101,30 @@ def test_the_rows_are_computed_once() -> None:
     ]
     assert len(semi) == 2
     assert len(set(semi)) == 1
+
+
+def test_wide_rows_of_the_outer_query_are_not_kept() -> None:
+    """Nor is the task given up for them: it reads the table twice."""
+    infos = {name: CATALOG.table(name) for name in ("sales", "items")}
+    known = {name: info.stats for name, info in infos.items() if info and info.stats}
+    sales, items = infos["sales"], infos["items"]
+    assert sales and items and len(known) == 2
+    note = {"note": ColumnStats(distinct_count=1000, avg_bytes=1000.0)}
+    few = {"brand": replace(known["items"].columns["brand"], distinct_count=10)}
+    for columns, kept in (({}, True), (note, False)):
+        stats = {
+            "sales": replace(known["sales"], columns={**known["sales"].columns, **columns}),
+            "items": replace(known["items"], columns={**known["items"].columns, **few}),
+        }
+        catalog = MappingCatalog(
+            [
+                replace(
+                    sales, columns=(*sales.columns, Field("note", STRING)), stats=stats["sales"]
+                ),
+                replace(items, stats=stats["items"]),
+            ]
+        )
+        sql = ABOVE.replace("sum(s.price)", "s.note")
+        graph = plan_query(sql, catalog, PlannerOptions(max_lost_seconds=60))
+        assert len(graph.stages) == 1
+        assert ("part_0" in render_fragment(graph.head, "duckdb", {})) is kept
