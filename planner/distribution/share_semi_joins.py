@@ -61,7 +61,7 @@ def share_semi_joins(
     """
     semis = [node for node in _semi_joins(plan) if _leaves_few(node, sizes) and is_worth(node)]
     for semi in semis[:_MOST_SEMI_JOINS]:
-        if semi in _semi_joins(plan):  # else it has changed itself
+        if semi in _semi_joins(plan):  # else an earlier one has changed it
             plan = _Sharing(semi, is_worth, sizes).visit(plan)
     return plan
 
@@ -84,7 +84,7 @@ def _numbers(keys: tuple[Expression, ...]) -> Numbers:
 
 
 class _Sharing:
-    """Puts one semi join below the joins of a plan that it does not take a row from."""
+    """Adds a semi join to inputs of joins whose rows it does not change."""
 
     def __init__(
         self, semi: HashJoinExec, is_worth: Callable[[PhysicalPlan], bool], sizes: PlanSizes
