@@ -63,10 +63,7 @@ def drop_complete_groups(
     def visit(node: PhysicalPlan) -> PhysicalPlan:
         if isinstance(node, FilterExec):
             node = _with_early_filter(node, exchanges, sizes)
-        children = tuple(map(visit, node.children))
-        if all(new is old for new, old in zip(children, node.children, strict=True)):
-            return node
-        return sizes.note_size(node.with_children(children), node)
+        return sizes.with_children(node, tuple(map(visit, node.children)))
 
     return visit(plan)
 

@@ -48,9 +48,7 @@ def aggregate_by_ranges(plan: PhysicalPlan, sizes: PlanSizes, context: RuleConte
         context: Knows the tables.
     """
     children = tuple(aggregate_by_ranges(child, sizes, context) for child in plan.children)
-    found = plan
-    if any(new is not old for new, old in zip(children, plan.children, strict=True)):
-        found = sizes.note_size(plan.with_children(children), plan)
+    found = sizes.with_children(plan, children)
     if isinstance(found, AggregateExec) and _reads_one_scan(found.child):
         for place in range(len(found.groups)):
             if ends := _range_ends(found, place, sizes.size(plan)[0], context):

@@ -47,10 +47,7 @@ class _Reducer:
         self._made: set[PhysicalPlan] = set()
 
     def visit(self, plan: PhysicalPlan) -> PhysicalPlan:
-        children = tuple(map(self.visit, plan.children))
-        found = plan
-        if any(new is not old for new, old in zip(children, plan.children, strict=True)):
-            found = self._sizes.note_size(plan.with_children(children), plan)
+        found = self._sizes.with_children(plan, tuple(map(self.visit, plan.children)))
         if not isinstance(found, HashJoinExec) or found.kind not in _KINDS or not found.left_keys:
             return found
         source = self._source(found.left, found.left_keys)

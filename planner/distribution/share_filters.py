@@ -14,13 +14,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from stagecoach.planner.distribution.merge_plans import replaced
+from stagecoach.planner.distribution.share_parts import MAX_PAIRS
 from stagecoach.planner.lowering.sizes import PlanSizes
 from stagecoach.planner.optimizer.proofs import is_total
 from stagecoach.planner.plan.expressions import conjoin, conjuncts, substitute
 from stagecoach.planner.plan.physical import FilterExec, PhysicalPlan, ScanExec
 from stagecoach.planner.tree import walk
-
-_MOST_PAIRS = 64  # of filters that are compared
 
 
 def split_filters(
@@ -35,7 +34,7 @@ def split_filters(
     """
     filters = [node for node in dict.fromkeys(walk(plan)) if isinstance(node, FilterExec)]
     split: dict[PhysicalPlan, PhysicalPlan] = {}
-    for wide, narrow in itertools.islice(itertools.permutations(filters, 2), _MOST_PAIRS):
+    for wide, narrow in itertools.islice(itertools.permutations(filters, 2), MAX_PAIRS):
         new = None if narrow in split else _split(wide, narrow, sizes)
         if new is not None and is_worth(new.child):
             sizes.note_size(wide, new.child)
@@ -60,10 +59,7 @@ def _split(wide: FilterExec, narrow: FilterExec, sizes: PlanSizes) -> FilterExec
         return None
     kept = tuple(condition for condition in conditions if condition in common)
     below = FilterExec(scan, conjoin(kept))
-    # What is kept has the columns of both places.
-    rows, num_bytes = sizes.size(wide)
-    all_rows, all_bytes = sizes.size(scan)
-    sizes.set_size(below, rows, max(num_bytes, all_bytes * rows / max(all_rows, 1.0)))
+    sizes.note_shared(below, wide, scan)
     new = replace(narrow, child=below, predicate=conjoin(rest))
     sizes.note_size(new, narrow)
     return new

@@ -37,7 +37,7 @@ _MAX_SHARE = 0.2  # of its input that a semi join may leave, for keeping the row
 _MOST_SEMI_JOINS = 8
 _MOST_PAIRINGS = 16  # of the keys of a semi join with those of a join
 
-Numbers = tuple[int, ...]
+_Numbers = tuple[int, ...]
 """Of columns."""
 
 
@@ -78,7 +78,7 @@ def _leaves_few(semi: HashJoinExec, sizes: PlanSizes) -> bool:
     return sizes.size(semi)[0] <= _MAX_SHARE * sizes.size(semi.left)[0]
 
 
-def _numbers(keys: tuple[Expression, ...]) -> Numbers:
+def _numbers(keys: tuple[Expression, ...]) -> _Numbers:
     """The numbers of the keys that are columns."""
     return tuple(key.id for key in keys if isinstance(key, ColumnRef))
 
@@ -98,7 +98,7 @@ class _Sharing:
     def visit(self, plan: PhysicalPlan) -> PhysicalPlan:
         if plan == self._semi:
             return plan
-        join = self._with_children(plan, tuple(map(self.visit, plan.children)))
+        join = self._sizes.with_children(plan, tuple(map(self.visit, plan.children)))
         if not isinstance(join, HashJoinExec) or join.kind != "inner":
             return join
         # Keys are computed for rows without a partner, too.
@@ -110,17 +110,11 @@ class _Sharing:
             if isinstance(left, ColumnRef) and isinstance(right, ColumnRef)
         ]
         if (left_side := self._reduced_side(join.left, join.right, pairs)) is not None:
-            return self._with_children(join, (left_side, join.right))
+            return self._sizes.with_children(join, (left_side, join.right))
         pairs = [_KeyPair(pair.theirs, pair.mine, pair.null_safe) for pair in pairs]
         if (right_side := self._reduced_side(join.right, join.left, pairs)) is not None:
-            return self._with_children(join, (join.left, right_side))
+            return self._sizes.with_children(join, (join.left, right_side))
         return join
-
-    def _with_children(
-        self, plan: PhysicalPlan, children: tuple[PhysicalPlan, ...]
-    ) -> PhysicalPlan:
-        new = plan.with_children(children)
-        return plan if new is plan else self._sizes.note_size(new, plan)
 
     def _reduced_side(
         self, side: PhysicalPlan, other: PhysicalPlan, pairs: list[_KeyPair]
@@ -138,9 +132,9 @@ class _Sharing:
                     return new
         return None
 
-    def _has_keys(self, plan: PhysicalPlan, columns: Numbers) -> bool:
+    def _has_keys(self, plan: PhysicalPlan, columns: _Numbers) -> bool:
         """Whether all values of the columns are keys that the semi join finds a partner for."""
-        below: tuple[PhysicalPlan, Numbers] | None = (plan, columns)
+        below: tuple[PhysicalPlan, _Numbers] | None = (plan, columns)
         while below is not None:
             node, columns = below
             if _has_rows_of(self._semi, self._left_keys, node, columns):
@@ -150,7 +144,7 @@ class _Sharing:
             below = _source(node, columns)
         return False
 
-    def _reduced(self, plan: PhysicalPlan, columns: Numbers) -> PhysicalPlan | None:
+    def _reduced(self, plan: PhysicalPlan, columns: _Numbers) -> PhysicalPlan | None:
         """A side of a join with the semi join at the input that its keys come from."""
         if _has_rows_of(self._semi.left, self._left_keys, plan, columns):
             return self._over(plan, columns)
@@ -161,23 +155,19 @@ class _Sharing:
         if below is None or child is None:
             return None
         children = tuple(child if old is below[0] else old for old in plan.children)
-        return self._with_children(plan, children)
+        return self._sizes.with_children(plan, children)
 
-    def _over(self, plan: PhysicalPlan, columns: Numbers) -> PhysicalPlan | None:
+    def _over(self, plan: PhysicalPlan, columns: _Numbers) -> PhysicalPlan | None:
         """The semi join over a plan of the same rows; None if keeping them does not pay."""
         refs = {column.id: column.ref for column in plan.columns}
         new = replace(self._semi, left=plan, left_keys=tuple(refs[number] for number in columns))
-        # What is kept has the columns of both places.
-        rows, num_bytes = self._sizes.size(self._semi)
-        all_rows, all_bytes = self._sizes.size(plan)
-        kept = max(num_bytes, all_bytes * rows / max(all_rows, 1.0))
-        if not self._is_worth(self._sizes.set_size(new, rows, kept)):
+        if not self._is_worth(self._sizes.note_shared(new, self._semi, plan)):
             return None
-        self._sizes.set_size(self._semi, rows, kept)
+        self._sizes.note_size(self._semi, new)
         return new
 
 
-def _has_rows_of(part: PhysicalPlan, keys: Numbers, plan: PhysicalPlan, columns: Numbers) -> bool:
+def _has_rows_of(part: PhysicalPlan, keys: _Numbers, plan: PhysicalPlan, columns: _Numbers) -> bool:
     """Whether a plan has the rows of a part, and in the columns those of its keys."""
     found = merge(part, plan, lambda new, _: new)
     return found is not None and all(
@@ -192,7 +182,7 @@ def _is_inner(plan: PhysicalPlan) -> bool:
     return isinstance(plan, FilterExec | ProjectionExec)
 
 
-def _source(node: PhysicalPlan, columns: Numbers) -> tuple[PhysicalPlan, Numbers] | None:
+def _source(node: PhysicalPlan, columns: _Numbers) -> tuple[PhysicalPlan, _Numbers] | None:
     """The input of an operator that all values of the columns come from."""
     if isinstance(node, HashJoinExec) and node.kind == "inner":
         right = {column.id for column in node.right.columns}

@@ -54,6 +54,24 @@ class PlanSizes:
         """Remember that a rewritten operator is as large as the original."""
         return self.set_size(plan, *self.size(like))
 
+    def note_shared(
+        self, plan: PhysicalPlan, like: PhysicalPlan, source: PhysicalPlan
+    ) -> PhysicalPlan:
+        """Remember that an operator leaves as many rows of its source as a like one.
+
+        Both become one part with the columns of both, so it is as wide as the wider of them.
+        """
+        rows, num_bytes = self.size(like)
+        source_rows, source_bytes = self.size(source)
+        return self.set_size(
+            plan, rows, max(num_bytes, source_bytes * rows / max(source_rows, 1.0))
+        )
+
+    def with_children(self, plan: PhysicalPlan, children: tuple[PhysicalPlan, ...]) -> PhysicalPlan:
+        """The operator over other inputs, as large as before; itself if they are the same."""
+        new = plan.with_children(children)
+        return plan if new is plan else self.note_size(new, plan)
+
     def set_size(self, plan: PhysicalPlan, rows: float, num_bytes: float) -> PhysicalPlan:
         """Remember the estimated rows and bytes of a new operator."""
         self._sizes[plan] = (rows, num_bytes)

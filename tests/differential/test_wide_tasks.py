@@ -65,10 +65,7 @@ def test_reduced_build_sides_equal_spark(
         graph = plan_query(sql, catalog, WIDE)
         assert [stage.cores for stage in graph.stages] == [CORES], sql
         reduced += any(repeated_parts(stage.fragment) for stage in graph.stages)
-        wrong += [
-            f"{line}\n    {sql}"
-            for line in graph_differences(graph, runner, ask_spark(oracle, sql), native=False)
-        ]
+        wrong += _differences(sql, graph, runner, oracle)
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
     assert reduced >= 6
 
@@ -85,8 +82,6 @@ CORRELATED = (
     "c.id < 9 AND a.d52 <> (SELECT avg(u.d52) FROM g u WHERE u.{key} = c.{key} AND u.h = c.h) "
     "GROUP BY c.id",
 )
-
-
 OTHERS = ("g", "(SELECT * FROM g UNION ALL SELECT * FROM g WHERE id < 5)")
 
 
@@ -105,10 +100,7 @@ def test_rows_shared_with_a_subquery_equal_spark(
         sql = text.format(key=key, other=other)
         graph = plan_query(sql, catalog, WIDE)
         shared += any(_has_shared_semi_join(stage.fragment) for stage in graph.stages)
-        wrong += [
-            f"{line}\n    {sql}"
-            for line in graph_differences(graph, runner, ask_spark(oracle, sql), native=False)
-        ]
+        wrong += _differences(sql, graph, runner, oracle)
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
     assert shared >= 4
 
@@ -168,11 +160,15 @@ def test_aggregates_by_ranges_equal_spark(
         sql = text.format(key=key)
         graph = plan_query(sql, catalog, WIDE)
         assert takes_ranges(graph), sql
-        wrong += [
-            f"{line}\n    {sql}"
-            for line in graph_differences(graph, runner, ask_spark(oracle, sql), native=False)
-        ]
+        wrong += _differences(sql, graph, runner, oracle)
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
+
+
+def _differences(
+    sql: str, graph: StageGraph, runner: FailingOver, oracle: SparkSession
+) -> list[str]:
+    found = graph_differences(graph, runner, ask_spark(oracle, sql), native=False)
+    return [f"{line}\n    {sql}" for line in found]
 
 
 def takes_ranges(graph: StageGraph) -> bool:

@@ -273,7 +273,7 @@ def run_spark(attempt: Attempt) -> Output:
             raise QueryFailedError(run.graph.query, "WHOLE_QUERY", reason)
     decisions = (*decisions, *not_applied(stage))
     _log_decisions(attempt, decisions)
-    views = {f"in_{position}": leaf for position, leaf in enumerate(leaves)}
+    views = {f"in_{position}": leaves[position] for position in stage.leaf_positions.values()}
     types = tuple(f.dtype for f in stage.schema)
     tables = {f"in_{position}": _table_of(leaf) for leaf, position in stage.leaf_positions.items()}
     values = marker_values(attempt.run.values)
@@ -365,7 +365,7 @@ def _run_sql(
         choices={
             "inputs": input_choices(
                 attempt.run.snapshot,
-                ((table, [views[name]]) for name, table in tables.items()),
+                ((tables[name], [view]) for name, view in views.items()),
             )
         },
     )

@@ -6,36 +6,30 @@ from dataclasses import replace
 
 import pytest
 
-from stagecoach.planner.catalog import ColumnStats, MappingCatalog
+from stagecoach.planner.catalog import MappingCatalog
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.physical import HashJoinExec, PhysicalPlan, ScanExec
 from stagecoach.planner.planning import plan_query
 from stagecoach.planner.render.fragment import render_fragment
 from stagecoach.planner.tree import walk
-from stagecoach.planner.types import STRING, Field
 from tests.planner.catalogs import table
 
-CATALOG = MappingCatalog(
-    [
-        replace(table(name, columns, rows, distinct=distinct), by_cores=True, is_local=True)
-        for name, columns, rows, distinct in (
-            (
-                "sales",
-                "item bigint; shop bigint; price decimal(9,2)",
-                40_000_000,
-                {"item": 200_000, "shop": 500, "price": 1000},
-            ),
-            (
-                "items",
-                "id bigint; shop bigint; brand string",
-                200_000,
-                {"id": 200_000, "shop": 500, "brand": 1000},
-            ),
-        )
-    ]
-)
-"""Few items are of one brand, so few sales are, too."""
 
+def catalog(brands: int = 1000, note_bytes: float = 8.0) -> MappingCatalog:
+    """Sales of items, of which few are of one brand."""
+    distinct = {"item": 200_000, "shop": 500, "price": 1000, "note": 1000}
+    columns = "item bigint; shop bigint; price decimal(9,2); note string"
+    sales = table("sales", columns, 40_000_000, distinct=distinct)
+    assert sales.stats is not None
+    widths = dict(sales.stats.columns)
+    widths["note"] = replace(widths["note"], avg_bytes=note_bytes)
+    sales = replace(sales, stats=replace(sales.stats, columns=widths))
+    distinct = {"id": 200_000, "shop": 500, "brand": brands}
+    items = table("items", "id bigint; shop bigint; brand string", 200_000, distinct=distinct)
+    return MappingCatalog([replace(i, by_cores=True, is_local=True) for i in (sales, items)])
+
+
+CATALOG = catalog()
 AVERAGE = "SELECT avg(t.price) FROM sales t WHERE t.item = i.id"
 ABOVE = f"""
     SELECT sum(s.price) FROM sales s JOIN items i ON s.item = i.id
@@ -103,28 +97,11 @@ def test_the_rows_are_computed_once() -> None:
     assert len(set(semi)) == 1
 
 
-def test_wide_rows_of_the_outer_query_are_not_kept() -> None:
+@pytest.mark.parametrize(("note_bytes", "kept"), [(8.0, True), (1000.0, False)])
+def test_wide_rows_of_the_outer_query_are_not_kept(note_bytes: float, kept: bool) -> None:
     """Nor is the task given up for them: it reads the table twice."""
-    infos = {name: CATALOG.table(name) for name in ("sales", "items")}
-    known = {name: info.stats for name, info in infos.items() if info and info.stats}
-    sales, items = infos["sales"], infos["items"]
-    assert sales and items and len(known) == 2
-    note = {"note": ColumnStats(distinct_count=1000, avg_bytes=1000.0)}
-    few = {"brand": replace(known["items"].columns["brand"], distinct_count=10)}
-    for columns, kept in (({}, True), (note, False)):
-        stats = {
-            "sales": replace(known["sales"], columns={**known["sales"].columns, **columns}),
-            "items": replace(known["items"], columns={**known["items"].columns, **few}),
-        }
-        catalog = MappingCatalog(
-            [
-                replace(
-                    sales, columns=(*sales.columns, Field("note", STRING)), stats=stats["sales"]
-                ),
-                replace(items, stats=stats["items"]),
-            ]
-        )
-        sql = ABOVE.replace("sum(s.price)", "s.note")
-        graph = plan_query(sql, catalog, PlannerOptions(max_lost_seconds=60))
-        assert len(graph.stages) == 1
-        assert ("part_0" in render_fragment(graph.head, "duckdb", {})) is kept
+    sql = ABOVE.replace("sum(s.price)", "s.note")
+    options = PlannerOptions(max_lost_seconds=60)
+    graph = plan_query(sql, catalog(brands=10, note_bytes=note_bytes), options)
+    assert len(graph.stages) == 1
+    assert ("part_0" in render_fragment(graph.head, "duckdb", {})) is kept
