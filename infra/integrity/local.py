@@ -1,4 +1,4 @@
-"""Local files, checked before an engine opens them itself: DuckDB and Spark verify nothing.
+"""Local files before an engine opens them itself: DuckDB and Spark verify nothing.
 
 Worker code. What is read here stays in the page cache, where the engine finds it a moment later.
 """
@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import Self
 
 from stagecoach.infra.errors import InputLostError, StorageError
-from stagecoach.infra.host.recent_cache import RecentCache
 from stagecoach.infra.integrity import arrow, parquet
 from stagecoach.infra.integrity.checksums import unpack_chunks
 from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.integrity.parquet import LOCAL_PIECE_BYTES, FooterChangedError, FooterError
+from stagecoach.infra.integrity.read_parts import FOOTER, find_parts, keep_parts, part_of, parts_key
 from stagecoach.infra.integrity.records import CheckedParts, file_version
 
 
@@ -52,12 +52,7 @@ class _Record:
         return self.parts.missing(self.version, parts)
 
 
-_FOOTER = 0
-"""The part of a Parquet file that its footer is; its column chunks come after it."""
-
-# By version of a Parquet file, columns and rows: the parts that are read of it. Without them a task
-# would read the footer to know, which takes milliseconds for each file of a large table.
-_parts_read: RecentCache[tuple[int, ...]] = RecentCache(max_entries=4096, max_cost=1 << 20)
+_NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux only
 
 
 class LocalReader:
@@ -91,6 +86,15 @@ class LocalReader:
         trace: TracebackType | None,
     ) -> None:
         os.close(self._file)
+
+    def has_cached(self, offset: int) -> bool:
+        """Whether the page cache holds a byte; False where the system does not tell."""
+        if _NO_WAIT is None:
+            return False
+        try:
+            return os.preadv(self._file, [bytearray(1)], offset, _NO_WAIT) == 1
+        except OSError:  # it would wait, or the file system knows no such flag
+            return False
 
     def read_at(self, nbytes: int, offset: int) -> bytes:
         """Some bytes; fewer where the file ends.
@@ -139,14 +143,10 @@ def check_local_parquet(
     if not (checks.pages if by_pages else checks.files):
         return
     with LocalReader(path) as reader:
-        record = _record(checks, reader, "parquet with footer", footer, checksums)
-        key = (
-            record.version,
-            None if columns is None else frozenset(columns),
-            None if rows is None else tuple(rows),
-        )
-        known = _parts_read.find(key)
-        if known is not None and not record.missing(known):
+        record = _record(checks, _parquet_version(reader, footer, checksums))
+        key = parts_key(record.version, columns, rows)
+        known = find_parts(key)
+        if known is not None and not record.missing(known.numbers):
             return
         expected = unpack_chunks(checksums) if checksums else ()
         num_bytes = reader.status.st_size
@@ -160,7 +160,7 @@ def check_local_parquet(
             raise DamagedFileError(path, str(error)) from error
         if not by_pages and len(expected) != metadata.num_row_groups * metadata.num_columns:
             raise DamagedFileError(path, "its column chunks are not those that have checksums")
-        chunks = {c.index + 1: c for c in parquet.column_chunks(metadata, columns, rows)}
+        chunks = {part_of(c): c for c in parquet.column_chunks(metadata, columns, rows)}
         missing = record.missing(chunks)
         for part in missing:
             chunk = chunks[part]
@@ -168,8 +168,43 @@ def check_local_parquet(
             problem = parquet.chunk_problem(reader, chunk, checksum, LOCAL_PIECE_BYTES)
             if problem is not None:
                 raise DamagedFileError(path, problem, chunk.column, chunk.row_group)
-        record.parts.add(record.version, [_FOOTER, *missing])
-        _parts_read.keep(key, (_FOOTER, *chunks), 1 + len(chunks))
+        record.parts.add(record.version, [FOOTER, *missing])
+        keep_parts(key, chunks.values())
+
+
+def is_cached(
+    path: str,
+    *,
+    footer: str,
+    checksums: str,
+    columns: Collection[str] | None,
+    rows: Sequence[tuple[int, int]] | None,
+) -> bool:
+    """Whether the page cache seems to hold what is about to be read of a local Parquet file.
+
+    Some bytes are looked at, from all over the file, without waiting for any.
+
+    Args:
+        path: The file.
+        footer: Checksum of its footer; empty if it is not known.
+        checksums: Those of its column chunks, packed; empty for a user's own file.
+        columns: Top-level columns that are read; None for all.
+        rows: Ranges of rows that are read; None for all.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        StorageError: It cannot be read.
+    """
+    with LocalReader(path) as reader:
+        key = parts_key(_parquet_version(reader, footer, checksums), columns, rows)
+        parts = find_parts(key)
+        if parts is None:  # nothing is checked here
+            try:
+                metadata = parquet.read_footer(reader, reader.status.st_size, footer)
+            except FooterError:
+                return False  # whoever reads it says so
+            parts = keep_parts(key, parquet.column_chunks(metadata, columns, rows))
+        return all(map(reader.has_cached, parts.offsets))
 
 
 def check_local_arrow(
@@ -197,7 +232,7 @@ def check_local_arrow(
     if not checks.files or not (checksum or segments):
         return
     with LocalReader(path) as reader:
-        record = _record(checks, reader, "arrow", checksum, segments)
+        record = _record(checks, file_version(reader.status, "arrow", checksum, segments))
         known = arrow.file_segments(num_bytes, checksum, segments)
         needed = {segment.index: segment for segment in known}
         missing = record.missing(needed)
@@ -208,9 +243,12 @@ def check_local_arrow(
         record.parts.add(record.version, missing)
 
 
-def _record(checks: FileChecks, reader: LocalReader, *expected: str) -> _Record:
-    parts = _checked_parts(checks.folder, checks.seconds, os.getpid())
-    return _Record(parts, file_version(reader.status, *expected))
+def _record(checks: FileChecks, version: str) -> _Record:
+    return _Record(_checked_parts(checks.folder, checks.seconds, os.getpid()), version)
+
+
+def _parquet_version(reader: LocalReader, footer: str, checksums: str) -> str:
+    return file_version(reader.status, "parquet with footer", footer, checksums)
 
 
 @functools.lru_cache(maxsize=4)

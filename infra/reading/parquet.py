@@ -21,7 +21,7 @@ from stagecoach.infra.errors import InputLostError, StorageError
 from stagecoach.infra.integrity.diagnosis import find_undecodable, raise_if_undecodable
 from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.integrity.fetched import FetchedChecks
-from stagecoach.infra.integrity.local import FileChecks, check_local_parquet
+from stagecoach.infra.integrity.local import FileChecks, check_local_parquet, is_cached
 from stagecoach.infra.integrity.parquet import FooterChangedError, FooterError, read_footer
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.file_bounds import StoredBounds
@@ -41,6 +41,8 @@ SMALL_BYTES = 1 << 20
 AHEAD_SHARE = 8
 """The part of the memory that the files share whose turn has not come, as a divisor."""
 
+_FILES_LOOKED_AT = 64
+
 
 def check_local_files(leaf: ParquetInput) -> None:
     """Look whether the local files of a scan are those of the snapshot, and undamaged.
@@ -55,6 +57,34 @@ def check_local_files(leaf: ParquetInput) -> None:
         files = list(parts)
         check_file(files[0])
         check_local_rows(files, columns, leaf.checks)
+
+
+def is_cached_locally(leaf: ParquetInput) -> bool:
+    """Whether the page cache seems to hold what a scan reads of its local files.
+
+    Of many files, some are looked at.
+
+    Raises:
+        InputLostError: A file is gone.
+        StorageError: The storage refused.
+    """
+    columns = [column.source for column in leaf.columns]
+    groups = [list(group) for _, group in itertools.groupby(leaf.files, key=lambda file: file.uri)]
+    for files in groups[:: len(groups) // _FILES_LOOKED_AT + 1]:
+        first = files[0]
+        try:
+            found = is_cached(
+                first.local_path or "",
+                footer=first.footer_checksum,
+                checksums=first.checksums,
+                columns=columns,
+                rows=_rows(files),
+            )
+        except FileNotFoundError:
+            raise InputLostError(first.uri, "there is no such file") from None
+        if not found:
+            return False
+    return True
 
 
 def decode_local_files(leaf: ParquetInput) -> None:
@@ -96,11 +126,15 @@ def check_local_rows(
             footer=first.footer_checksum,
             checksums=first.checksums,
             columns=columns,
-            rows=[(file.row_start, file.row_end) for file in files],
+            rows=_rows(files),
             checks=checks,
         )
     except FileNotFoundError:
         raise InputLostError(first.uri, "there is no such file") from None
+
+
+def _rows(files: Sequence[DataFile]) -> list[tuple[int, int]]:
+    return [(file.row_start, file.row_end) for file in files]
 
 
 def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import MappingProxyType
@@ -43,7 +43,7 @@ from stagecoach.infra.reading.inputs import (
     leaf_schema,
     watched,
 )
-from stagecoach.infra.reading.parquet import check_local_files
+from stagecoach.infra.reading.parquet import check_local_files, is_cached_locally
 from stagecoach.planner.errors import StagecoachError, UnsupportedSqlError
 from stagecoach.planner.text import type_names
 from stagecoach.planner.text.quoting import duckdb_name
@@ -59,6 +59,7 @@ WIDE_BATCH_ROWS = 1 << 14
 """The same where a column has no fixed width: rows of 10 kB make batches of 160 MB then."""
 
 _REMOTE_FILES = "stagecoach-scan://files"  # `scan_files.FOLDER`, without loading fsspec
+_NO_PREFETCHING = "disable_parquet_prefetching"
 _MAX_DATABASES = 4
 # Join order is the planner's; pushing a partial aggregate below a join cost more than it saved.
 # The rewriter makes sum(x) + count(x) of sum(x + 1) and so loses the overflow of x + 1 that Spark
@@ -100,6 +101,8 @@ class DuckDbEngine:
                     once = name == probe and words[name] == 1
                     found = names.get(name, {})
                     _bind(cursor, name, relation, resources, input_errors, found, streamed=once)
+                if _reads_from_page_cache(relations.values()):
+                    cursor.execute(f"SET SESSION {_NO_PREFETCHING} = true")
                 for name, value in fragment.variables.items():
                     cursor.execute(f"SET VARIABLE {duckdb_name(name)} = CAST({value} AS BIGINT)")
                 # `sql` and not `execute`, which would hold the whole result.
@@ -195,6 +198,7 @@ def _database(resources: Resources, pid: int) -> _Database:
         *map(_escape_glob, resources.directories),
     }
     allowed = ", ".join(_literal(d) for d in sorted(folders))
+    options["allowed_configs"] = f"['{_NO_PREFETCHING}']"
     # The order matters: each of these restricts what may be set after it.
     options["allowed_directories"] = f"[{allowed}]"
     options["enable_external_access"] = "false"
@@ -304,6 +308,22 @@ def _bind(
         cursor.unregister(f"stream_{name}")
     else:
         cursor.register(name, reader.read_all())
+
+
+def _reads_from_page_cache(relations: Collection[Relation]) -> bool:
+    """Whether all Parquet files are local and in the page cache.
+
+    DuckDB fetches the column chunks of a row group before it decodes them. Where nothing has to be
+    waited for, that only copies them once more. A format that reads its files by itself is not
+    asked about them.
+    """
+    scans = [leaf for leaf in relations if not isinstance(leaf, ArrowInput)]
+    return bool(scans) and all(
+        isinstance(leaf, ParquetInput)
+        and all(file.local_path is not None for file in leaf.files)
+        and is_cached_locally(leaf)
+        for leaf in scans
+    )
 
 
 def _as_stored(
