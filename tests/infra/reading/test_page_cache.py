@@ -15,7 +15,8 @@ from stagecoach.infra.engines.duckdb.engine import DuckDbEngine
 from stagecoach.infra.engines.protocol import Fragment, Resources
 from stagecoach.infra.errors import InputLostError
 from stagecoach.infra.integrity.local import FileChecks, LocalReader
-from stagecoach.infra.integrity.parquet import column_chunks, read_footer
+from stagecoach.infra.integrity.parquet import ColumnChunk, column_chunks, read_footer
+from stagecoach.infra.integrity.read_parts import keep_parts, parts_key
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.inputs import LeafColumn, ParquetInput
 from stagecoach.infra.reading.parquet import check_local_files, is_cached_locally
@@ -83,6 +84,16 @@ def test_only_the_columns_that_are_read_count(file: DataFile) -> None:
     warm(file, "a")
     assert is_cached_locally(scan(file, columns=("a",)))
     assert not is_cached_locally(scan(file, columns=("b",)))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 7])
+def test_all_columns_of_a_large_file_are_looked_at(columns: int) -> None:
+    groups = [divmod(i, columns) for i in range(105)]
+    chunks = [ColumnChunk(i, g, f"c{c}", 10 * i, 10 * i + 10) for i, (g, c) in enumerate(groups)]
+    parts = keep_parts(parts_key(f"version {columns}", None, None), chunks)
+    assert parts.numbers == (0, *range(1, 106)), "all of them are checked"
+    assert 0 < len(parts.offsets) < len(chunks)
+    assert {chunks[offset // 10].column for offset in parts.offsets} == {c.column for c in chunks}
 
 
 def test_no_file_may_be_missing(file: DataFile, tmp_path: Path) -> None:
