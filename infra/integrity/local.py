@@ -1,4 +1,4 @@
-"""Local files before an engine opens them itself: DuckDB and Spark verify nothing.
+"""Check local files before an engine opens them itself: DuckDB and Spark verify nothing.
 
 Worker code. What is read here stays in the page cache, where the engine finds it a moment later.
 """
@@ -62,7 +62,7 @@ class LocalReader:
         path: Its path.
 
     Raises:
-        FileNotFoundError: There is none.
+        FileNotFoundError: The file does not exist.
         StorageError: It cannot be opened.
     """
 
@@ -114,16 +114,9 @@ class LocalReader:
             raise StorageError(f"cannot read {self._path}: {error}") from error
 
 
-def check_local_parquet(
-    path: str,
-    *,
-    footer: str,
-    checksums: str,
-    columns: Collection[str] | None,
-    rows: Sequence[tuple[int, int]] | None,
-    checks: FileChecks,
-) -> None:
-    """Check what is about to be read of a local Parquet file, unless that was done lately.
+@dataclass(frozen=True, kw_only=True)
+class LocalParquet:
+    """What is about to be read of a local Parquet file.
 
     Args:
         path: The file.
@@ -131,79 +124,82 @@ def check_local_parquet(
         checksums: Those of its column chunks, packed; empty for a user's own file.
         columns: Top-level columns that are read; None for all.
         rows: Ranges of rows that are read; None for all.
+    """
+
+    path: str
+    footer: str
+    checksums: str
+    columns: Collection[str] | None
+    rows: Sequence[tuple[int, int]] | None
+
+
+def check_local_parquet(read: LocalParquet, checks: FileChecks) -> None:
+    """Check what is about to be read of a local Parquet file, unless that was done lately.
+
+    Args:
+        read: What is read of which file.
         checks: What to check.
 
     Raises:
         DamagedFileError: It is damaged.
         InputLostError: It is a user's own file, and has another footer than in the snapshot.
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         StorageError: It cannot be read.
     """
-    by_pages = not checksums
+    by_pages = not read.checksums
     if not (checks.pages if by_pages else checks.files):
         return
-    with LocalReader(path) as reader:
-        record = _record(checks, _parquet_version(reader, footer, checksums))
-        key = parts_key(record.version, columns, rows)
+    with LocalReader(read.path) as reader:
+        record = _record(checks, _parquet_version(reader, read))
+        key = parts_key(record.version, read.columns, read.rows)
         known = find_parts(key)
         if known is not None and not record.missing(known.numbers):
             return
-        expected = unpack_chunks(checksums) if checksums else ()
+        expected = unpack_chunks(read.checksums) if read.checksums else ()
         num_bytes = reader.status.st_size
         try:
-            metadata = parquet.read_footer(reader, num_bytes, footer)
+            metadata = parquet.read_footer(reader, num_bytes, read.footer)
         except FooterChangedError as error:
             if by_pages:  # a user's own file, which may have been written again
-                raise InputLostError(path, str(error)) from error
-            raise DamagedFileError(path, str(error)) from error
+                raise InputLostError(read.path, str(error)) from error
+            raise DamagedFileError(read.path, str(error)) from error
         except FooterError as error:
-            raise DamagedFileError(path, str(error)) from error
+            raise DamagedFileError(read.path, str(error)) from error
         if not by_pages and len(expected) != metadata.num_row_groups * metadata.num_columns:
-            raise DamagedFileError(path, "its column chunks are not those that have checksums")
-        chunks = {part_of(c): c for c in parquet.column_chunks(metadata, columns, rows)}
+            raise DamagedFileError(read.path, "its column chunks are not those that have checksums")
+        chunks = {part_of(c): c for c in parquet.column_chunks(metadata, read.columns, read.rows)}
         missing = record.missing(chunks)
         for part in missing:
             chunk = chunks[part]
             checksum = None if by_pages else expected[chunk.index]
             problem = parquet.chunk_problem(reader, chunk, checksum, LOCAL_PIECE_BYTES)
             if problem is not None:
-                raise DamagedFileError(path, problem, chunk.column, chunk.row_group)
+                raise DamagedFileError(read.path, problem, chunk.column, chunk.row_group)
         record.parts.add(record.version, [FOOTER, *missing])
         keep_parts(key, chunks.values())
 
 
-def is_cached(
-    path: str,
-    *,
-    footer: str,
-    checksums: str,
-    columns: Collection[str] | None,
-    rows: Sequence[tuple[int, int]] | None,
-) -> bool:
+def is_cached(read: LocalParquet) -> bool:
     """Whether the page cache seems to hold what is about to be read of a local Parquet file.
 
-    Some bytes are looked at, from all over the file, without waiting for any.
+    It looks at some bytes, from all over the file, and waits for none of them.
 
     Args:
-        path: The file.
-        footer: Checksum of its footer; empty if it is not known.
-        checksums: Those of its column chunks, packed; empty for a user's own file.
-        columns: Top-level columns that are read; None for all.
-        rows: Ranges of rows that are read; None for all.
+        read: What is read of which file.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         StorageError: It cannot be read.
     """
-    with LocalReader(path) as reader:
-        key = parts_key(_parquet_version(reader, footer, checksums), columns, rows)
+    with LocalReader(read.path) as reader:
+        key = parts_key(_parquet_version(reader, read), read.columns, read.rows)
         parts = find_parts(key)
         if parts is None:  # nothing is checked here
             try:
-                metadata = parquet.read_footer(reader, reader.status.st_size, footer)
+                metadata = parquet.read_footer(reader, reader.status.st_size, read.footer)
             except FooterError:
                 return False  # whoever reads it says so
-            parts = keep_parts(key, parquet.column_chunks(metadata, columns, rows))
+            parts = keep_parts(key, parquet.column_chunks(metadata, read.columns, read.rows))
         return all(map(reader.has_cached, parts.offsets))
 
 
@@ -226,7 +222,7 @@ def check_local_arrow(
 
     Raises:
         DamagedFileError: It is damaged.
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         StorageError: It cannot be read.
     """
     if not checks.files or not (checksum or segments):
@@ -247,8 +243,8 @@ def _record(checks: FileChecks, version: str) -> _Record:
     return _Record(_checked_parts(checks.folder, checks.seconds, os.getpid()), version)
 
 
-def _parquet_version(reader: LocalReader, footer: str, checksums: str) -> str:
-    return file_version(reader.status, "parquet with footer", footer, checksums)
+def _parquet_version(reader: LocalReader, read: LocalParquet) -> str:
+    return file_version(reader.status, "parquet with footer", read.footer, read.checksums)
 
 
 @functools.lru_cache(maxsize=4)

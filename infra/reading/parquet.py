@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import pyarrow as pa
@@ -21,7 +21,12 @@ from stagecoach.infra.errors import InputLostError, StorageError
 from stagecoach.infra.integrity.diagnosis import find_undecodable, raise_if_undecodable
 from stagecoach.infra.integrity.errors import DamagedFileError
 from stagecoach.infra.integrity.fetched import FetchedChecks
-from stagecoach.infra.integrity.local import FileChecks, check_local_parquet, is_cached
+from stagecoach.infra.integrity.local import (
+    FileChecks,
+    LocalParquet,
+    check_local_parquet,
+    is_cached,
+)
 from stagecoach.infra.integrity.parquet import FooterChangedError, FooterError, read_footer
 from stagecoach.infra.reading.data_file import DataFile
 from stagecoach.infra.reading.file_bounds import StoredBounds
@@ -71,19 +76,9 @@ def is_cached_locally(leaf: ParquetInput) -> bool:
     columns = [column.source for column in leaf.columns]
     groups = [list(group) for _, group in itertools.groupby(leaf.files, key=lambda file: file.uri)]
     for files in groups[:: len(groups) // _FILES_LOOKED_AT + 1]:
-        first = files[0]
-        try:
-            found = is_cached(
-                first.local_path or "",
-                footer=first.footer_checksum,
-                checksums=first.checksums,
-                columns=columns,
-                rows=_rows(files),
-            )
-        except FileNotFoundError:
-            raise InputLostError(first.uri, "there is no such file") from None
-        if not found:
-            return False
+        with _lost_if_missing(files[0]):
+            if not is_cached(_local(files, columns)):
+                return False
     return True
 
 
@@ -97,11 +92,9 @@ def decode_local_files(leaf: ParquetInput) -> None:
     columns = [column.source for column in leaf.columns]
     for file in leaf.files:
         if not file.checksums:
-            try:
+            with _lost_if_missing(file):
                 path = file.local_path or ""
                 raise_if_undecodable(path, columns, [(file.row_start, file.row_end)])
-            except FileNotFoundError:
-                raise InputLostError(file.uri, "there is no such file") from None
 
 
 def check_local_rows(
@@ -119,22 +112,29 @@ def check_local_rows(
         InputLostError: The file is gone.
         StorageError: It cannot be read.
     """
+    with _lost_if_missing(files[0]):
+        check_local_parquet(_local(files, columns), checks)
+
+
+def _local(files: Sequence[DataFile], columns: Collection[str] | None) -> LocalParquet:
+    """What is read of one local file."""
     first = files[0]
+    return LocalParquet(
+        path=first.local_path or "",
+        footer=first.footer_checksum,
+        checksums=first.checksums,
+        columns=columns,
+        rows=[(file.row_start, file.row_end) for file in files],
+    )
+
+
+@contextmanager
+def _lost_if_missing(file: DataFile) -> Iterator[None]:
+    """Report a file that does not exist as a lost input."""
     try:
-        check_local_parquet(
-            first.local_path or "",
-            footer=first.footer_checksum,
-            checksums=first.checksums,
-            columns=columns,
-            rows=_rows(files),
-            checks=checks,
-        )
+        yield
     except FileNotFoundError:
-        raise InputLostError(first.uri, "there is no such file") from None
-
-
-def _rows(files: Sequence[DataFile]) -> list[tuple[int, int]]:
-    return [(file.row_start, file.row_end) for file in files]
+        raise InputLostError(file.uri, "there is no such file") from None
 
 
 def read_parquet_batches(leaf: ParquetInput) -> Iterator[pa.RecordBatch]:
