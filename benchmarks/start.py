@@ -112,6 +112,28 @@ def measure(contender: Contender, folder: Path) -> Taken:
     return Taken(wall, _used() - used, (done.stdout.strip().splitlines() or [""])[-1])
 
 
+def make_class_data(folder: Path) -> None:
+    """Make the archive of Spark's classes if it is missing, as `stagecoach ui` and `warm` do.
+
+    They do so in the background, for half a minute, which would be measured as well.
+
+    Args:
+        folder: Where bytecode goes.
+
+    Raises:
+        click.ClickException: This machine cannot make one.
+    """
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "stagecoach.infra.spark.class_data"],
+        env=environment(ROOT, folder),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise click.ClickException(f"no archive of Spark's classes:\n{done.stderr[-3000:]}")
+
+
 def adopt_orphans() -> None:
     """Become the parent of processes whose parent ends, so that their processor time counts.
 
@@ -253,6 +275,7 @@ def main(
         folder = Path(place)
         commands = contenders(tables, folder, query, before and before.resolve())
         runs: dict[str, list[Taken]] = {command.name: [] for command in commands}
+        make_class_data(folder)
         # The first round compiles modules and fills the storage of the reused query.
         for round_number in range(repeat + 1):
             taken = {command.name: measure(command, folder) for command in commands}

@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 
 from benchmarks.report import document, json_option, write_document
-from benchmarks.start import ROOT, Contender, Taken, environment, measure
+from benchmarks.start import ROOT, Contender, Taken, environment, make_class_data, measure
 from stagecoach.infra.spark.announcements import Found, find_servers
 from stagecoach.tpch import generate, write_catalog
 
@@ -45,6 +45,7 @@ def main(repeat: int, scale_factor: float, name: str, json_path: Path | None) ->
     ) as place:
         folder = Path(place)
         write_catalog(folder / "catalog.yaml", tables)
+        make_class_data(folder)
         variables = environment(ROOT, folder, warm="always")
         with _warm_spark(folder, variables):
             # The first round compiles modules and fills the storage of the reused query.
