@@ -119,19 +119,10 @@ def make_class_data(folder: Path) -> None:
 
     Args:
         folder: Where bytecode goes.
-
-    Raises:
-        click.ClickException: This machine cannot make one.
     """
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "stagecoach.infra.spark.class_data"],
-        env=environment(ROOT, folder),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise click.ClickException(f"no archive of Spark's classes:\n{done.stderr[-3000:]}")
+    command = [sys.executable, "-P", "-m", "stagecoach.infra.spark.class_data"]
+    # Where none can be made, it says so, and commands are measured as they are: without one.
+    subprocess.run(command, env=environment(ROOT, folder), check=False)
 
 
 def adopt_orphans() -> None:
