@@ -15,7 +15,12 @@ from stagecoach.planner.analysis.queries import build_logical
 from stagecoach.planner.arbiter import Arbiter, is_certain, unknown_function
 from stagecoach.planner.cached_property import cached_property
 from stagecoach.planner.catalog import Catalog, LookedUpCatalog, TableInfo
-from stagecoach.planner.distribution import distribute, distribute_shared, fits_one_task
+from stagecoach.planner.distribution import (
+    distribute,
+    distribute_shared,
+    fits_one_task,
+    fits_wide_task,
+)
 from stagecoach.planner.engines.registry import SPARK, planner_engine
 from stagecoach.planner.errors import (
     AnalysisError,
@@ -30,6 +35,7 @@ from stagecoach.planner.limits.deadline import deadline
 from stagecoach.planner.limits.deep_stack import run_deep
 from stagecoach.planner.lowering.lower import Lowering
 from stagecoach.planner.optimizer.context import RuleContext, first_free_id
+from stagecoach.planner.optimizer.rules import optimize_for_one_task
 from stagecoach.planner.optimizer.shared_plans import optimize_shared
 from stagecoach.planner.options import PlannerOptions, PlanPhase
 from stagecoach.planner.plan.logical import LogicalPlan, Scan
@@ -85,6 +91,17 @@ class _Planned:
         )
         self._check_scans()
         self._lowering = Lowering(self._context)
+        if not self._shared:
+            self._optimize_for_one_task()
+
+    def _optimize_for_one_task(self) -> None:
+        """Optimise the query once more, if one task computes what comes of it."""
+        optimized = optimize_for_one_task(self.optimized, self._context)
+        if optimized is self.optimized:
+            return
+        lowering = Lowering(self._context)
+        if fits_wide_task(lowering.lower(optimized), lowering.sizes, self._context):
+            self.optimized, self._lowering = optimized, lowering
 
     def _check_scans(self) -> None:
         """Refuse a query that reads a column which only Spark can read.

@@ -127,6 +127,11 @@ def fits_one_task(plans: Sequence[PhysicalPlan], context: RuleContext) -> bool:
     return not any(asks_for_tasks(plan) for plan in plans)
 
 
+def fits_wide_task(plan: PhysicalPlan, sizes: PlanSizes, context: RuleContext) -> bool:
+    """Whether one task on several cores may compute a plan, so that it needs no exchange."""
+    return WideTasks(plan, sizes, context).fits(plan)
+
+
 class _Distributor:
     def __init__(self, plan: PhysicalPlan, sizes: PlanSizes, context: RuleContext) -> None:
         self._sizes = sizes

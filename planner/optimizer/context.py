@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from copy import copy
 from typing import TYPE_CHECKING
 
 from stagecoach.planner.options import PlannerOptions
@@ -28,7 +29,15 @@ class RuleContext:
     def __init__(self, options: PlannerOptions, estimator: Estimator, first_id: int) -> None:
         self.options = options
         self.estimator = estimator
+        self.one_task = False
+        """Whether the plan is for one task, so that no rows are sent between tasks."""
         self._ids = itertools.count(first_id)
+
+    def for_one_task(self) -> RuleContext:
+        """The same context for a plan that one task computes."""
+        context = copy(self)
+        context.one_task = True
+        return context
 
     def column(self, name: str, dtype: DataType) -> Column:
         """A new column with a number that nothing else has."""

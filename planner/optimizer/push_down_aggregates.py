@@ -57,7 +57,8 @@ def push_down_aggregates(plan: LogicalPlan, context: RuleContext) -> LogicalPlan
              Inner[o.customer = c.id](Aggregate[gby o.customer, sum(o.total) AS s] <- o, c)
     Where all final groups are of one partial group at most, there is nothing to merge.
     Only where the estimates say that a quarter of the rows is left, and these are shuffled for the
-    join or multiplied by it.
+    join or multiplied by it. In how many tasks a group is decides how many rows are left, so
+    `optimize_for_one_task` applies the rule again.
     Never:   for DISTINCT, for aggregates of both sides or of the order of rows; where an argument
     or a condition may raise an error for a row that the join drops; below a full join.
     """
@@ -354,6 +355,8 @@ def _rows_sent(plan: LogicalPlan, rows: float, groups: float, context: RuleConte
     A task that draws `n` of the rows meets `groups * (1 - exp(-n / groups))` of the groups: many
     groups that few rows of a task have each are no fewer rows to send.
     """
+    if context.one_task:
+        return min(rows, groups)
     stored = [context.estimator.stored_bytes(n.table) for n in walk(plan) if isinstance(n, Scan)]
     tasks = max(math.ceil(max(stored, default=0) / context.options.partition_bytes), 1)
     each = rows / tasks

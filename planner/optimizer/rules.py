@@ -85,5 +85,17 @@ def optimize(
     return plan
 
 
+def optimize_for_one_task(plan: LogicalPlan, context: RuleContext) -> LogicalPlan:
+    """An optimised plan as it is best if one task computes it; the same plan if it is so already.
+
+    Which plans one task computes is known after they are lowered. Of all rules, only
+    `push_down_aggregates` looks at what tasks send each other.
+    """
+    pushed = optimize(plan, context.for_one_task(), (push_down_aggregates,))
+    if pushed is plan:
+        return plan
+    return optimize(pushed, context, RULES[RULES.index(push_down_aggregates) + 1 :])
+
+
 def _classes(plan: LogicalPlan) -> frozenset[type[LogicalPlan]]:
     return frozenset(type(node) for node in walk(plan))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stagecoach.planner import plan_query
+from stagecoach.planner import plan_query, plan_until
 from stagecoach.planner.options import PlannerOptions
 from tests.differential.corpus_files import queries
 from tests.differential.edge_tables import EdgeTables
@@ -15,6 +15,7 @@ from tests.differential.few_values import few_values
 from tests.differential.query_check import ask_spark, graph_differences
 from tests.differential.query_grammar import QueryGrammar
 from tests.differential.test_corpus import FailingOver
+from tests.differential.wide_plans import CORES, WIDE, read_by_all_cores
 from tests.share import share
 
 if TYPE_CHECKING:
@@ -39,6 +40,27 @@ def test_the_corpus_equals_spark(oracle: SparkSession, tables: EdgeTables) -> No
             found = graph_differences(graph, runner, answer, native=False, rounded=query.rounded)
             wrong += [f"{query.name} [{name}]: {line}\n    {query.sql}" for line in found]
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
+
+
+def test_the_corpus_in_one_task_equals_spark(oracle: SparkSession, tables: EdgeTables) -> None:
+    """Of groups that many tasks would have each, which the rule leaves alone in several stages."""
+    catalog = read_by_all_cores(few_values(tables.schemas, distinct=100_000))
+    staged = WIDE.updated({"broadcast_bytes": 0, "partition_bytes": 1 << 20})
+    options = staged.updated({"max_lost_seconds": 10**6})
+    runner, wrong, fired = FailingOver(tables, oracle), [], 0
+    for query in queries("eager-aggregation"):
+        graph = plan_query(query.sql, catalog, options)
+        fires = plan_until(query.sql, catalog, "optimized", options) != plan_until(
+            query.sql, catalog, "optimized", staged.updated({"max_lost_seconds": 0})
+        )
+        if fires:
+            fired += 1
+            assert [stage.cores for stage in graph.stages] == [CORES], query.name
+            answer = ask_spark(oracle, query.sql)
+            found = graph_differences(graph, runner, answer, native=False, rounded=query.rounded)
+            wrong += [f"{query.name}: {line}\n    {query.sql}" for line in found]
+    assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong)
+    assert fired > 10
 
 
 @pytest.mark.timeout(600)

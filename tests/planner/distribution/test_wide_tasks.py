@@ -12,11 +12,12 @@ from stagecoach.planner.distribution import wide_tasks
 from stagecoach.planner.distribution.work import work_seconds
 from stagecoach.planner.explain.display import render_graph
 from stagecoach.planner.options import PlannerOptions
-from stagecoach.planner.plan.physical import ScanExec, SortExec
+from stagecoach.planner.plan.physical import AggregateExec, HashJoinExec, ScanExec, SortExec
 from stagecoach.planner.plan.serde import dump_graph, load_graph
 from stagecoach.planner.plan.stages import StageGraph
 from stagecoach.planner.planning import plan_query
 from stagecoach.planner.render.fragment import render_fragment
+from stagecoach.planner.tree import walk
 from tests.planner.catalogs import table
 
 # Work of one core: 2 to 4 s for an aggregate over `lines`, 20 s over `events`.
@@ -100,6 +101,23 @@ def test_what_depends_on_the_order_of_rows_has_one_core(sql: str) -> None:
     graph = plan(sql)
     assert len(graph.stages) > 1
     assert {stage.cores for stage in graph.stages} == {1}
+
+
+COUNTS = "SELECT id, count(line) FROM orders LEFT JOIN lines ON order_id = id GROUP BY id"
+
+
+@pytest.mark.parametrize(
+    ("options", "aggregates"),
+    [({}, 1), ({"max_lost_seconds": 0}, 0), ({"task_cores": 1}, 0)],
+)
+def test_a_task_that_has_all_rows_of_a_group_aggregates_them_before_a_join(
+    options: dict[str, int], aggregates: int
+) -> None:
+    """Of several tasks each would have nearly all orders, and send a group for each."""
+    stages = plan(COUNTS, **options).stages
+    joins = (n for s in stages for n in walk(s.fragment) if isinstance(n, HashJoinExec))
+    below = [node for join in joins for node in walk(join) if isinstance(node, AggregateExec)]
+    assert len(below) == aggregates
 
 
 def test_a_part_of_a_large_query_is_a_wide_stage_of_its_own() -> None:
