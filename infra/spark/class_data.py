@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stagecoach.infra.config.settings import ENVIRONMENT_PREFIX, EngineSettings
+from stagecoach.infra.spark.connect_app import start_service
 from stagecoach.infra.spark.connect_conf import TOKEN_VARIABLE, free_port, server_conf, spark_home
 from stagecoach.infra.spark.java import cache_folders, ensure_java, is_private
 
@@ -159,7 +160,8 @@ def _record(archive: Path) -> None:
         gateway = session.sparkContext._gateway
         assert gateway is not None
         _use(session, folder)
-        subprocess.run(
+        start_service(session)
+        client = subprocess.run(
             [sys.executable, "-P", "-m", "stagecoach.infra.runtime.stages.warm_up"],
             env={
                 **os.environ,
@@ -169,6 +171,8 @@ def _record(archive: Path) -> None:
             timeout=_WARM_UP_SECONDS,
             check=False,
         )
+        if client.returncode != 0:
+            log.warning("the archive will be without the classes of Spark Connect")
         session.stop()
         gateway.shutdown()
         # The end of its input ends the JVM, which then writes the archive.

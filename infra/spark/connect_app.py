@@ -12,24 +12,33 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _POLL_SECONDS = 1.0
+
+
+def start_service(session: SparkSession) -> None:
+    """Have the Spark of a classic session serve clients of Spark Connect, under its configuration.
+
+    From now on the session, of which those of the clients are made, refuses all but queries.
+    """
+    from stagecoach.infra.spark.guard.plan_guard import install_guard
+
+    install_guard(session)
+    context = session.sparkContext
+    jvm: Any = context._jvm
+    jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(context._jsc.sc())
 
 
 def main() -> None:
     """Start Spark, and with it the service; end with the JVM."""
     from pyspark.sql import SparkSession
 
-    from stagecoach.infra.spark.guard.plan_guard import install_guard
-
     jvm = os.getppid()
-    session = SparkSession.builder.getOrCreate()
-    # Sessions of clients are made of this one. None is before the service has started.
-    install_guard(session)
-    context = session.sparkContext
-    jvm_view: Any = context._jvm
-    jvm_view.org.apache.spark.sql.connect.service.SparkConnectService.start(context._jsc.sc())
+    start_service(SparkSession.builder.getOrCreate())
     while os.getppid() == jvm:
         time.sleep(_POLL_SECONDS)
 

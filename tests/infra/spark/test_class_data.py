@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,6 +106,27 @@ def test_a_java_that_cannot_is_asked_once(home: Path, monkeypatch: pytest.Monkey
     assert class_data.make_archive() is None
     assert len(asked) == 1
     assert archive_options(home) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_archive_has_the_classes_of_sessions_and_of_servers(tmp_path: Path) -> None:
+    made = subprocess.run(
+        [sys.executable, "-P", "-m", "stagecoach.infra.spark.class_data"],
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    )
+    (archive,) = (tmp_path / "stagecoach").glob("spark-*.jsa")
+    assert f"Spark's classes: {archive}" in made.stdout
+    names = (
+        b"org/apache/spark/sql/classic/SparkSession",
+        b"org/apache/spark/sql/connect/planner/SparkConnectPlanner",
+    )
+    with archive.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+        assert [name for name in names if content.find(name) < 0] == [], made.stdout
 
 
 @pytest.mark.spark
