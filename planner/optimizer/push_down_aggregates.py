@@ -57,7 +57,7 @@ def push_down_aggregates(plan: LogicalPlan, context: RuleContext) -> LogicalPlan
              Inner[o.customer = c.id](Aggregate[gby o.customer, sum(o.total) AS s] <- o, c)
     Where all final groups are of one partial group at most, there is nothing to merge.
     Only where the estimates say that a quarter of the rows is left, and these are shuffled for the
-    join or multiplied by it. In how many tasks a group is decides how many rows are left, so
+    join or multiplied by it. How many are left depends on the number of tasks, so
     `optimize_for_one_task` applies the rule again.
     Never:   for DISTINCT, for aggregates of both sides or of the order of rows; where an argument
     or a condition may raise an error for a row that the join drops; below a full join.
