@@ -139,7 +139,8 @@ def load_manifest(
     Args:
         store: Where to look.
         fingerprint: The stage's fingerprint.
-        stage: Name of the stage for error messages; the fingerprint if left out.
+        stage: Name of the stage for messages, also for those of what is read of it later. Without,
+            the fingerprint, and later the name by which it was committed.
         expected: Whether it is known to be committed, so that a manifest that is missing is asked
             for again, too.
 
@@ -162,7 +163,7 @@ def load_manifest(
     if manifest.fingerprint != fingerprint:
         problem = f"the manifest of another stage (fingerprint {manifest.fingerprint})"
         raise ManifestError(name, store.uri(key), problem)
-    return manifest
+    return manifest if stage is None else replace(manifest, reader=stage)
 
 
 def mark_lost(store: ObjectStore, fingerprint: str, manifest_hash: str) -> bool:

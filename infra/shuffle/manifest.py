@@ -71,6 +71,8 @@ class Manifest:
         metrics: What the run measured; free-form plain data, of which no field may be counted on:
             a manifest of another version may have more of them or fewer.
         created_at: When the commit was made, as the caller says (ISO 8601).
+        reader: Name of the stage as whoever reads the commit calls it; empty for the writer's. A
+            commit is shared by all plans with an equal stage, in which it has other numbers.
     """
 
     fingerprint: str
@@ -92,11 +94,12 @@ class Manifest:
     ancestry: Mapping[str, str] = field(default_factory=dict)
     partitioner_version: int = PARTITIONER_VERSION
     blocks: BlocksSlice | None = None
+    reader: str = field(default="", compare=False)
 
     @property
     def stage_name(self) -> str:
         """Name of the stage as messages show it."""
-        return f"{self.query}/stage_{self.stage_id}"
+        return self.reader or f"{self.query}/stage_{self.stage_id}"
 
     @property
     def num_rows(self) -> int:

@@ -26,7 +26,9 @@ def pinned_manifest(store: ObjectStore, spec: ShuffleInput) -> Manifest:
     Raises:
         ManifestError: It is gone, or another commit took its place.
     """
-    return KEPT.get(spec.manifest_hash, lambda: _load(store, spec), lambda found: len(found.files))
+    # Two runs in this process may have one commit under two names.
+    key = spec.manifest_hash, spec.stage
+    return KEPT.get(key, lambda: _load(store, spec), lambda found: len(found.files))
 
 
 def _load(store: ObjectStore, spec: ShuffleInput) -> Manifest:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.faults.local_runs import LocalRuns, tasks_here, write_tables
+from benchmarks.faults.local_runs import QUERIES, LocalRuns, tasks_here, write_tables
 from stagecoach.infra.config.settings import EngineSettings, load_settings
 from stagecoach.infra.errors import ShuffleReadError
 from stagecoach.infra.runtime.records.pointers import read_pointer
@@ -110,6 +110,38 @@ def test_what_is_lost_is_computed_again_in_the_same_run(damage: str, runs: Local
     assert "shared/stage_0 was lost" in "\n".join(head.recovered)
     with tasks_here():
         assert read_result(context).equals(expected)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_what_another_query_has_committed_is_computed_again(damage: str, runs: LocalRuns) -> None:
+    """An equal stage of two queries has one commit, which each calls by its own stage's name."""
+    other = runs.context(runs.plan("totals"))
+    run(other, 0)
+    graph = runs.plan("sums", sql=QUERIES["totals"])
+    expected, _ = runs.run(graph, fresh=True)
+    context = runs.context(graph)
+    (first,) = run(context, 0)
+    assert first.reused
+    assert first.manifest is not None
+    DAMAGE[damage](context, first.manifest)
+    second, *_ = run(elsewhere(context), *range(1, len(graph.stages)))
+    assert len(second.recovered) == 1
+    assert "sums/stage_0 was lost" in second.recovered[0]
+    with tasks_here():
+        assert read_result(context).equals(expected)
+
+
+def test_a_lost_output_has_the_name_of_the_query_that_needs_it(runs: LocalRuns) -> None:
+    run(runs.context(runs.plan("totals")), 0)
+    strict = dataclasses.replace(
+        runs.context(runs.plan("sums", sql=QUERIES["totals"])), recover=False
+    )
+    (first,) = run(strict, 0)
+    assert first.manifest is not None
+    DAMAGE["index flipped"](strict, first.manifest)
+    with pytest.raises(ManifestError, match=r"lost output of sums/stage_0.*run sums/stage_0 again"):
+        run(elsewhere(strict), 1)
+    assert is_lost(runs.store, first.manifest)
 
 
 @pytest.mark.parametrize("damage", ["index missing", "manifest flipped", "manifest missing"])
