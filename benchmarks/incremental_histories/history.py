@@ -18,6 +18,7 @@ from stagecoach.infra.shuffle.manifest import Manifest
 from stagecoach.infra.storage import layout
 from stagecoach.infra.upkeep.gc import collect_garbage
 from stagecoach.infra.upkeep.stored_outputs import find_outputs
+from stagecoach.planner.errors import StagecoachError
 from stagecoach.planner.options import PlannerOptions
 from tests.contexts import run_stages
 from tests.differential.inprocess import collect, multiset
@@ -58,7 +59,8 @@ class Verdict:
 
     Attributes:
         query: Name of the query.
-        outcome: `equal`, or what went wrong: `differs`, `differs from spark`, `broken storage`.
+        outcome: `equal`, or what went wrong: `differs`, `differs from spark`, `broken storage`,
+            `fails`.
         detail: The steps, where something went wrong.
         runs: How often the query was run incrementally.
         tasks: Tasks of incremental stages that were not reused whole.
@@ -115,6 +117,12 @@ class History:
 
     def verdict(self) -> Verdict:
         """Live through the history."""
+        try:
+            return self._lived()
+        except StagecoachError as error:
+            return self._ended("fails", str(error))
+
+    def _lived(self) -> Verdict:
         for _ in range(self._rng.randint(2, 5)):
             if problem := self._run():
                 return self._ended(problem)
@@ -125,8 +133,9 @@ class History:
             return self._ended(problem)
         return self._ended("equal")
 
-    def _ended(self, outcome: str) -> Verdict:
-        detail = "" if outcome == "equal" else "\n".join([str(self._options), *self._steps])
+    def _ended(self, outcome: str, problem: str = "") -> Verdict:
+        told = [str(self._options), *self._steps, *filter(None, [problem])]
+        detail = "" if outcome == "equal" else "\n".join(told)
         return Verdict(self._name, outcome, detail, **self._counts)
 
     def _run(self, *, with_spark: bool = False) -> str:
