@@ -28,6 +28,7 @@ class RcloneServer:
         secret_key: As above.
         log: Where its messages go; nowhere by default.
         detached: Whether it outlives a terminal, in a session of its own.
+        certificate: Files of a certificate and its key, for TLS; plain HTTP without.
 
     Raises:
         RuntimeError: rclone is not installed.
@@ -42,6 +43,7 @@ class RcloneServer:
         secret_key: str = "rclonesecret1",
         log: Path | None = None,
         detached: bool = False,
+        certificate: tuple[Path, Path] | None = None,
     ) -> None:
         command = self.command()
         if command is None:
@@ -52,6 +54,7 @@ class RcloneServer:
         self._keys = (access_key, secret_key)
         self._log = log
         self._detached = detached
+        self._scheme = "https" if certificate else "http"
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
@@ -60,6 +63,10 @@ class RcloneServer:
         arguments = ["serve", "s3", "--addr", f"127.0.0.1:{self.port}"]
         # By default it waits 20 ms before it reads anywhere else than where it read last.
         arguments += ["--vfs-read-wait", "0"]
+        # By default it reads 16 MiB ahead, of each range that is asked for.
+        arguments += ["--buffer-size", "0"]
+        if certificate:
+            arguments += ["--cert", str(certificate[0]), "--key", str(certificate[1])]
         arguments += ["--auth-key", f"{access_key},{secret_key}", str(folder)]
         self._arguments = [command, *arguments]
         self._process: subprocess.Popen[bytes] | None = None
@@ -73,7 +80,7 @@ class RcloneServer:
     @property
     def url(self) -> str:
         """Its address."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def options(self, url: str | None = None, **changes: Any) -> StorageOptions:
         """How a store reaches it, perhaps through a proxy at `url`."""
