@@ -29,6 +29,7 @@ Kind = Literal[
     "noise",  # what is no answer of HTTP, such as the rest of an earlier body
     "cut",  # half of the body, then the end of the connection
     "short",  # half of the body, with headers that say so
+    "long",  # the body twice, with headers that say so
     "flip",  # one bit of the body is wrong
 ]
 _CODES = {
@@ -241,6 +242,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(status, headers, bytes(damaged))
         elif fault.kind == "short":
             self._answer(status, headers, content[: len(content) // 2])
+        elif fault.kind == "long":
+            self._answer(status, headers, content * 2)
         elif fault.kind == "cut":
             self._answer(status, headers, content[: len(content) // 2], len(content))
             self.close_connection = True

@@ -21,13 +21,13 @@ import pyarrow.parquet as pq
 
 from stagecoach.infra.integrity.fetched import FetchedChecks
 from stagecoach.infra.integrity.parquet import ColumnChunk, Reader, chunk_range
-from stagecoach.infra.storage.sized_file import SizedFile
+from stagecoach.infra.storage.sized_file import SizedFile, read_into
 
 DEFAULT_MEMORY_BYTES = 128 << 20
 """Bound of the bytes that are fetched and not yet decoded, if none is given."""
 
 _WINDOW_BYTES = 16 << 20  # that small row groups are put together to
-_REQUEST_BYTES = 8 << 20  # an answer is in memory twice while it arrives
+_REQUEST_BYTES = 8 << 20
 _MAX_REQUESTS = 4  # at a time: one connection to S3 gives less than 100 MB a second
 _HOLE_BYTES = 1 << 20  # another request takes longer than these
 _PAGE_BYTES = 1 << 20  # read at once of a column that is read page by page, at least
@@ -272,10 +272,10 @@ class Part:
         return self._bytes.slice(start - self.start, length)
 
     def _request(self, start: int, end: int) -> None:
-        answer = self._source.read_at(end - start, start)
-        if len(answer) != end - start:
-            raise EOFError(f"the file ends at byte {start + len(answer)}, its footer tells more")
-        memoryview(self._bytes).cast("B")[start - self.start : end - self.start] = answer
+        place = memoryview(self._bytes).cast("B")[start - self.start : end - self.start]
+        count = read_into(self._source, place, start)
+        if count != end - start:
+            raise EOFError(f"the file ends at byte {start + count}, its footer tells more")
 
 
 class _FetchedFile(SizedFile):

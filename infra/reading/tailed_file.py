@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stagecoach.infra.storage.sized_file import copy_into, read_into
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -47,3 +49,10 @@ class TailedFile:
         if offset + nbytes >= self._size:
             self._tail = offset, found  # the footer is larger than was expected
         return found
+
+    def read_into(self, buffer: memoryview, offset: int) -> int:
+        """Read bytes into memory; return how many, fewer only where the file ends."""
+        start, _ = self._tail
+        if offset < start and offset + len(buffer) < self._size:
+            return read_into(self._source, buffer, offset)
+        return copy_into(self, buffer, offset)

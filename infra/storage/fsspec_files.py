@@ -26,7 +26,7 @@ from stagecoach.infra.storage.object_store import (
 )
 from stagecoach.infra.storage.rereads import RECENT_WRITES
 from stagecoach.infra.storage.retries import is_passing, retrying
-from stagecoach.infra.storage.sized_file import SizedFile
+from stagecoach.infra.storage.sized_file import SizedFile, copy_into
 
 _T = TypeVar("_T")
 
@@ -307,6 +307,16 @@ class _Reader(SizedFile):
         )
         return content
 
+    def read_into(self, buffer: memoryview, start: int) -> int:
+        """Read bytes from `start` into memory; return how many, fewer only where it ends."""
+        buffer = buffer[: max(self._size - start, 0)]
+        store, path, match = self._store, self._store._path(self._key), self._match
+        if not buffer or not store._is_s3:
+            return copy_into(self, buffer, start)
+        read = store.filesystem.read_into
+        count: int = store._call("read", self._key, lambda: read(path, buffer, start, **match))
+        return count
+
 
 class _RangedFile(pa.PythonFile):
     """An Arrow file over a reader whose `read_at` needs no lock, as Arrow's own would take."""
@@ -317,3 +327,7 @@ class _RangedFile(pa.PythonFile):
     def read_at(self, nbytes: int, offset: int) -> bytes:
         """Return bytes from `offset`; fewer only where the object ends."""
         return self._reader.read_at(nbytes, offset)
+
+    def read_into(self, buffer: memoryview, offset: int) -> int:
+        """Read bytes from `offset` into memory; return how many, fewer only where it ends."""
+        return self._reader.read_into(buffer, offset)

@@ -14,13 +14,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+import math
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.handlers import add_expect_header
-from fsspec.asyn import sync_wrapper
+from fsspec.asyn import sync, sync_wrapper
 from s3fs import S3FileSystem
 
 from stagecoach.infra.storage.aws import s3_address
@@ -32,13 +35,14 @@ from stagecoach.infra.storage.retries import (
     SlowAnswerError,
     is_passing,
     is_precondition_failure,
+    retrying,
     wait_seconds,
 )
 from stagecoach.infra.storage.signed_get import (
-    FoundObject,
+    VALID_SECONDS,
     SignedGetRefusedError,
+    SignedGets,
     sign_as_requests,
-    signed_get,
 )
 
 if TYPE_CHECKING:
@@ -81,8 +85,10 @@ class BoundedS3FileSystem(S3FileSystem):
         super().__init__(*args, **arguments)
         self._retry_seconds = retry_seconds
         self._timeout_seconds = timeout_seconds
-        self._presigns = True
+        self.presigns = True  # until a server refuses it
         self._prepared: Any = None
+        self._gets: SignedGets | None = None
+        self._gets_lock = threading.Lock()
 
     async def set_session(self, refresh: bool = False, kwargs: Any = None) -> Any:
         """Return the client, which sends bodies at once and presigns as it signs.
@@ -111,32 +117,151 @@ class BoundedS3FileSystem(S3FileSystem):
 
     call_s3 = sync_wrapper(_call_s3)
 
+    def cat_file(
+        self,
+        path: str,
+        start: int | None = None,
+        end: int | None = None,
+        if_match: str = "",
+        **arguments: Any,
+    ) -> bytes:
+        """Return an object, or a range of it, in one request, whole or not at all.
+
+        Args:
+            path: The object.
+            start: The first byte.
+            end: The byte after the last.
+            if_match: ETag that it must have. The answer's is compared as well, because not every
+                server heeds the condition.
+            arguments: Further ones of `_cat_file`.
+
+        Raises:
+            ObjectChangedError: It has another ETag.
+        """
+        if start is None or end is None or not 0 <= start < end or arguments:
+            content: bytes = sync(
+                self.loop,
+                self._cat_file,
+                path,
+                start=start,
+                end=end,
+                if_match=if_match,
+                **arguments,
+            )
+            return content
+        return self._range(path, start, end, if_match, b"".join)
+
+    def read_into(self, path: str, buffer: memoryview, start: int, if_match: str = "") -> int:
+        """Read a range of an object into memory.
+
+        Args:
+            path: The object.
+            buffer: As long as the range.
+            start: The first byte.
+            if_match: As above.
+
+        Returns:
+            How many bytes were read; fewer only where the object ends.
+
+        Raises:
+            ObjectChangedError: It has another ETag.
+        """
+
+        def fill(pieces: Iterable[bytes]) -> int:
+            came = 0
+            for piece in pieces:
+                buffer[came : came + len(piece)] = piece
+                came += len(piece)
+            return came
+
+        return self._range(path, start, start + len(buffer), if_match, fill)
+
+    def _range(
+        self,
+        path: str,
+        start: int,
+        end: int,
+        if_match: str,
+        take: Callable[[Iterable[bytes]], _T],
+    ) -> _T:
+        """What `take` makes of the pieces of a range; after a failure it gets them anew."""
+        refused = False
+        if self.presigns:
+            try:
+                if (found := self._signed_range(path, start, end, if_match, take)) is not None:
+                    return found
+            except SignedGetRefusedError:
+                refused = True
+        content = sync(self.loop, self._cat_file, path, start=start, end=end, if_match=if_match)
+        if refused:  # it is a server that knows no presigned URLs
+            self.presigns = False
+        return take([content])
+
+    def _signed_range(
+        self,
+        path: str,
+        start: int,
+        end: int,
+        if_match: str,
+        take: Callable[[Iterable[bytes]], _T],
+    ) -> _T | None:
+        """What `_range` returns; None where the server sends something else than the range.
+
+        Raises:
+            SignedGetRefusedError: The server may answer botocore's own request all the same.
+        """
+        names = self._names(path)
+        deadline = time.monotonic() + (self._retry_seconds or math.inf)
+
+        def once() -> _T | None:
+            pieces = self._signed_gets().pieces(names, start, end, if_match.strip('"'), deadline)
+            return None if pieces is None else take(pieces)
+
+        return retrying(once, self._retry_seconds, lambda: f"get_object {path}")
+
+    def _signed_gets(self) -> SignedGets:
+        """Those of the client, which s3fs may replace.
+
+        Raises:
+            RuntimeError: The process was forked, and its connections are those of another one.
+        """
+        loop = self.loop
+        with self._gets_lock:
+            if self._gets is None or self._gets.client is not self._prepared:
+                client = sync(loop, self.set_session)
+                ca_bundle = self.session.get_config_variable("ca_bundle")
+
+                def presign(names: Mapping[str, str]) -> str:
+                    url: str = sync(
+                        loop,
+                        client.generate_presigned_url,
+                        "get_object",
+                        Params=names,
+                        ExpiresIn=VALID_SECONDS,
+                    )
+                    return url
+
+                self._gets = SignedGets(client, ca_bundle, presign, self._timeout_seconds)
+            return self._gets
+
+    def _names(self, path: str, version_id: str | None = None) -> dict[str, str]:
+        """Arguments of `get_object` that name an object."""
+        bucket, key, version = self.split_path(path)
+        names = {"Bucket": bucket, "Key": key}
+        if version_id or version:
+            names["VersionId"] = str(version_id or version)
+        return names
+
     async def _cat_file(
         self,
         path: str,
         version_id: str | None = None,
         start: int | None = None,
         end: int | None = None,
-        if_match: str | None = None,
+        if_match: str = "",
         **_: Any,
     ) -> bytes:
-        """Return an object, or a range of it, in one request, whole or not at all.
-
-        Args:
-            path: The object.
-            version_id: Which version of it.
-            start: The first byte.
-            end: The byte after the last.
-            if_match: ETag that it must have. The answer's is compared as well, because not every
-                server heeds the condition.
-
-        Raises:
-            ObjectChangedError: It has another ETag.
-        """
-        bucket, key, version = self.split_path(path)
-        names = {"Bucket": bucket, "Key": key}
-        if version_id or version:
-            names["VersionId"] = str(version_id or version)
+        """Return what `cat_file` does, by botocore's own request."""
         conditions = {}
         if if_match:
             conditions["IfMatch"] = f'"{if_match.strip(chr(34))}"'
@@ -145,14 +270,16 @@ class BoundedS3FileSystem(S3FileSystem):
             conditions["Range"] = await self._process_limits(path, start, end)
 
         async def fetch() -> bytes:
-            found = await self._get(names, conditions)
+            found = await self._call_s3("get_object", **self._names(path, version_id), **conditions)
+            body, etag = found["Body"], str(found.get("ETag") or "")
             try:
-                if if_match and found.etag and found.etag.strip('"') != if_match.strip('"'):
+                if if_match and etag and etag.strip('"') != if_match.strip('"'):
                     raise ObjectChangedError(_changed(path))
-                content = await self._read_body(found.body)
+                content = await self._read_body(body)
             finally:
-                found.close()
-            return _checked(content, found.content_range, start, end) if ranged else content
+                body.close()
+            described = str(found.get("ContentRange") or "")
+            return _checked(content, described, start, end) if ranged else content
 
         try:
             return await self._bounded(fetch, "get_object")
@@ -160,23 +287,6 @@ class BoundedS3FileSystem(S3FileSystem):
             if if_match and is_precondition_failure(error):
                 raise ObjectChangedError(_changed(path)) from None
             raise
-
-    async def _get(self, names: dict[str, str], conditions: dict[str, str]) -> FoundObject:
-        """Request an object, or a range of it, as cheaply as can be."""
-        refused = False
-        if "Range" in conditions and self._presigns:  # one of many, of an object that is there
-            client = await self.get_s3(names["Bucket"])
-            try:
-                if found := await signed_get(client, names, conditions):
-                    return found
-            except SignedGetRefusedError:
-                refused = True
-        response = await self._call_s3("get_object", **names, **conditions)
-        if refused:  # it is a server that knows no presigned URLs
-            self._presigns = False
-        body = response["Body"]
-        etag, content_range = (str(response.get(name) or "") for name in ("ETag", "ContentRange"))
-        return FoundObject(body, etag, content_range, body.close)
 
     async def _head_object(self, path: str) -> dict[str, Any]:
         """Return what the server says of an object.

