@@ -95,7 +95,7 @@ class Tables:
         (self.folder / "t").mkdir(parents=True, exist_ok=True)
         for number, table in enumerate(files):
             path = self.folder / "t" / f"{number}.parquet"
-            pq.write_table(table, path, row_group_size=500, **options)
+            pq.write_table(table, path, **{"row_group_size": 500, **options})
             self.put(number, path.read_bytes())
 
     def put(self, number: int, content: bytes) -> None:
@@ -230,6 +230,40 @@ def test_a_large_file_is_its_footer_and_few_ranges(
     assert rows_of(resources, leaf).num_rows == 200_000
     # Its footer, of 400 row groups, is larger than what is asked for at first. 6.4 MB are one window.
     assert requests(proxy) == {"GET": 3}
+
+
+def test_nothing_is_read_between_columns_that_are_far_apart(
+    counted: tuple[Tables, FaultProxy], resources: Resources
+) -> None:
+    """DuckDB's own model of costs may read the column between them, too, by what reads take."""
+    tables, proxy = counted
+    groups, rows = 12, 150_000  # 1.2 MB of a row group are between its columns of 0.3 MB
+    noise = np.random.default_rng(1).integers(0, 1 << 60, groups * rows)
+    small = (noise % 1000).astype(np.int16)
+    table = pa.table({"a": small, "b": noise, "c": small})
+    kinds = dict.fromkeys("abc", "PLAIN")
+    tables.write(
+        table, compression="none", use_dictionary=False, column_encoding=kinds, row_group_size=rows
+    )
+    leaf = tables.leaf("a", "c")
+    proxy.requests.clear()
+    found = rows_of(resources, leaf, sql="SELECT * FROM in_0 WHERE c0 % 2 = 0")
+    assert found["c1"].to_pylist() == small[small % 2 == 0].tolist()
+    # The last column of a row group and the first one of the next are one range.
+    assert requests(proxy) == {"GET": 1 + groups + 1}
+
+
+def test_the_gap_between_columns_is_duckdbs_own_for_local_files(
+    tables: Tables, resources: Resources
+) -> None:
+    tables.write(pa.table({"a": pa.array([1], pa.int64())}))
+    settings = "SELECT value FROM duckdb_settings() WHERE name = 'parquet_prefetch_column_gap'"
+    sql = f"SELECT coalesce(CAST(({settings}) AS BIGINT), -1) AS c0 FROM in_0"
+    gaps = [
+        rows_of(resources, tables.leaf("a", local=local), sql=sql).to_pylist()
+        for local in (False, True, False)
+    ]
+    assert gaps == [[{"c0": engine._GAP_BYTES}], [{"c0": -1}], [{"c0": engine._GAP_BYTES}]]
 
 
 def test_nothing_is_left_of_a_fragment(tables: Tables, resources: Resources) -> None:
