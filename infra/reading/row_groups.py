@@ -27,7 +27,7 @@ DEFAULT_MEMORY_BYTES = 128 << 20
 """Bound of the bytes that are fetched and not yet decoded, if none is given."""
 
 _WINDOW_BYTES = 16 << 20  # that small row groups are put together to
-_REQUEST_BYTES = 8 << 20
+_REQUEST_BYTES = 8 << 20  # the parts of a larger range come over several connections
 _MAX_REQUESTS = 4  # at a time: one connection to S3 gives less than 100 MB a second
 _HOLE_BYTES = 1 << 20  # another request takes longer than these
 _PAGE_BYTES = 1 << 20  # read at once of a column that is read page by page, at least

@@ -39,6 +39,7 @@ from stagecoach.infra.storage.retries import (
     wait_seconds,
 )
 from stagecoach.infra.storage.signed_get import (
+    LEAST_BYTES,
     VALID_SECONDS,
     SignedGetRefusedError,
     SignedGets,
@@ -52,9 +53,6 @@ logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
-# Of a body as many bytes (or its rest) must come within the time-out. A bound for the whole body
-# would depend on its size and on the line.
-_LEAST_BYTES = 256 << 10
 _MOST_CONNECTIONS = 32  # the inputs of a task are requested at the same time; botocore's 10 queue
 
 _deadline: ContextVar[float | None] = ContextVar("s3_deadline", default=None)
@@ -66,7 +64,7 @@ class BoundedS3FileSystem(S3FileSystem):
     Args:
         retry_seconds: After so long an operation fails, whatever it waits for; 0 for one try
             without a deadline.
-        timeout_seconds: Within so long the next `_LEAST_BYTES` of a body must come.
+        timeout_seconds: Within so long the next `LEAST_BYTES` of a body must come.
         environment: Not looked at; instances are shared between equal arguments only, and one that
             was made in another environment has other credentials.
         arguments: Those of `S3FileSystem`.
@@ -185,39 +183,26 @@ class BoundedS3FileSystem(S3FileSystem):
         take: Callable[[Iterable[bytes]], _T],
     ) -> _T:
         """What `take` makes of the pieces of a range; after a failure it gets them anew."""
+        names = self._names(path)
+        deadline = time.monotonic() + (self._retry_seconds or math.inf)
+
+        def signed() -> _T | None:
+            pieces = self._signed_gets().pieces(names, start, end, if_match.strip('"'), deadline)
+            return None if pieces is None else take(pieces)
+
         refused = False
         if self.presigns:
             try:
-                if (found := self._signed_range(path, start, end, if_match, take)) is not None:
-                    return found
+                found = retrying(signed, self._retry_seconds, lambda: f"get_object {path}")
             except SignedGetRefusedError:
                 refused = True
+            else:
+                if found is not None:
+                    return found
         content = sync(self.loop, self._cat_file, path, start=start, end=end, if_match=if_match)
         if refused:  # it is a server that knows no presigned URLs
             self.presigns = False
         return take([content])
-
-    def _signed_range(
-        self,
-        path: str,
-        start: int,
-        end: int,
-        if_match: str,
-        take: Callable[[Iterable[bytes]], _T],
-    ) -> _T | None:
-        """What `_range` returns; None where the server sends something else than the range.
-
-        Raises:
-            SignedGetRefusedError: The server may answer botocore's own request all the same.
-        """
-        names = self._names(path)
-        deadline = time.monotonic() + (self._retry_seconds or math.inf)
-
-        def once() -> _T | None:
-            pieces = self._signed_gets().pieces(names, start, end, if_match.strip('"'), deadline)
-            return None if pieces is None else take(pieces)
-
-        return retrying(once, self._retry_seconds, lambda: f"get_object {path}")
 
     def _signed_gets(self) -> SignedGets:
         """Those of the client, which s3fs may replace.
@@ -310,10 +295,10 @@ class BoundedS3FileSystem(S3FileSystem):
         pieces: list[bytes] = []
         came = 0
         async with _patience(self._timeout_seconds, "get_object") as bound:
-            while piece := await body.read(_LEAST_BYTES):
+            while piece := await body.read(LEAST_BYTES):
                 pieces.append(piece)
                 came += len(piece)
-                if came >= _LEAST_BYTES:
+                if came >= LEAST_BYTES:
                     came = 0
                     bound.reschedule(clock() + self._timeout_seconds)
         return b"".join(pieces)

@@ -1,6 +1,6 @@
-"""Ranges of objects in S3 for a third of the processor time of botocore's own requests.
+"""Ranges of objects in S3 for two thirds of the processor time of botocore's own requests.
 
-Worker code. botocore takes about a millisecond to build a request and to parse its answer, and an
+Worker code. botocore takes most of a millisecond to build a request and to parse its answer, and an
 event loop hands each piece of a body on through several copies. That is more than a server needs to
 send the range. Here botocore signs a URL for each object, and no more: the thread that wants a
 range asks for it over connections that are botocore's, too, so proxies, certificates and time-outs
@@ -28,6 +28,10 @@ from urllib3.exceptions import TimeoutError as BodyTimeoutError
 
 from stagecoach.infra.storage.retries import NoAnswerError, ShortBodyError, SlowAnswerError
 
+LEAST_BYTES = 256 << 10
+"""That must come of a body, or its rest, within the time-out. A bound for the whole body would
+depend on its size and on the line."""
+
 VALID_SECONDS = 900
 """How long a URL is valid; clocks may differ by as much for S3."""
 
@@ -36,7 +40,6 @@ _KEPT_URLS = 4096
 _OBJECT = (200, 206)
 _REFUSED = (400, 401, 403)
 _PIECE_BYTES = 1 << 20
-_LEAST_BYTES = 256 << 10  # of a body, or its rest, within the time-out
 
 _NAME = "get_object"
 
@@ -162,7 +165,7 @@ class SignedGets:
                     break
                 yield piece
                 now = clock()
-                if since >= _LEAST_BYTES:
+                if since >= LEAST_BYTES:
                     since = 0
                     bound = now + self._timeout_seconds
                 elif now > bound and came < num_bytes:

