@@ -1,6 +1,7 @@
 """What materializations tell: estimates, decisions, savings, versions, plans that no longer fit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -12,13 +13,16 @@ from pyspark.sql import SparkSession
 from stagecoach.assets import EngineResource, StageMetadata, build_definitions
 from stagecoach.assets.execution.executor import execute_in_process
 from stagecoach.assets.plans.estimates import planned_rows
-from stagecoach.assets.report.stage_metadata import plan_warning, skew
+from stagecoach.assets.report.stage_metadata import decisions, plan_warning, skew
 from stagecoach.infra.config.settings import EngineSettings
 from stagecoach.infra.formats.snapshot import Snapshot, TableSnapshot
 from stagecoach.infra.reading.data_file import DataFile
+from stagecoach.infra.runtime.stages.run import StageResult
+from stagecoach.infra.storage.stores import open_store
 from stagecoach.planner.options import PlannerOptions
 from stagecoach.planner.plan.stages import Stage
 from tests.planner.tpch import FORCED, tpch_graph
+from tests.stage_outputs import commit_files, write_map_file
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 COUNTED = "SELECT k, count(*) AS n FROM sales WHERE day > 2 GROUP BY k"
@@ -156,6 +160,42 @@ def test_the_head_tells_of_the_tables_of_all_stages() -> None:
     # A run of part of a query has no snapshot of other tables.
     assert warning(graph.head, orders=rows * 100) == text
     assert warning(graph.head) is None
+
+
+SLOTS = {"slots": 8, "min_task_bytes": 100, "target_task_bytes": 5_000}
+LARGE = SLOTS | {"inputs": {"bytes": 40_000}}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "files", "line"),
+    [
+        (LARGE, 8, "8 for 40,000 bytes of input: 8 slots, at most 5,000 bytes a task"),
+        (
+            LARGE | {"adaptive": [{"kind": "rounds", "text": "x"}]},
+            8,
+            "8 for 40,000 bytes of input: 8 slots",
+        ),
+        (SLOTS, 1, "1 for 0 bytes of input, less than `min_task_bytes` (100)"),
+        (
+            LARGE | {"incremental": {}},
+            3,
+            "3, one for each group of files; 40,000 bytes of input were read",
+        ),
+        ({"inputs": {"bytes": 7}}, 2, "2, as Spark divided 7 bytes of input"),
+    ],
+    ids=["slots", "rounds", "small", "incremental", "spark"],
+)
+def test_tasks_are_told_with_what_decided_their_number(
+    tmp_path: Path, metrics: Mapping[str, object], files: int, line: str
+) -> None:
+    graph = tpch_graph("q12", FORCED)
+    store, schema = open_store(tmp_path), pa.schema([("c0", pa.int64())])
+    file = write_map_file(store, "ab" * 32, [pa.record_batch({"c0": [1]})], schema)
+    manifest = commit_files(store, "ab" * 32, [file], schema)
+    manifest = replace(manifest, files=manifest.files * files, metrics=metrics)
+    result = StageResult(stage_id=0, fingerprint=manifest.fingerprint, engine="duckdb")
+    told = decisions(graph, graph.stages[0], result, manifest)
+    assert f"- **tasks** {line}" in told.splitlines()
 
 
 def test_skew_is_the_largest_partition_by_the_median() -> None:
