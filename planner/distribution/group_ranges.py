@@ -2,7 +2,8 @@
 
     Before:  Aggregate(k, sum(x)) <- Scan
     After:   the same for k < a, then for a <= k < b, and so on
-    Never:   where the row groups of the table hold all sorts of keys, or groups are few.
+    Never:   where the row groups of the table hold all sorts of keys, groups are few, or files are
+             on an object store, where each range would open them again.
 
 A hash table with millions of groups is larger than the CPU caches, so most rows wait for main
 memory. The table of one range fits. Each range reads only the row groups that may contain its keys,
@@ -70,8 +71,10 @@ def _range_ends(
     key = node.groups[place][1]
     if count < _LEAST_RANGES or not isinstance(key, ColumnRef) or key.dtype.kind not in _KINDS:
         return ()
+    tables = context.estimator.tables
     for scan, position in scans_of(node.child, key.id):
-        if scan.outputs[position].dtype == key.dtype:
+        info = tables.get(scan.table)
+        if info is not None and info.is_local and scan.outputs[position].dtype == key.dtype:
             stats = context.estimator.column_stats(scan.table, scan.source[position])
             return _even_ends(stats, count, key.dtype) if stats is not None else ()
     return ()

@@ -85,6 +85,14 @@ def test_one_range_where_more_would_gain_nothing(stats: ColumnStats, kind: str) 
     assert not ranged(plan(SUM, lines(stats, kind)))
 
 
+def test_one_range_of_a_table_on_an_object_store() -> None:
+    remote = replace(lines(), is_local=False)
+    options = PlannerOptions().updated({"max_lost_seconds": 40})
+    graph = plan_query(SUM, MappingCatalog([remote]), options)
+    assert len(graph.stages) == 1
+    assert not ranged(graph)
+
+
 @pytest.mark.parametrize(
     "sql",
     [
