@@ -3,7 +3,7 @@
     Before:  Aggregate(k, sum(x)) <- Scan
     After:   the same for k < a, then for a <= k < b, and so on
     Never:   where the row groups of the table hold all sorts of keys, groups are few, or files are
-             on an object store, where each range would open them again.
+             on an object store: they are fetched some row groups ahead, for each range anew.
 
 A hash table with millions of groups is larger than the CPU caches, so most rows wait for main
 memory. The table of one range fits. Each range reads only the row groups that may contain its keys,
